@@ -40,7 +40,7 @@ type perModule struct {
 
 // supported are the fields that are read here, or that describe the training only. The tensors tell
 // which modules an adapter changes, not target_modules.
-var followed = strings.Fields("peft_type base_model_name_or_path r lora_alpha use_rslora " +
+var supported = strings.Fields("peft_type base_model_name_or_path r lora_alpha use_rslora " +
 	"rank_pattern alpha_pattern init_lora_weights target_modules target_parameters " +
 	"exclude_modules modules_to_save bias layers_to_transform layers_pattern lora_dropout " +
 	"inference_mode task_type revision auto_mapping peft_version megatron_config megatron_core " +
@@ -48,7 +48,7 @@ var followed = strings.Fields("peft_type base_model_name_or_path r lora_alpha us
 	"ensure_weight_tying")
 
 // harmlessInits are the values of init_lora_weights that leave the base model unchanged.
-var beginnings = strings.Fields(`null true false "gaussian" "eva" "orthogonal"`)
+var harmlessInits = strings.Fields(`null true false "gaussian" "eva" "orthogonal"`)
 
 const (
 	maxRank     = maxWidth
@@ -75,15 +75,15 @@ func ParseLoRA(text []byte) (LoRA, error) {
 	if f.has("use_rslora") {
 		var err error
 		l.root, err = f.get("use_rslora").Bool()
-		f.wrong("use_rslora", err, "true or false", "")
+		f.reject("use_rslora", err, "true or false", "")
 	}
 	if begin := f.raw("init_lora_weights"); f.has("init_lora_weights") &&
-		!slices.Contains(beginnings, begin) {
+		!slices.Contains(harmlessInits, begin) {
 		f.fail("init_lora_weights", "is %s, which changes the base model too: %s", begin,
 			MergeElsewhere)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.object)) {
-		if !slices.Contains(followed, name) && f.says(name) {
+		if !slices.Contains(supported, name) && f.isSet(name) {
 			f.fail(safetensors.Show(name), "is %s, which is not supported: %s", f.raw(name),
 				MergeElsewhere)
 		}
@@ -92,18 +92,18 @@ func ParseLoRA(text []byte) (LoRA, error) {
 }
 
 // isSet reports whether a field has a value other than null, false, 0 or an empty one.
-func (f fields) says(field string) bool {
+func (f fields) isSet(field string) bool {
 	raw := f.raw(field)
 	return !slices.Contains([]string{"null", "false", "0", "0.0", `""`, "[]", "{}"}, raw)
 }
 
 // patterns reads an object from patterns of module names to numbers up to most.
-func (f fields) patterns(field string, most float64, whole bool) (list []perModule) {
+func (f fields) patterns(field string, most float64, integer bool) (list []perModule) {
 	if !f.has(field) {
 		return nil
 	}
 	parts, err := f.get(field).Parts(maxPatterns)
-	if f.wrong(field, err, "an object of at most 4096 patterns", "") {
+	if f.reject(field, err, "an object of at most 4096 patterns", "") {
 		return nil
 	}
 	for _, part := range parts.List {
@@ -115,9 +115,9 @@ func (f fields) patterns(field string, most float64, whole bool) (list []perModu
 		case err != nil:
 			f.fail(field, "holds %s, which is not a pattern: %s", safetensors.Show(part.Name),
 				MergeElsewhere)
-		case wrong != nil || whole && value != math.Trunc(value):
+		case wrong != nil || integer && value != math.Trunc(value):
 			f.fail(field, "holds a value for %s that is not %s", safetensors.Show(part.Name),
-				map[bool]string{true: "a whole number above 0", false: "a number above 0"}[whole])
+				map[bool]string{true: "a whole number above 0", false: "a number above 0"}[integer])
 		}
 		list = append(list, perModule{modules, value})
 	}
@@ -125,7 +125,7 @@ func (f fields) patterns(field string, most float64, whole bool) (list []perModu
 }
 
 // valueFor returns the value of the first pattern that matches the module, or standard.
-func of(list []perModule, module string, standard float64) float64 {
+func valueFor(list []perModule, module string, standard float64) float64 {
 	for _, p := range list {
 		if p.modules.MatchString(module) {
 			return p.value
@@ -135,13 +135,13 @@ func of(list []perModule, module string, standard float64) float64 {
 }
 
 // Rank is a module's rank.
-func (l LoRA) Rank(module string) int { return int(of(l.ranks, module, float64(l.rank))) }
+func (l LoRA) Rank(module string) int { return int(valueFor(l.ranks, module, float64(l.rank))) }
 
 // Scale is the factor of a module's product.
 func (l LoRA) Scale(module string) float64 {
-	rank := of(l.ranks, module, float64(l.rank))
+	rank := valueFor(l.ranks, module, float64(l.rank))
 	if l.root {
 		rank = math.Sqrt(rank)
 	}
-	return of(l.alphas, module, l.alpha) / rank
+	return valueFor(l.alphas, module, l.alpha) / rank
 }

@@ -88,7 +88,7 @@ func (f fields) raw(field string) string {
 }
 
 // reject records an invalid field and reports whether err is set; within are the allowed numbers.
-func (f fields) wrong(field string, err error, want, within string) bool {
+func (f fields) reject(field string, err error, want, within string) bool {
 	var e *jsondoc.FieldError
 	switch {
 	case err == nil:
@@ -107,7 +107,7 @@ func (f fields) sub(field string) fields {
 	if f.has(field) {
 		var err error
 		s.object, err = f.get(field).Members()
-		f.wrong(field, err, "an object", "")
+		f.reject(field, err, "an object", "")
 	}
 	return s
 }
@@ -119,20 +119,20 @@ func (f fields) integer(field string, least, most int) int {
 		return least
 	}
 	n, err := f.get(field).Integer(least, most)
-	if f.wrong(field, err, "a whole number", fmt.Sprintf("%d..%d", least, most)) {
+	if f.reject(field, err, "a whole number", fmt.Sprintf("%d..%d", least, most)) {
 		return least
 	}
 	return n
 }
 
 // number returns a number above zero and at most most, or the default if the field is absent.
-func (f fields) number(field string, most, instead float64) float64 {
+func (f fields) number(field string, most, fallback float64) float64 {
 	if !f.has(field) {
-		return instead
+		return fallback
 	}
 	n, err := f.get(field).Number(math.SmallestNonzeroFloat64, most)
-	if f.wrong(field, err, "a number", fmt.Sprintf("0..%g", most)) {
-		return instead
+	if f.reject(field, err, "a number", fmt.Sprintf("0..%g", most)) {
+		return fallback
 	}
 	return n
 }
@@ -143,15 +143,15 @@ func (f fields) text(field string) string {
 		return ""
 	}
 	s, err := f.get(field).Text()
-	f.wrong(field, err, "a string", "")
+	f.reject(field, err, "a string", "")
 	return s
 }
 
 // must checks that a field has the one value that the engine supports; whose is the meaning of an
 // absent field.
-func must[T comparable](f fields, field string, value T, whose presence) {
+func must[T comparable](f fields, field string, value T, absent presence) {
 	if !f.has(field) {
-		if whose == required {
+		if absent == required {
 			f.fail(field, "is missing, gpt-oss has %v", value)
 		}
 		return
@@ -173,16 +173,16 @@ const (
 // TemplateOf returns the chat template of a tokenizer_config.json or chat_template.json, the
 // default one of several, or "".
 func TemplateOf(text []byte) string {
-	var whole struct {
+	var config struct {
 		Template json.RawMessage `json:"chat_template"`
 	}
-	if json.Unmarshal(text, &whole) != nil {
+	if json.Unmarshal(text, &config) != nil {
 		return ""
 	}
 	var one string
 	var several []struct{ Name, Template string }
-	if json.Unmarshal(whole.Template, &one) != nil &&
-		json.Unmarshal(whole.Template, &several) == nil {
+	if json.Unmarshal(config.Template, &one) != nil &&
+		json.Unmarshal(config.Template, &several) == nil {
 		for _, t := range several {
 			if one == "" || t.Name == "default" {
 				one = t.Template

@@ -15,13 +15,14 @@ import (
 const Advice = "use openai/gpt-oss-20b or openai/gpt-oss-120b, or a fine-tune with MXFP4 experts " +
 	"or in 16 bits"
 
-// others ends sentences about models that are not gpt-oss.
-const others = "ossrun runs gpt-oss only: run it with llama.cpp, Ollama or vLLM, or run " +
+// foreignAdvice ends sentences about models that are not gpt-oss.
+const foreignAdvice = "ossrun runs gpt-oss only: run it with llama.cpp, Ollama or vLLM, or run " +
 	"ossrun pull 20b"
 
 // OtherArchitecture describes a file with another architecture.
 func OtherArchitecture(name string) string {
-	return fmt.Sprintf("is a model of architecture %s, and %s", safetensors.Show(name), others)
+	return fmt.Sprintf("is a model of architecture %s, and %s", safetensors.Show(name),
+		foreignAdvice)
 }
 
 // OtherBase describes an adapter's base model that is not gpt-oss by its name, or returns "".
@@ -30,7 +31,7 @@ func OtherBase(base string) string {
 	if base == "" || strings.Contains(lower, "gpt-oss") || strings.Contains(lower, "gpt_oss") {
 		return ""
 	}
-	return "; no gpt-oss by its name, and " + others
+	return "; no gpt-oss by its name, and " + foreignAdvice
 }
 
 // Foreign returns an error for a config.json of another model, or of a gpt-oss that neither runs
@@ -79,7 +80,7 @@ func foreignConfig(f fields) error {
 		if architecture != "" {
 			described += " (" + safetensors.Show(architecture) + ")"
 		}
-		return fmt.Errorf("%s: model_type is %s, and %s", name, described, others)
+		return fmt.Errorf("%s: model_type is %s, and %s", name, described, foreignAdvice)
 	case architecture != "" && architecture != "GptOssForCausalLM":
 		return fmt.Errorf("%s: architectures holds %s, gpt-oss has GptOssForCausalLM", name,
 			safetensors.Show(architecture))

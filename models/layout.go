@@ -50,12 +50,12 @@ func FileHeader(list []TensorSpec, metadata map[string]string) (head []byte,
 		Shape   []int    `json:"shape"`
 		Offsets [2]int64 `json:"data_offsets"`
 	}
-	fields, at := map[string]any{"__metadata__": metadata}, int64(0)
+	fields, offset := map[string]any{"__metadata__": metadata}, int64(0)
 	places = map[string]int64{}
 	for _, t := range list {
-		places[t.Name] = at
-		fields[t.Name] = info{t.DType, t.Shape, [2]int64{at, at + t.Bytes()}}
-		at += t.Bytes()
+		places[t.Name] = offset
+		fields[t.Name] = info{t.DType, t.Shape, [2]int64{offset, offset + t.Bytes()}}
+		offset += t.Bytes()
 	}
 	text, _ := json.Marshal(fields) // of plain values
 	for len(text)%8 != 0 {

@@ -70,7 +70,7 @@ func HuggingFaceConfig(text, generation []byte) ([]byte, []byte, error) {
 
 // IsOriginal reports whether a folder's config.json is of the original/ layout, and whether there
 // is one.
-func IsOriginal(folder string) (is, found bool) {
+func IsOriginal(folder string) (is, exists bool) {
 	text, err := ReadFile(filepath.Join(folder, "config.json"))
 	if err != nil {
 		return false, false

@@ -24,7 +24,7 @@ func ParseTarget(name string) (Target, error) {
 	name = strings.TrimSpace(name)
 	if OfProgram(name) {
 		return Target{}, &UnknownModelError{Name: name,
-			Is: "kept by another program: download and delete it there"}
+			Meaning: "kept by another program: download and delete it there"}
 	}
 	address, revision, pinned := strings.Cut(name, "@")
 	if pinned && !store.ValidRevision(revision) {
@@ -33,12 +33,12 @@ func ParseTarget(name string) (Target, error) {
 			safetensors.Show(name))
 	}
 	if r, ok := LookupRelated(address); ok {
-		return Target{}, &UnknownModelError{Name: r.HF, Is: r.Does}
+		return Target{}, &UnknownModelError{Name: r.HF, Meaning: r.Does}
 	}
 	if e, ok := Lookup(address); ok {
 		if e.HF == "" {
 			return Target{}, &UnknownModelError{Name: e.ID,
-				Is: "built in: there is nothing to download"}
+				Meaning: "built in: there is nothing to download"}
 		}
 		repo, _ := store.ParseRepo(e.HF)
 		return target(repo, revision, e.Spec.Name), nil
@@ -46,8 +46,8 @@ func ParseTarget(name string) (Target, error) {
 	if repo, ok := store.ParseRepo(bare(address)); ok {
 		return target(repo, revision, repo.ID()), nil
 	}
-	if after, ok := strings.CutPrefix(name, "hf:"); ok {
-		_, _, err := ParseHF(after)
+	if id, ok := strings.CutPrefix(name, "hf:"); ok {
+		_, _, err := ParseHF(id)
 		return Target{}, err
 	}
 	return Target{}, Unknown(name)

@@ -14,23 +14,23 @@ import (
 type UnknownModelError struct {
 	Name    string
 	Nearest string // the most similar known name, "" if there is none
-	Is      string // what the name refers to instead, "" if unknown
+	Meaning string // what the name refers to instead, "" if unknown
 }
 
 func (e *UnknownModelError) Error() string {
-	shown := safetensors.Show(e.Name)
-	if e.Is != "" {
-		return shown + " is " + e.Is
+	printable := safetensors.Show(e.Name)
+	if e.Meaning != "" {
+		return printable + " is " + e.Meaning
 	}
 	if e.Nearest != "" {
-		return fmt.Sprintf("unknown model %s: did you mean %s?", shown, e.Nearest)
+		return fmt.Sprintf("unknown model %s: did you mean %s?", printable, e.Nearest)
 	}
 	if _, ok := store.ParseRepo(e.Name); ok {
-		return fmt.Sprintf("unknown model %s; for a Hugging Face repository write hf:%s", shown,
+		return fmt.Sprintf("unknown model %s; for a Hugging Face repository write hf:%s", printable,
 			e.Name)
 	}
-	return fmt.Sprintf("unknown model %s; try %s, hf:owner/name or a folder", shown,
-		strings.Join(known(), ", "))
+	return fmt.Sprintf("unknown model %s; try %s, hf:owner/name or a folder", printable,
+		strings.Join(generalIDs(), ", "))
 }
 
 // Unknown is the error for a name without a model.
@@ -49,7 +49,7 @@ func OfProgram(name string) bool {
 }
 
 // generalIDs lists the IDs of the catalogue's general chat models.
-func known() []string {
+func generalIDs() []string {
 	var ids []string
 	for _, e := range catalogue() {
 		if e.Special == "" {
@@ -71,9 +71,9 @@ func nearest(name string) string {
 
 // Nearest returns the known name with the fewest edits to name, "" if more than a third of it would
 // change.
-func Nearest(name string, known []string) string {
+func Nearest(name string, names []string) string {
 	best, fewest := "", len(name)/3+1
-	for _, k := range known {
+	for _, k := range names {
 		if d := edits(name, k); d < fewest {
 			best, fewest = k, d
 		}
@@ -87,7 +87,7 @@ func edits(a, b string) int {
 	if len(a) > 200 {
 		return len(a) // not a typing error
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	prev2, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
@@ -100,10 +100,10 @@ func edits(a, b string) int {
 			}
 			row[j+1] = min(last[j]+cost, last[j+1]+1, row[j]+1)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
+				row[j+1] = min(row[j+1], prev2[j-1]+1)
 			}
 		}
-		before, last, row = last, row, before
+		prev2, last, row = last, row, prev2
 	}
 	return last[len(b)]
 }

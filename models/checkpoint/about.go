@@ -24,7 +24,7 @@ import (
 type About struct {
 	Format  string `json:"format"`
 	Kind    string `json:"kind,omitempty"` // base model or fine-tune, by its names
-	By      string `json:"made_by,omitempty"`
+	Author  string `json:"made_by,omitempty"`
 	Types   string `json:"types,omitempty"`
 	Rounded string `json:"rounded,omitempty"`
 	Trouble string `json:"trouble,omitempty"` // why it does not run as it is, and what to do
@@ -41,8 +41,8 @@ type Words struct {
 // String returns one line.
 func (a About) String() string {
 	parts := []string{a.Kind, a.Format + ", " + a.Types, a.Rounded}
-	if a.By != "" {
-		parts = append(parts, "by "+a.By)
+	if a.Author != "" {
+		parts = append(parts, "by "+a.Author)
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
@@ -72,7 +72,7 @@ func aboutFolder(path string) (a About, err error) {
 	case err != nil && !lora.Is(path):
 		return a, ForeignFolder(path)
 	case err != nil:
-		a.Kind = "LoRA adapter for " + cmp.Or(lora.Of(path), "a model that it does not name")
+		a.Kind = "LoRA adapter for " + cmp.Or(lora.BaseOf(path), "a model that it does not name")
 	default:
 		if err := models.Foreign(config); err != nil {
 			return a, err
@@ -121,7 +121,7 @@ func aboutGGUF(path string) (About, error) {
 		seen.add(name, t.Type.String(), t.End-t.Begin)
 	}
 	a.Types = seen.String()
-	says := func(keys ...string) (text string) {
+	value := func(keys ...string) (text string) {
 		for _, key := range keys {
 			if text, _ = set.Keys[key].(string); text != "" {
 				break
@@ -129,11 +129,12 @@ func aboutGGUF(path string) (About, error) {
 		}
 		return text
 	}
-	if by := says("general.quantized_by", "general.organization", "general.author"); by != "" {
-		a.By = safetensors.Show(by)
+	author := value("general.quantized_by", "general.organization", "general.author")
+	if author != "" {
+		a.Author = safetensors.Show(author)
 	}
-	a.Kind = kindOf(cmp.Or(says("general.name", "general.basename"), gguf.ModelName(path)),
-		says("general.base_model.0.name", "general.base_model.0.repo_url"))
+	a.Kind = kindOf(cmp.Or(value("general.name", "general.basename"), gguf.ModelName(path)),
+		value("general.base_model.0.name", "general.base_model.0.repo_url"))
 	a.Template, a.Generation = set.Words()
 	return a, nil
 }
@@ -142,28 +143,29 @@ func aboutGGUF(path string) (About, error) {
 type census [2]map[string]int64
 
 func (c *census) add(tensor, kind string, bytes int64) {
-	of := &c[1]
+	group := &c[1]
 	if !strings.HasSuffix(tensor, "bias") && (strings.Contains(tensor, ".mlp.experts.") ||
 		strings.Contains(tensor, ".mlp.mlp") || strings.Contains(tensor, "_exps.")) {
-		of = &c[0]
+		group = &c[0]
 	}
-	if *of == nil {
-		*of = map[string]int64{}
+	if *group == nil {
+		*group = map[string]int64{}
 	}
-	(*of)[kind] += bytes
+	(*group)[kind] += bytes
 }
 
 // String lists the types with at least a hundredth of the bytes, the largest first.
 func (c *census) String() string {
 	var lists [2]string
-	for i, of := range c {
+	for i, group := range c {
 		var sum int64
-		for _, n := range of {
+		for _, n := range group {
 			sum += n
 		}
-		names := slices.DeleteFunc(slices.Sorted(maps.Keys(of)),
-			func(name string) bool { return of[name] < sum/100 })
-		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(of[b], of[a]) })
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(group)),
+			func(name string) bool { return group[name] < sum/100 })
+		slices.SortStableFunc(names,
+			func(a, b string) int { return cmp.Compare(group[b], group[a]) })
 		lists[i] = strings.Join(names, ", ")
 	}
 	if lists[0] == "" {

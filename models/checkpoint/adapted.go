@@ -33,8 +33,8 @@ type adapted struct {
 	memory  *pack.Memory
 	order   []string // names of the changed tensors, in the Spec's order
 
-	mu    sync.Mutex // held while tensors are merged
-	there map[string]bool
+	mu     sync.Mutex // held while tensors are merged
+	loaded map[string]bool
 }
 
 // With returns the model with adapters, each as lora.Find reads it.
@@ -59,7 +59,7 @@ func (c *Checkpoint) Adapt(refs []lora.Ref) error {
 		return nil
 	}
 	a := &adapted{format: c.format, base: c.tensors, mapped: c.Mapped(),
-		there: map[string]bool{}}
+		loaded: map[string]bool{}}
 	states := c.states.with(refs)
 	for _, ref := range refs {
 		one, err := ref.Open(c.Spec)
@@ -132,7 +132,7 @@ func (a *adapted) Fetch(name string) error {
 }
 
 // Changed lists, for each adapted checkpoint, the tensors that differ from this checkpoint's.
-func (c *Checkpoint) Changed() (of [][]string) {
+func (c *Checkpoint) Changed() (lists [][]string) {
 	for _, tune := range c.Tunes {
 		var names []string
 		a := tune.format.(*adapted)
@@ -142,9 +142,9 @@ func (c *Checkpoint) Changed() (of [][]string) {
 				names = append(names, name)
 			}
 		}
-		of = append(of, names)
+		lists = append(lists, names)
 	}
-	return of
+	return lists
 }
 
 // Merge computes the changed tensors that are not in memory yet, except those that without skips;
@@ -156,26 +156,26 @@ func (c *Checkpoint) Merge(ctx context.Context, without func(tensor string) bool
 	if !ok {
 		return nil
 	}
-	var wanted []string
+	var names []string
 	for _, name := range a.order {
 		if without == nil || !without(name) {
-			wanted = append(wanted, name)
+			names = append(names, name)
 		}
 	}
-	return a.merge(ctx, wanted, progress)
+	return a.merge(ctx, names, progress)
 }
 
 // mergeValues is approximately the number of values that one goroutine computes at once.
 const mergeValues = 1 << 18
 
-func (a *adapted) merge(ctx context.Context, wanted []string,
+func (a *adapted) merge(ctx context.Context, names []string,
 	progress func(done, total int64)) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var total int64
 	var done atomic.Int64
-	for _, name := range wanted {
-		if !a.there[name] {
+	for _, name := range names {
+		if !a.loaded[name] {
 			total += int64(len(a.tensors[name].Data))
 		}
 	}
@@ -184,8 +184,8 @@ func (a *adapted) merge(ctx context.Context, wanted []string,
 	}
 	stop := mapping.ReportProgress(&done, total, progress)
 	defer stop()
-	for _, name := range wanted {
-		if a.there[name] {
+	for _, name := range names {
+		if a.loaded[name] {
 			continue
 		}
 		if err := a.format.Fetch(name); err != nil {
@@ -194,18 +194,18 @@ func (a *adapted) merge(ctx context.Context, wanted []string,
 		base, to := a.base[name], a.tensors[name].Data
 		sum, rows := lora.Add(base, a.list), base.Shape[0]
 		width := len(to) / rows
-		each := max(1, 2*mergeValues/width)
-		err := mapping.Each(ctx, runtime.GOMAXPROCS(0), (rows+each-1)/each, &done,
+		step := max(1, 2*mergeValues/width)
+		err := mapping.Parallel(ctx, runtime.GOMAXPROCS(0), (rows+step-1)/step, &done,
 			func(i int, _ *[]byte) (int64, error) {
-				first := i * each
-				count := min(each, rows-first)
+				first := i * step
+				count := min(step, rows-first)
 				part := to[first*width:][:count*width]
 				return int64(len(part)), sum.Rows(first, count, part)
 			})
 		if err != nil {
 			return err
 		}
-		a.there[name] = true
+		a.loaded[name] = true
 		if !a.format.Release(name) && a.mapped {
 			mapping.PageOut(base.Data)
 		}
@@ -220,7 +220,7 @@ func (a *adapted) Release(name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.memory.GiveBack(a.tensors[name].Data) {
-		a.there[name] = false
+		a.loaded[name] = false
 	}
 	return true
 }

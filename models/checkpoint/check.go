@@ -16,31 +16,31 @@ import (
 
 // check fills c's tensors from files. placed is the index from names to files, nil without one.
 func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) error {
-	held := map[string]models.Tensor{}
+	tensors := map[string]models.Tensor{}
 	for _, f := range files {
 		for i := range f.Header.Tensors {
 			t := f.Tensor(i)
-			if other, ok := held[t.Name]; ok {
-				return fmt.Errorf("%s and %s both hold tensor %s", other.File, t.File,
+			if first, ok := tensors[t.Name]; ok {
+				return fmt.Errorf("%s and %s both hold tensor %s", first.File, t.File,
 					safetensors.Show(t.Name))
 			}
-			held[t.Name] = t
+			tensors[t.Name] = t
 		}
 	}
-	if _, ok := held["block.0.attn.sinks"]; ok {
+	if _, ok := tensors["block.0.attn.sinks"]; ok {
 		var err error
-		if held, err = fromOriginal(c.Spec, held); err != nil {
+		if tensors, err = fromOriginal(c.Spec, tensors); err != nil {
 			return err
 		}
 		placed = nil // it has the original names
 	}
-	if err := foreignTensors(held); err != nil {
+	if err := foreignTensors(tensors); err != nil {
 		return err
 	}
-	wanted := c.Spec.Tensors()
-	c.tensors = make(map[string]models.Tensor, len(wanted))
-	for _, want := range wanted {
-		got, ok := held[want.Name]
+	specs := c.Spec.Tensors()
+	c.tensors = make(map[string]models.Tensor, len(specs))
+	for _, want := range specs {
+		got, ok := tensors[want.Name]
 		file, listed := placed[want.Name]
 		switch {
 		case !ok && listed:
@@ -65,9 +65,9 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 		}
 		c.tensors[want.Name] = got
 		c.bytes += want.Bytes()
-		delete(held, want.Name)
+		delete(tensors, want.Name)
 	}
-	for name, t := range held {
+	for name, t := range tensors {
 		if partOfModel(name) {
 			return fmt.Errorf(
 				"%s holds tensor %s, which no gpt-oss of this config.json has: computing without "+
@@ -81,25 +81,25 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 
 // foreignTensors returns an error for a checkpoint with the config.json of a gpt-oss and another
 // storage format.
-func foreignTensors(held map[string]models.Tensor) error {
-	for name, t := range held {
-		shown := safetensors.Show(name)
+func foreignTensors(tensors map[string]models.Tensor) error {
+	for name, t := range tensors {
+		printable := safetensors.Show(name)
 		switch {
 		case strings.Contains(name, ".lora_A.") || strings.Contains(name, ".lora_B."):
 			return fmt.Errorf(
 				"%s holds tensor %s of a LoRA adapter: merge the adapter into its base model and "+
-					"keep the experts in MXFP4", t.File, shown)
+					"keep the experts in MXFP4", t.File, printable)
 		case strings.HasSuffix(name, ".mlp.experts.gate_up_proj"),
 			strings.HasSuffix(name, ".mlp.experts.down_proj"):
 			return fmt.Errorf("%s: tensor %s is %s: %s",
-				t.File, shown, t.DType, models.DequantisedExperts)
+				t.File, printable, t.DType, models.DequantisedExperts)
 		case strings.HasSuffix(name, ".input_scale"), strings.HasSuffix(name, ".weight_scale"):
 			return fmt.Errorf("%s holds tensor %s of a conversion with quantised activations: %s",
-				t.File, shown, models.Advice)
+				t.File, printable, models.Advice)
 		case strings.HasPrefix(name, "block.") && strings.Contains(name, ".mlp."):
 			return fmt.Errorf(
 				"%s holds tensor %s of the original/ layout, and its config.json is not of that "+
-					"layout", t.File, shown)
+					"layout", t.File, printable)
 		}
 	}
 	return nil

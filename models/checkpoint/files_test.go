@@ -116,7 +116,7 @@ func TestAhead(t *testing.T) {
 						strings.HasSuffix(x, ".attn_q.weight")
 				}},
 		} {
-			parts, need, err := found.Ahead(checkpoint.Replaced{By: replacing, Does: c.does})
+			parts, need, err := found.Ahead(checkpoint.Replaced{File: replacing, Covers: c.does})
 			if err != nil || len(parts) != len(whole)+1 || parts[len(whole)].Path != replacing ||
 				len(parts[len(whole)].Without) > 0 {
 				t.Fatalf("%s %s: %d files, %v", name, c.what, len(parts), err)
@@ -149,8 +149,8 @@ func TestAhead(t *testing.T) {
 				t.Errorf("%s: only %d tensors are dense", name, len(want))
 			}
 		}
-		if _, _, err := found.Ahead(checkpoint.Replaced{By: replacing + ".gone",
-			Does: isDense}); err == nil {
+		if _, _, err := found.Ahead(checkpoint.Replaced{File: replacing + ".gone",
+			Covers: isDense}); err == nil {
 			t.Errorf("%s: a copy that is not there was taken", name)
 		}
 	}

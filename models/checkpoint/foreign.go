@@ -49,10 +49,10 @@ func foreignFile(path string) error {
 
 // ForeignFolder describes a folder without config.json.
 func ForeignFolder(path string) error {
-	name, given := filepath.Base(path), path
+	name, modelArg := filepath.Base(path), path
 	if absolute, err := filepath.Abs(path); err == nil {
 		if repo, ok := store.RepoOf(absolute); ok {
-			name, given = repo.ID(), "hf:"+repo.ID()
+			name, modelArg = repo.ID(), "hf:"+repo.ID()
 		}
 	}
 	entries, err := os.ReadDir(path)
@@ -72,7 +72,7 @@ func ForeignFolder(path string) error {
 	case slices.Contains(names, "adapter_config.json"):
 		return fmt.Errorf(
 			"%s holds a LoRA adapter, not a model: choose its base model, and add --lora %s", name,
-			given)
+			modelArg)
 	case holds(".gguf"):
 		if files := glob(path, "*.gguf"); len(files) > 0 {
 			_, err := gguf.Open(files[0])

@@ -96,7 +96,7 @@ func TestInventory(t *testing.T) {
 	}
 	// A model for one purpose is not taken for a chat.
 	plan, err := store.PlanRemoval(root, store.Repo{Owner: "openai", Name: "gpt-oss-20b"}, "")
-	if err != nil || !plan.Whole {
+	if err != nil || !plan.Complete {
 		t.Fatalf("the removal is %+v, %v", plan, err)
 	}
 	hosttest.Check(t, plan.Run())

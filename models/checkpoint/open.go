@@ -85,11 +85,11 @@ func open(path string) (*Checkpoint, error) {
 		return nil, fmt.Errorf("opening a checkpoint: %w", err)
 	}
 	if !stat.IsDir() {
-		found, err := findFile(path)
+		file, err := findFile(path)
 		if err != nil {
 			return nil, err
 		}
-		return openGGUF(found.GGUF)
+		return openGGUF(file.GGUF)
 	}
 	name := nameOf(path)
 	if inside := OriginalIn(path); inside != "" {
@@ -120,7 +120,7 @@ func open(path string) (*Checkpoint, error) {
 		c.close = append(c.close, f.Close)
 	}
 	if err = c.use(under(path, index.Files)); err == nil {
-		err = c.check(files, index.Of)
+		err = c.check(files, index.FileOf)
 	}
 	if err != nil {
 		c.Close()

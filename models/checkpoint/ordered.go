@@ -30,9 +30,9 @@ import (
 const (
 	orderedVersion = 1 // changes with the order of the weights; older files are removed
 	orderedSuffix  = ".safetensors"
-	orderedMaking  = ".making-"
-	// MostOrdered is the number of files that are kept: the newest and one more.
-	MostOrdered  = 2
+	orderedTemp    = ".making-"
+	// MaxOrdered is the number of files that are kept: the newest and one more.
+	MaxOrdered   = 2
 	orderedSync  = 64 << 20 // so that little unsynced data accumulates
 	metaVersion  = "ossrun"
 	metaGGUF     = "gguf" // the files' paths, one per line
@@ -110,11 +110,11 @@ func (c *Checkpoint) Mapped() bool { return c.unordered() == nil && c.Path != ""
 
 // unordered returns the weights of a GGUF file in its own order, or nil.
 func (c *Checkpoint) unordered() *gguf.Weights {
-	of := c.format
-	if a, ok := of.(*adapted); ok {
-		of = a.format
+	f := c.format
+	if a, ok := f.(*adapted); ok {
+		f = a.format
 	}
-	weights, _ := of.(*gguf.Weights)
+	weights, _ := f.(*gguf.Weights)
 	return weights
 }
 
@@ -142,12 +142,12 @@ func (c *Checkpoint) Order(rest func() error) (err error) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	ForgetOrdered(MostOrdered - 1)
+	ForgetOrdered(MaxOrdered - 1)
 	if free, err := store.Free(folder); err == nil && free < orderedSpace*c.bytes {
 		return fmt.Errorf("%s has %.1f GB free, %.1f GB are wanted", folder, float64(free)/1e9,
 			float64(orderedSpace*c.bytes)/1e9)
 	}
-	f, unmark, err := store.Create(folder, orderedMaking)
+	f, unmark, err := store.Create(folder, orderedTemp)
 	if err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func (c *Checkpoint) writeOrdered(f *os.File, weights *gguf.Weights, states File
 	_, err := f.Write(head)
 	unsynced := 0
 	if err == nil {
-		err = weights.Write(rest, func(tensor string, at int64, data []byte) error {
-			if _, err := f.WriteAt(data, places[tensor]+at); err != nil {
+		err = weights.Write(rest, func(tensor string, offset int64, data []byte) error {
+			if _, err := f.WriteAt(data, places[tensor]+offset); err != nil {
 				return err
 			}
 			if unsynced += len(data); unsynced < orderedSync {
@@ -195,9 +195,9 @@ func (c *Checkpoint) writeOrdered(f *os.File, weights *gguf.Weights, states File
 
 // ForgetOrdered removes files of dead processes, files whose GGUF files are gone or changed, and
 // all others except the most recently used ones. Files in use by a running ossrun are kept.
-func ForgetOrdered(most int) {
-	left, _ := filepath.Glob(filepath.Join(OrderedFolder(), orderedMaking+"*")) // it is well formed
-	for _, path := range left {
+func ForgetOrdered(keep int) {
+	stale, _ := filepath.Glob(filepath.Join(OrderedFolder(), orderedTemp+"*")) // it is well formed
+	for _, path := range stale {
 		store.RemoveUnused(path)
 	}
 	type aged struct {
@@ -211,8 +211,8 @@ func ForgetOrdered(most int) {
 		stat, refused := os.Stat(path)
 		if err == nil && refused == nil {
 			version, _ := strconv.Atoi(header.Metadata[metaVersion])
-			of := statesOf(strings.Split(header.Metadata[metaGGUF], "\n"))
-			if version > orderedVersion || orderedPath(of) == path {
+			states := statesOf(strings.Split(header.Metadata[metaGGUF], "\n"))
+			if version > orderedVersion || orderedPath(states) == path {
 				list = append(list, aged{path, stat.ModTime()})
 				continue
 			}
@@ -220,7 +220,7 @@ func ForgetOrdered(most int) {
 		store.RemoveUnused(path)
 	}
 	slices.SortFunc(list, func(a, b aged) int { return b.used.Compare(a.used) })
-	for _, old := range list[min(most, len(list)):] {
+	for _, old := range list[min(keep, len(list)):] {
 		store.RemoveUnused(old.path)
 	}
 }

@@ -90,8 +90,8 @@ func TestOrdered(t *testing.T) {
 				t.Errorf("style %v: tensor %s differs", style, tensor.Name)
 			}
 		}
-		parts, _, err := f.Ahead(checkpoint.Replaced{By: path,
-			Does: func(tensor string) bool { return tensor == "lm_head.weight" }})
+		parts, _, err := f.Ahead(checkpoint.Replaced{File: path,
+			Covers: func(tensor string) bool { return tensor == "lm_head.weight" }})
 		if err != nil || len(parts) != 2 || parts[0].Path != f.Ordered() ||
 			len(parts[0].Without) != 1 {
 			t.Errorf("%+v, %v", parts, err)
@@ -138,7 +138,7 @@ func TestOrderedIsOfTheseFiles(t *testing.T) {
 			if c := opened(t, path); c.Mapped() {
 				t.Error("it is used")
 			}
-			checkpoint.ForgetOrdered(checkpoint.MostOrdered)
+			checkpoint.ForgetOrdered(checkpoint.MaxOrdered)
 			if _, err := os.Stat(ordered); err == nil {
 				t.Error("it stays")
 			}
@@ -178,12 +178,12 @@ func TestOrderedIsBounded(t *testing.T) {
 	}
 	half := filepath.Join(checkpoint.OrderedFolder(), ".making-7")
 	hosttest.Check(t, os.WriteFile(half, []byte("a dead process's"), 0o644))
-	checkpoint.ForgetOrdered(checkpoint.MostOrdered)
+	checkpoint.ForgetOrdered(checkpoint.MaxOrdered)
 	if got := there(); !slices.Equal(got, []bool{true, false, false}) {
 		t.Errorf("%v stay where the first is in use", got)
 	}
 	hosttest.Check(t, use.Close())
-	checkpoint.ForgetOrdered(checkpoint.MostOrdered)
+	checkpoint.ForgetOrdered(checkpoint.MaxOrdered)
 	left, _ := filepath.Glob(filepath.Join(checkpoint.OrderedFolder(), "*"))
 	dotted, _ := filepath.Glob(filepath.Join(checkpoint.OrderedFolder(), ".*"))
 	if len(left)+len(dotted) != 0 {

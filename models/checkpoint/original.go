@@ -50,13 +50,14 @@ func OriginalName(s models.Spec, name string) (original string, first, total int
 }
 
 // fromOriginal renames a checkpoint's tensors from the original/ layout to the Hugging Face layout.
-func fromOriginal(s models.Spec, held map[string]models.Tensor) (map[string]models.Tensor, error) {
-	out := make(map[string]models.Tensor, len(held))
+func fromOriginal(s models.Spec, tensors map[string]models.Tensor) (map[string]models.Tensor,
+	error) {
+	out := make(map[string]models.Tensor, len(tensors))
 	used := map[string]bool{}
 	for _, want := range s.Tensors() {
 		name, first, total := OriginalName(s, want.Name)
-		t, ok := held[name]
-		if wide, is := held[strings.TrimSuffix(name, ".blocks")]; !ok && is {
+		t, ok := tensors[name]
+		if wide, is := tensors[strings.TrimSuffix(name, ".blocks")]; !ok && is {
 			return nil, fmt.Errorf("%s: tensor %s is %s: %s", wide.File, wide.Name, wide.DType,
 				models.DequantisedExperts)
 		}
@@ -73,7 +74,7 @@ func fromOriginal(s models.Spec, held map[string]models.Tensor) (map[string]mode
 		t.Name = want.Name
 		out[want.Name] = t
 	}
-	for name, t := range held {
+	for name, t := range tensors {
 		if !used[name] {
 			if strings.HasPrefix(name, "block.") {
 				return nil, fmt.Errorf(
@@ -102,9 +103,9 @@ func part(t models.Tensor, first, count, total int) (models.Tensor, error) {
 // no config.json. "" if neither is one.
 func OriginalIn(folder string) string {
 	for _, path := range [...]string{folder, filepath.Join(folder, "original")} {
-		if is, found := models.IsOriginal(path); is {
+		if is, hasConfig := models.IsOriginal(path); is {
 			return path
-		} else if found {
+		} else if hasConfig {
 			return ""
 		}
 	}

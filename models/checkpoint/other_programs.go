@@ -32,7 +32,7 @@ type Foreign struct {
 	Model   *gguf.Model
 	Trouble error // why it cannot be used; Model is nil then
 
-	other bool // not a gpt-oss, or unknown
+	unrelated bool // not a gpt-oss, or unknown
 }
 
 // SameShape reports whether a model of the catalogue has its shape.
@@ -43,7 +43,7 @@ func (e Foreign) SameShape(as models.Entry) bool {
 // ListForeign lists the models in other programs' folders, sorted by name. Missing or unreadable
 // folders are skipped: they are not ours.
 func ListForeign() []Foreign {
-	list := slices.DeleteFunc(allForeign(), func(e Foreign) bool { return e.other })
+	list := slices.DeleteFunc(allForeign(), func(e Foreign) bool { return e.unrelated })
 	slices.SortStableFunc(list, func(a, b Foreign) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
@@ -61,9 +61,9 @@ func allForeign() []Foreign {
 func consider(program, name, path string) Foreign {
 	e := Foreign{Name: name, Program: program, Path: path}
 	header, err := gguf.Open(path)
-	if e.other = err != nil; !e.other {
+	if e.unrelated = err != nil; !e.unrelated {
 		_, is := gguf.IsGPTOSS(header.Keys)
-		e.other, e.Bytes = !is, header.Size
+		e.unrelated, e.Bytes = !is, header.Size
 		e.Model, err = gguf.ReadModel(path, gguf.ModelName(name))
 	}
 	if e.Model != nil {
@@ -71,7 +71,7 @@ func consider(program, name, path string) Foreign {
 	}
 	if wrong, ok := errors.AsType[*gguf.Error](err); ok {
 		e.Trouble = fmt.Errorf("%s %s", name, wrong.What) // the file may be called by its hash
-	} else if e.Trouble = err; e.other && errors.Is(err, fs.ErrNotExist) {
+	} else if e.Trouble = err; e.unrelated && errors.Is(err, fs.ErrNotExist) {
 		e.Trouble = fmt.Errorf("%s is listed by %s, and its weights are missing: download it "+
 			"again there, or run ossrun pull 20b", name, program)
 	}
@@ -139,14 +139,14 @@ func lmStudioFolders() []string {
 // llamaModels lists GGUF files in llama.cpp's own cache and in the Hugging Face cache, which its
 // newer versions use.
 func llamaModels() (list []Foreign) {
-	own := []string{os.Getenv("LLAMA_CACHE"), "~/.cache/llama.cpp"}
+	caches := []string{os.Getenv("LLAMA_CACHE"), "~/.cache/llama.cpp"}
 	switch runtime.GOOS {
 	case "darwin":
-		own = append(own, "~/Library/Caches/llama.cpp")
+		caches = append(caches, "~/Library/Caches/llama.cpp")
 	case "windows":
-		own = append(own, "~/AppData/Local/llama.cpp")
+		caches = append(caches, "~/AppData/Local/llama.cpp")
 	}
-	for _, root := range folders(own...) {
+	for _, root := range folders(caches...) {
 		list = append(list, considerFiles("llama.cpp", "llama.cpp:", root, "*.gguf")...)
 	}
 	root, err := store.Root()
@@ -220,7 +220,7 @@ func findElsewhere(name string) (Found, bool, error) {
 		}
 	}
 	return Found{}, true, &models.UnknownModelError{Name: name,
-		Is: "not among the weights of other programs here: ossrun list shows them"}
+		Meaning: "not among the weights of other programs here: ossrun list shows them"}
 }
 
 // The Hugging Face cache's snapshots that are a gpt-oss or belong to one, for people to see.
@@ -245,15 +245,15 @@ func Inventory() ([]Stored, error) {
 	}
 	var list []Stored
 	for _, repo := range repos {
-		entry, known := models.Lookup(repo.ID())
+		entry, inCatalogue := models.Lookup(repo.ID())
 		relative, related := models.LookupRelated(repo.ID())
 		snapshots, err := store.Snapshots(root, repo)
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range snapshots {
-			adapter := lora.Of(s.Path)
-			if !known && !related && !strings.Contains(adapter, "gpt-oss") &&
+			adapter := lora.BaseOf(s.Path)
+			if !inCatalogue && !related && !strings.Contains(adapter, "gpt-oss") &&
 				!describesGPTOSS(filepath.Join(s.Path, "config.json")) {
 				continue
 			}

@@ -24,8 +24,8 @@ const (
 
 // Replaced says that another file replaces some of the weights. The zero value replaces nothing.
 type Replaced struct {
-	By   string                   // the file; "" for none
-	Does func(tensor string) bool // which tensors, by their names in the Hugging Face layout
+	File   string                   // the file; "" for none
+	Covers func(tensor string) bool // which tensors, by their names in the Hugging Face layout
 }
 
 // ReadAhead reads the weight files if they fit in free bytes, and reports progress as
@@ -64,7 +64,7 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	var done atomic.Int64
 	stop := mapping.ReportProgress(&done, total, progress)
 	defer stop()
-	return mapping.Each(ctx, aheadReaders, len(spans), &done, func(i int, _ *[]byte) (int64,
+	return mapping.Parallel(ctx, aheadReaders, len(spans), &done, func(i int, _ *[]byte) (int64,
 		error) {
 		err := spans[i].read()
 		if err != nil {
@@ -98,14 +98,14 @@ func (f Found) ahead(replaced Replaced) (parts []partOfFile, need int64, err err
 	for _, path := range paths {
 		parts = append(parts, partOfFile{path: path})
 	}
-	if replaced.By == "" {
+	if replaced.File == "" {
 		return parts, need, nil
 	}
-	stat, err := os.Stat(replaced.By)
+	stat, err := os.Stat(replaced.File)
 	if err != nil {
 		return nil, 0, err
 	}
-	out, err := f.without(replaced.Does)
+	out, err := f.without(replaced.Covers)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -115,7 +115,7 @@ func (f Found) ahead(replaced Replaced) (parts []partOfFile, need int64, err err
 			need -= s.End - s.Begin
 		}
 	}
-	return append(parts, partOfFile{path: replaced.By}), need + stat.Size(), nil
+	return append(parts, partOfFile{path: replaced.File}), need + stat.Size(), nil
 }
 
 // span is a part of a mapped file.
@@ -127,18 +127,18 @@ type span struct {
 
 // spansOf cuts a mapped file into spans of at most each bytes, leaving out some ranges, which are
 // sorted.
-func spansOf(f *os.File, data []byte, without []mapping.Range, each int) (list []span) {
+func spansOf(f *os.File, data []byte, without []mapping.Range, limit int) (list []span) {
 	cut := func(from, to int64) {
-		for at := from; at < to; at += int64(each) {
-			list = append(list, span{f, at, data[at:min(at+int64(each), to)]})
+		for pos := from; pos < to; pos += int64(limit) {
+			list = append(list, span{f, pos, data[pos:min(pos+int64(limit), to)]})
 		}
 	}
-	size, at := int64(len(data)), int64(0)
+	size, pos := int64(len(data)), int64(0)
 	for _, s := range without {
-		cut(at, min(s.Begin, size))
-		at = max(at, s.End)
+		cut(pos, min(s.Begin, size))
+		pos = max(pos, s.End)
 	}
-	cut(at, size)
+	cut(pos, size)
 	return list
 }
 
@@ -175,7 +175,7 @@ func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) 
 		for _, t := range header.Tensors {
 			original = original || strings.HasPrefix(t.Name, "block.")
 		}
-		leave := leftOut(spec, out, original)
+		leave := skipped(spec, out, original)
 		for _, t := range header.Tensors {
 			if leave[t.Name] {
 				list[len(list)-1] = append(list[len(list)-1],
@@ -187,14 +187,14 @@ func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) 
 }
 
 // skipped returns the names, as in the file, of tensors that only skipped tensors are made from.
-func leftOut(s models.Spec, out func(tensor string) bool, original bool) map[string]bool {
+func skipped(s models.Spec, out func(tensor string) bool, original bool) map[string]bool {
 	leave := map[string]bool{}
 	for _, t := range s.Tensors() {
 		name := t.Name
 		if original {
 			name = originalNames.Replace(name)
 		}
-		if others, met := leave[name]; !met || others {
+		if skip, met := leave[name]; !met || skip {
 			leave[name] = out(t.Name)
 		}
 	}

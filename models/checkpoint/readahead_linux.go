@@ -16,10 +16,10 @@ func missing(list []span) []span {
 }
 
 func (s span) read() error {
-	given, err := mapping.Read(s.file, s.begin, s.data, true)
+	release, err := mapping.Read(s.file, s.begin, s.data, true)
 	if err != nil {
 		return err
 	}
-	given()
+	release()
 	return nil
 }

@@ -96,7 +96,7 @@ func Resolve(name string) (Found, error) {
 		return find(e)
 	}
 	if r, ok := models.LookupRelated(name); ok {
-		return Found{}, &models.UnknownModelError{Name: r.HF, Is: r.Does}
+		return Found{}, &models.UnknownModelError{Name: r.HF, Meaning: r.Does}
 	}
 	if id, ok := strings.CutPrefix(name, "hf:"); ok {
 		repo, revision, err := models.ParseHF(id)
@@ -111,16 +111,16 @@ func Resolve(name string) (Found, error) {
 		}
 		return findFolder(name)
 	}
-	if found, ok, err := findElsewhere(name); ok {
-		return found, err
+	if model, ok, err := findElsewhere(name); ok {
+		return model, err
 	}
 	if strings.ContainsAny(name, `/\`) {
 		if repo, ok := store.ParseRepo(name); ok {
 			// A repository without "hf:" is accepted only if it is in the cache, so that a mistyped
 			// path does not start a download.
-			found, err := findCached(repo, "")
+			model, err := findCached(repo, "")
 			if _, missing := errors.AsType[*NotCachedError](err); !missing {
-				return found, err
+				return model, err
 			}
 		}
 	}
@@ -150,12 +150,12 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 	}
 	var first *Found
 	for _, s := range snapshots {
-		found := inspect(s.Path)
-		if found.Complete {
-			return found, nil
+		model := inspect(s.Path)
+		if model.Complete {
+			return model, nil
 		}
 		if first == nil {
-			first = &found
+			first = &model
 		}
 	}
 	if first != nil {
@@ -214,37 +214,37 @@ func findFolder(path string) (Found, error) {
 
 // inspect describes the checkpoint in a folder by its files' names and headers.
 func inspect(folder string) Found {
-	found := Found{Name: nameOf(folder), Path: folder}
+	model := Found{Name: nameOf(folder), Path: folder}
 	if inside := OriginalIn(folder); inside != "" {
 		folder = inside
 	}
-	found.Complete = exists(filepath.Join(folder, "config.json"))
-	if repo, ok := store.RepoOf(found.Path); ok {
-		found.Repo, found.Commit = repo.ID(), filepath.Base(found.Path)
-		if e, known := models.Lookup(repo.ID()); known {
-			found.ID = e.ID
+	model.Complete = exists(filepath.Join(folder, "config.json"))
+	if repo, ok := store.RepoOf(model.Path); ok {
+		model.Repo, model.Commit = repo.ID(), filepath.Base(model.Path)
+		if e, ok := models.Lookup(repo.ID()); ok {
+			model.ID = e.ID
 		}
 	}
 	names := []string{singleFile}
-	if adapter := lora.Is(folder) && !found.Complete; adapter {
-		names, found.Complete = []string{lora.WeightsName}, true
+	if adapter := lora.Is(folder) && !model.Complete; adapter {
+		names, model.Complete = []string{lora.WeightsName}, true
 	} else if index, err := safetensors.ReadIndex(filepath.Join(folder,
 		safetensors.IndexName)); err == nil {
 		names = index.Files
 	} else if !exists(filepath.Join(folder, singleFile)) {
-		found.Complete = false
+		model.Complete = false
 		names, _ = fs.Glob(os.DirFS(folder), "model-*-of-*.safetensors") // it is well formed
 	}
 	for _, name := range names {
 		path := filepath.Join(folder, name)
 		if stat, err := os.Stat(path); err == nil {
-			found.Bytes += stat.Size()
+			model.Bytes += stat.Size()
 		}
 		if _, err := safetensors.Inspect(path); err != nil {
-			found.Complete = false
+			model.Complete = false
 		}
 	}
-	return found
+	return model
 }
 
 // Cached lists the catalogue's models in the Hugging Face cache, complete or not, the smallest
@@ -255,14 +255,14 @@ func Cached() ([]Found, error) {
 		if e.HF == "" {
 			continue
 		}
-		found, err := find(e)
+		model, err := find(e)
 		var missing *NotCachedError
 		switch {
 		case errors.As(err, &missing):
 		case err != nil:
 			return nil, err
 		default:
-			list = append(list, found)
+			list = append(list, model)
 		}
 	}
 	return list, nil
@@ -277,12 +277,12 @@ func BestFit(freeBytes int64) (Found, bool) {
 		return Found{}, false
 	}
 	var best Found
-	for _, found := range cached {
-		if e, ok := models.Lookup(found.ID); !ok || e.Special != "" {
+	for _, model := range cached {
+		if e, ok := models.Lookup(model.ID); !ok || e.Special != "" {
 			continue
 		}
-		if found.Complete && found.Bytes <= freeBytes && found.Bytes > best.Bytes {
-			best = found
+		if model.Complete && model.Bytes <= freeBytes && model.Bytes > best.Bytes {
+			best = model
 		}
 	}
 	return best, best.Complete
@@ -299,7 +299,7 @@ func nameOf(path string) string {
 		path = absolute
 	}
 	if repo, ok := store.RepoOf(path); ok {
-		if e, known := models.Lookup(repo.ID()); known {
+		if e, ok := models.Lookup(repo.ID()); ok {
 			return e.Spec.Name
 		}
 		return repo.Name
@@ -327,7 +327,7 @@ func remedy(err error, path string) string {
 
 // pullName is the argument of ossrun pull for a repository.
 func pullName(repo store.Repo) string {
-	if e, known := models.Lookup(repo.ID()); known {
+	if e, ok := models.Lookup(repo.ID()); ok {
 		return e.ID
 	}
 	return "hf:" + repo.ID()

@@ -39,14 +39,14 @@ func SyntheticBytes(s models.Spec) int64 {
 }
 
 // synthetic reserves memory for this many layers, which the others share.
-func synthetic(s models.Spec, own int, seed uint64) (*Checkpoint, error) {
+func synthetic(s models.Spec, distinct int, seed uint64) (*Checkpoint, error) {
 	if s.Hidden%models.BlockSize != 0 || s.Intermediate%models.BlockSize != 0 || s.Layers < 1 ||
 		s.Experts < s.ExpertsPerToken {
 		return nil, fmt.Errorf("a model of %d layers, %d wide with experts of %d, cannot be made",
 			s.Layers, s.Hidden, s.Intermediate)
 	}
 	one := s
-	one.Layers = own
+	one.Layers = distinct
 	memory, err := pack.Reserve(one.WeightBytes())
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes for random weights: %w", one.WeightBytes(), err)
@@ -58,14 +58,14 @@ func synthetic(s models.Spec, own int, seed uint64) (*Checkpoint, error) {
 		bytes: s.WeightBytes(), close: []func() error{memory.Free}}
 	rest := memory.Bytes
 	for _, t := range s.Tensors() {
-		if first, shared := c.tensors[ownerOf(t.Name, own)]; shared {
+		if first, shared := c.tensors[ownerOf(t.Name, distinct)]; shared {
 			first.Name = t.Name
 			c.tensors[t.Name] = first
 			continue
 		}
 		data := rest[:t.Bytes():t.Bytes()]
 		rest = rest[t.Bytes():]
-		repeat(data, draw.of(t), random)
+		repeat(data, draw.pick(t), random)
 		c.tensors[t.Name] = models.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: data,
 			File: "random weights"}
 	}
@@ -73,13 +73,13 @@ func synthetic(s models.Spec, own int, seed uint64) (*Checkpoint, error) {
 }
 
 // ownerOf returns the tensor whose bytes a layer's tensor shares, "" if it has its own.
-func ownerOf(name string, own int) string {
+func ownerOf(name string, distinct int) string {
 	var layer int
-	if _, err := fmt.Sscanf(name, layerName, &layer); err != nil || layer < own {
+	if _, err := fmt.Sscanf(name, layerName, &layer); err != nil || layer < distinct {
 		return ""
 	}
 	_, rest, _ := strings.Cut(strings.TrimPrefix(name, "model.layers."), ".")
-	return fmt.Sprintf(layerName, layer%own) + rest
+	return fmt.Sprintf(layerName, layer%distinct) + rest
 }
 
 const layerName = "model.layers.%d."
@@ -114,8 +114,8 @@ func normals(random *rand.Rand, bytes int, mean, deviation float64) []byte {
 	return data
 }
 
-// of is the pattern of a tensor.
-func (p patterns) of(t models.TensorSpec) []byte {
+// pick is the pattern of a tensor.
+func (p patterns) pick(t models.TensorSpec) []byte {
 	switch {
 	case t.DType == safetensors.U8 && strings.HasSuffix(t.Name, "_scales"):
 		return p.scales
@@ -131,9 +131,9 @@ func (p patterns) of(t models.TensorSpec) []byte {
 
 // repeat fills data with a pattern from a random offset.
 func repeat(data, pattern []byte, random *rand.Rand) {
-	at := random.IntN(len(pattern)/64) * 64
+	start := random.IntN(len(pattern)/64) * 64
 	for len(data) > 0 {
-		n := copy(data, pattern[at:])
-		data, at = data[n:], 0
+		n := copy(data, pattern[start:])
+		data, start = data[n:], 0
 	}
 }

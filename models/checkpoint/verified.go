@@ -12,34 +12,34 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Vouched is the verification of weights, in one word.
-type Vouched string
+// Verification is the verification of weights, in one word.
+type Verification string
 
 const (
-	Verified   Vouched = "verified"   // every file has the SHA-256 that this version knows
-	Pulled     Vouched = "pulled"     // every file has the SHA-256 that the hub named
-	Other      Vouched = "other"      // the same, but this version knows other hashes of this model
-	Unverified Vouched = "unverified" // some file was not hashed, or changed since
+	Verified   Verification = "verified"   // every file has the SHA-256 that this version knows
+	Pulled     Verification = "pulled"     // every file has the SHA-256 that the hub named
+	Mismatched Verification = "other"      // as Pulled, but this version knows other hashes
+	Unverified Verification = "unverified" // some file was not hashed, or changed since
 )
 
 // Sentence returns a sentence without its full stop.
-func (v Vouched) Sentence() string {
-	return map[Vouched]string{
+func (v Verification) Sentence() string {
+	return map[Verification]string{
 		Verified: "Its weights have the published SHA-256",
 		Pulled:   "Its weights have the SHA-256 that the hub named",
-		Other: "Its weights are not verified. They have the hub's SHA-256, not the " +
+		Mismatched: "Its weights are not verified. They have the hub's SHA-256, not the " +
 			"published one",
 		Unverified: "Its weights are not verified. ossrun pull --verify checks them",
 	}[v]
 }
 
-// Vouched checks a snapshot of the cache. Anything else is Unverified.
-func (f Found) Vouched() Vouched {
+// Verification checks a snapshot of the cache. Anything else is Unverified.
+func (f Found) Verification() Verification {
 	if f.Repo == "" || !f.Complete {
 		return Unverified
 	}
 	names, err := os.ReadDir(f.Path)
-	sums, matched, others := models.Published(f.Repo), 0, 0
+	sums, matched, mismatched := models.Published(f.Repo), 0, 0
 	for _, e := range names {
 		if !strings.HasSuffix(e.Name(), ".safetensors") {
 			continue
@@ -51,16 +51,16 @@ func (f Found) Vouched() Vouched {
 		case !named:
 			return Unverified
 		default:
-			others++
+			mismatched++
 		}
 	}
 	switch {
-	case err != nil || matched+others == 0:
+	case err != nil || matched+mismatched == 0:
 		return Unverified
-	case matched == len(sums) && others == 0:
+	case matched == len(sums) && mismatched == 0:
 		return Verified
 	case sums != nil:
-		return Other
+		return Mismatched
 	}
 	return Pulled
 }

@@ -41,9 +41,9 @@ func TestWhoVouchesForWeights(t *testing.T) {
 	openai := store.Repo{Owner: "openai", Name: "gpt-oss-20b"}
 	sums := models.Published(openai.ID())
 	names := slices.Sorted(maps.Keys(sums))
-	expect := func(what string, f checkpoint.Found, want checkpoint.Vouched) {
+	expect := func(what string, f checkpoint.Found, want checkpoint.Verification) {
 		t.Helper()
-		if got := f.Vouched(); got != want || got.Sentence() == "" {
+		if got := f.Verification(); got != want || got.Sentence() == "" {
 			t.Errorf("%s: %s, not %s", what, got, want)
 		}
 	}
@@ -52,13 +52,13 @@ func TestWhoVouchesForWeights(t *testing.T) {
 		checkpoint.Pulled)
 	another := maps.Clone(sums)
 	another[names[1]] = strings.Repeat("ab", 32)
-	expect("one other file", snapshot(t, openai, another), checkpoint.Other)
+	expect("one other file", snapshot(t, openai, another), checkpoint.Mismatched)
 	more := maps.Clone(sums)
 	more["model.safetensors"] = strings.Repeat("ab", 32)
-	expect("one file more", snapshot(t, openai, more), checkpoint.Other)
+	expect("one file more", snapshot(t, openai, more), checkpoint.Mismatched)
 	fewer := maps.Clone(sums)
 	delete(fewer, names[2])
-	expect("one file fewer", snapshot(t, openai, fewer), checkpoint.Other)
+	expect("one file fewer", snapshot(t, openai, fewer), checkpoint.Mismatched)
 
 	changed := snapshot(t, openai, sums)
 	blob := hosttest.Must(filepath.EvalSymlinks(filepath.Join(changed.Path, names[0])))(t)

@@ -95,7 +95,7 @@ func TestImportUntilItIsKilled(t *testing.T) {
 		}
 	}
 	var made atomic.Int64
-	wrote = func() {
+	onPiece = func() {
 		if made.Add(1) == int64(pieces) {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}

@@ -66,7 +66,7 @@ const bias = 127
 
 // tryScale encodes values with one scale, and returns the sum of the squared differences. Above
 // most it stops, with incomplete codes.
-func under(values *[models.BlockSize]float32, exponent int, to *[models.BlockBytes]byte,
+func tryScale(values *[models.BlockSize]float32, exponent int, to *[models.BlockBytes]byte,
 	most float64) float64 {
 	down := float32(math.Ldexp(1, -exponent))
 	unit := math.Ldexp(1, exponent)
@@ -74,10 +74,10 @@ func under(values *[models.BlockSize]float32, exponent int, to *[models.BlockByt
 	most /= unit
 	var even, odd float64
 	for i := range to {
-		low, off := code(values[2*i], down)
-		high, more := code(values[2*i+1], down)
+		low, lowDiff := code(values[2*i], down)
+		high, highDiff := code(values[2*i+1], down)
 		to[i] = low | high<<4
-		even, odd = even+off*off, odd+more*more
+		even, odd = even+lowDiff*lowDiff, odd+highDiff*highDiff
 		if i%4 == 3 && even+odd > most {
 			break
 		}
@@ -86,7 +86,7 @@ func under(values *[models.BlockSize]float32, exponent int, to *[models.BlockByt
 }
 
 // code encodes v times down, and returns the difference.
-func code(v, down float32) (c byte, off float64) {
+func code(v, down float32) (c byte, diff float64) {
 	v *= down
 	bits := math.Float32bits(v)
 	cell := min(max(bits<<1>>(cellBits+1), lowestCell), highestCell) - lowestCell
@@ -112,16 +112,16 @@ func encode(values []float32, to []byte) (scale byte, loss Loss) {
 		fitting++
 	}
 	fitting = max(fitting, smallest)
-	var others [models.BlockBytes]byte
-	block, whole := (*[models.BlockSize]float32)(values), (*[models.BlockBytes]byte)(to)
+	var candidate [models.BlockBytes]byte
+	block, out := (*[models.BlockSize]float32)(values), (*[models.BlockBytes]byte)(to)
 	best := fitting
-	loss.Error = under(block, best, whole, math.Inf(1))
+	loss.Error = tryScale(block, best, out, math.Inf(1))
 	if loss.Error == 0 {
 		loss.Exact = 1
 	} else {
 		exponent := max(fitting-1, smallest)
-		if off := under(block, exponent, &others, loss.Error); off < loss.Error {
-			loss.Error, best, *whole = off, exponent, others
+		if diff := tryScale(block, exponent, &candidate, loss.Error); diff < loss.Error {
+			loss.Error, best, *out = diff, exponent, candidate
 		}
 	}
 	loss.Worst = loss.Relative()
@@ -130,10 +130,10 @@ func encode(values []float32, to []byte) (scale byte, loss Loss) {
 
 // decode writes the values of blocks.
 func decode(blocks, scales []byte, to []float32) {
-	for at, scale := range scales {
+	for block, scale := range scales {
 		unit := math.Ldexp(1, int(scale)-bias)
-		values := to[at*models.BlockSize:][:models.BlockSize]
-		for i, pair := range blocks[at*models.BlockBytes:][:models.BlockBytes] {
+		values := to[block*models.BlockSize:][:models.BlockSize]
+		for i, pair := range blocks[block*models.BlockBytes:][:models.BlockBytes] {
 			values[2*i], values[2*i+1] = float32(float64(steps[pair&15])*unit),
 				float32(float64(steps[pair>>4])*unit)
 		}

@@ -92,7 +92,7 @@ func TestRemoteTwin(t *testing.T) {
 	for i := range 40 {
 		ctx, stop := context.WithCancelCause(t.Context())
 		calls := 0
-		wrote = func() {
+		onPiece = func() {
 			mu.Lock()
 			defer mu.Unlock()
 			most = max(most, stored(out))
@@ -104,7 +104,7 @@ func TestRemoteTwin(t *testing.T) {
 		if err == nil {
 			_, err = Run(ctx, "hf:someone/tune", Options{Out: out, Remote: at})
 		}
-		wrote = func() {}
+		onPiece = func() {}
 		stop(nil)
 		if err == nil {
 			break
@@ -140,7 +140,7 @@ func TestRemoteChanged(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	ctx, stop := context.WithCancel(t.Context())
 	var calls atomic.Int64
-	wrote = func() {
+	onPiece = func() {
 		if calls.Add(1) > 5 {
 			stop()
 		}
@@ -148,7 +148,7 @@ func TestRemoteChanged(t *testing.T) {
 	at, err := client.Remote(ctx, tune, "main")
 	hosttest.Check(t, err)
 	_, err = Run(ctx, "hf:someone/tune", Options{Out: out, Remote: at})
-	wrote = func() {}
+	onPiece = func() {}
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}

@@ -57,49 +57,49 @@ type sourceFile struct {
 	Changed string `json:"changed"` // modification time or ETag
 }
 
-// wrote is called after each piece; tests stop there.
-var wrote = func() {}
+// onPiece is called after each piece; tests stop there.
+var onPiece = func() {}
 
 // maxWorkers bounds memory: each has an expert's matrix as float32, as read, and as blocks, 66 + 66
 // + 9 MB for the published widths. minRemoteWorkers keep a network busy while some compute.
-const mostWorkers, waitingWorkers = 8, 4
+const maxWorkers, minRemoteWorkers = 8, 4
 
 // Run converts the folder or file at path, or resumes an earlier run.
 func Run(ctx context.Context, path string, o Options) (r Result, err error) {
-	at, workers := place(disk(path)), runtime.GOMAXPROCS(0)
+	src, workers := place(disk(path)), runtime.GOMAXPROCS(0)
 	if o.Remote != nil {
-		at, workers = remote{o.Remote, ctx}, max(workers, waitingWorkers)
+		src, workers = remote{o.Remote, ctx}, max(workers, minRemoteWorkers)
 	}
-	from, err := open(at, o.Lora...)
+	from, err := open(src, o.Lora...)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	r = Result{Path: o.Out, Bytes: from.spec.WeightBytes()}
-	w := &writer{from: from, out: o.Out, workers: min(workers, mostWorkers)}
-	if err := w.begin(o.Lora); err != nil {
+	w := &writer{from: from, out: o.Out, workers: min(workers, maxWorkers)}
+	if err := w.open(o.Lora); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.lock.Close()) }()
 	parts := partsOf(from.spec)
 	var done atomic.Int64
-	var left int64
+	var remaining int64
 	for i, p := range parts {
-		if _, there := w.state.Done[fileName(i, len(parts))]; there {
+		if _, ok := w.state.Done[fileName(i, len(parts))]; ok {
 			done.Add(p.bytes())
 		} else {
-			left += p.bytes()
+			remaining += p.bytes()
 		}
 	}
-	if free, err := store.Free(o.Out); err == nil && free < left {
+	if free, err := store.Free(o.Out); err == nil && free < remaining {
 		return r, fmt.Errorf("%s has %.1f GB free, and %.1f GB are to be written: free some, or "+
-			"give another --out", o.Out, float64(free)/1e9, float64(left)/1e9)
+			"give another --out", o.Out, float64(free)/1e9, float64(remaining)/1e9)
 	}
 	stop := mapping.ReportProgress(&done, r.Bytes, o.Progress)
 	for i, p := range parts {
 		name := fileName(i, len(parts))
-		loss, there := w.state.Done[name]
-		if !there {
+		loss, ok := w.state.Done[name]
+		if !ok {
 			if loss, err = w.write(ctx, name, i, p, &done); err != nil {
 				stop()
 				return r, err
@@ -110,7 +110,7 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 		}
 	}
 	stop()
-	return r, w.end(parts)
+	return r, w.finish(parts)
 }
 
 // part is the content of one file: a layer, or the tensors before or after all layers.
@@ -124,21 +124,21 @@ func (p part) bytes() (n int64) {
 }
 
 func partsOf(s models.Spec) (parts []part) {
-	of := ""
+	current := ""
 	for _, t := range s.Tensors() {
 		key := ""
 		if rest, ok := strings.CutPrefix(t.Name, "model.layers."); ok {
 			key, _, _ = strings.Cut(rest, ".")
 		}
-		if len(parts) == 0 || key != of {
-			parts, of = append(parts, nil), key
+		if len(parts) == 0 || key != current {
+			parts, current = append(parts, nil), key
 		}
 		parts[len(parts)-1] = append(parts[len(parts)-1], t)
 	}
 	return parts
 }
 
-func fileName(i, of int) string { return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, of) }
+func fileName(i, n int) string { return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n) }
 
 // writer makes the files of one folder.
 type writer struct {
@@ -151,8 +151,8 @@ type writer struct {
 
 func (w *writer) lockPath() string { return filepath.Join(w.out, ".lock") }
 
-// begin locks the folder, and reads the state of an earlier run on the same source.
-func (w *writer) begin(adapters []lora.Ref) (err error) {
+// open locks the folder, and reads the state of an earlier run on the same source.
+func (w *writer) open(adapters []lora.Ref) (err error) {
 	want := state{Sources: w.from.files, Done: map[string]Loss{}}
 	for _, ref := range adapters {
 		want.Adapters = append(want.Adapters, ref.String())
@@ -175,7 +175,7 @@ func (w *writer) begin(adapters []lora.Ref) (err error) {
 			return fmt.Errorf("%s holds a checkpoint already: give another --out", w.out)
 		}
 		w.state = want
-		return w.keep()
+		return w.saveState()
 	case err != nil:
 		return err
 	}
@@ -196,7 +196,7 @@ func (w *writer) begin(adapters []lora.Ref) (err error) {
 	return nil
 }
 
-func (w *writer) keep() error {
+func (w *writer) saveState() error {
 	text, err := json.MarshalIndent(w.state, "", "  ")
 	if err != nil {
 		return err
@@ -225,19 +225,19 @@ func (w *writer) write(ctx context.Context, name string, i int, p part,
 		return loss, err
 	}
 	var mu sync.Mutex
-	before := done.Load()
+	start := done.Load()
 	jobs := w.jobs(f, p, places, func(l Loss) {
 		mu.Lock()
 		defer mu.Unlock()
 		loss.Add(l)
 	})
-	err = mapping.Each(ctx, w.workers, len(jobs), done, func(i int, _ *[]byte) (int64, error) {
+	err = mapping.Parallel(ctx, w.workers, len(jobs), done, func(i int, _ *[]byte) (int64, error) {
 		bytes, err := jobs[i]()
-		wrote()
+		onPiece()
 		return bytes, err
 	})
 	if err != nil {
-		done.Store(before)
+		done.Store(start)
 		return loss, err
 	}
 	if err := f.Sync(); err != nil {
@@ -250,7 +250,7 @@ func (w *writer) write(ctx context.Context, name string, i int, p part,
 		return loss, err
 	}
 	w.state.Done[name] = loss
-	return loss, w.keep()
+	return loss, w.saveState()
 }
 
 func ignoreClosed(err error) error {
@@ -264,14 +264,14 @@ func ignoreClosed(err error) error {
 const pieceBytes = 16 << 20
 
 // jobs are a file's pieces of work; each returns the number of bytes that it has written.
-func (w *writer) jobs(f *os.File, p part, places map[string]int64, lost func(Loss)) (
+func (w *writer) jobs(f *os.File, p part, places map[string]int64, addLoss func(Loss)) (
 	list []func() (int64, error)) {
-	put := func(data []byte, at int64) error {
-		_, err := f.WriteAt(data, at)
+	put := func(data []byte, offset int64) error {
+		_, err := f.WriteAt(data, offset)
 		return err
 	}
 	for _, t := range p {
-		at := places[t.Name]
+		offset := places[t.Name]
 		matrix, blocks := strings.CutSuffix(t.Name, "_blocks")
 		if blocks {
 			scales := places[matrix+"_scales"]
@@ -281,9 +281,9 @@ func (w *writer) jobs(f *os.File, p part, places map[string]int64, lost func(Los
 					if err != nil {
 						return 0, err
 					}
-					lost(loss)
+					addLoss(loss)
 					return int64(len(codes) + len(exponents)), errors.Join(
-						put(codes, at+int64(expert*len(codes))),
+						put(codes, offset+int64(expert*len(codes))),
 						put(exponents, scales+int64(expert*len(exponents))))
 				})
 			}
@@ -293,14 +293,14 @@ func (w *writer) jobs(f *os.File, p part, places map[string]int64, lost func(Los
 			continue // written with its blocks
 		}
 		width := int(t.Bytes()) / t.Shape[0]
-		each := max(1, pieceBytes/width)
-		for first := 0; first < t.Shape[0]; first += each {
+		step := max(1, pieceBytes/width)
+		for first := 0; first < t.Shape[0]; first += step {
 			list = append(list, func() (int64, error) {
-				data := make([]byte, min(each, t.Shape[0]-first)*width)
+				data := make([]byte, min(step, t.Shape[0]-first)*width)
 				if err := w.from.Rows(t.Name, first, len(data)/width, data); err != nil {
 					return 0, err
 				}
-				return int64(len(data)), put(data, at+int64(first*width))
+				return int64(len(data)), put(data, offset+int64(first*width))
 			})
 		}
 	}
@@ -330,14 +330,14 @@ func (w *writer) expert(matrix string, expert int, shape []int) (codes, scales [
 }
 
 // companions are the files of a checkpoint that other programs also read.
-var beside = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+var companions = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 	"chat_template.jinja", "README.md", "LICENSE"}
 
 // maxCompanion bounds the bytes of one of them; tokenizer.json has 28 MB.
-const mostBeside = 256 << 20
+const maxCompanion = 256 << 20
 
-// end writes the remaining files of a checkpoint, config.json last.
-func (w *writer) end(parts []part) error {
+// finish writes the remaining files of a checkpoint, config.json last.
+func (w *writer) finish(parts []part) error {
 	index := struct {
 		Metadata map[string]int64  `json:"metadata"`
 		Files    map[string]string `json:"weight_map"`
@@ -354,12 +354,12 @@ func (w *writer) end(parts []part) error {
 	put := func(name string, text []byte) error {
 		return store.WriteFile(filepath.Join(w.out, name), text)
 	}
-	for _, name := range beside {
-		given, err := w.from.read(name, mostBeside)
+	for _, name := range companions {
+		data, err := w.from.read(name, maxCompanion)
 		_, fetched := w.from.place.(remote)
 		switch {
 		case err == nil:
-			err = put(name, given)
+			err = put(name, data)
 		case !fetched || errors.Is(err, fs.ErrNotExist):
 			err = nil
 		}

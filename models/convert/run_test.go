@@ -170,13 +170,13 @@ func TestResumed(t *testing.T) {
 	for i := range 60 {
 		ctx, stop := context.WithCancelCause(t.Context())
 		calls := 0
-		wrote = func() {
+		onPiece = func() {
 			if calls++; calls > i%7*30 {
 				stop(enough)
 			}
 		}
 		_, err := Run(ctx, source, Options{Out: out})
-		wrote = func() {}
+		onPiece = func() {}
 		stop(nil)
 		if err == nil {
 			break

@@ -41,13 +41,13 @@ type opened struct {
 }
 
 // open opens a folder in Hugging Face's layout, or a GGUF file, with adapters.
-func open(at place, adapters ...lora.Ref) (*opened, error) {
-	o, err := openPlain(at, len(adapters) > 0)
+func open(src place, adapters ...lora.Ref) (*opened, error) {
+	o, err := openPlain(src, len(adapters) > 0)
 	if err != nil || len(adapters) == 0 {
 		return o, err
 	}
-	path := at.String()
-	t := &tuned{source: o.source, spec: o.spec}
+	path := src.String()
+	t := &adapted{source: o.source, spec: o.spec}
 	t.spec.Name = filepath.Base(path)
 	o.source = t
 	for _, ref := range adapters {
@@ -75,16 +75,16 @@ func (o *opened) record(paths []string) error {
 	return nil
 }
 
-func openPlain(at place, packed bool) (*opened, error) {
-	path := at.String()
-	if stat, err := os.Stat(path); at != disk(path) || err == nil && stat.IsDir() {
-		inside := at
-		if folder := checkpoint.OriginalIn(path); at == disk(path) && folder != "" {
+func openPlain(src place, packed bool) (*opened, error) {
+	path := src.String()
+	if stat, err := os.Stat(path); src != disk(path) || err == nil && stat.IsDir() {
+		inside := src
+		if folder := checkpoint.OriginalIn(path); src == disk(path) && folder != "" {
 			inside = disk(folder)
 		}
 		o, err := openFolder(inside, packed)
 		if err == nil {
-			o.place = at // its tokenizer may be there
+			o.place = src // its tokenizer may be there
 		}
 		return o, err
 	} else if err != nil {
@@ -97,7 +97,7 @@ func openPlain(at place, packed bool) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{v, at, v.Spec, v.Config, v.Generation, nil}
+	o := &opened{v, src, v.Spec, v.Config, v.Generation, nil}
 	return o, o.record(v.Paths)
 }
 
@@ -107,28 +107,28 @@ func openPlain(at place, packed bool) (*opened, error) {
 type folder struct {
 	spec     models.Spec
 	files    []file
-	tensors  map[string]held // by Hugging Face's names
+	tensors  map[string]located // by Hugging Face's names
 	original bool
 }
 
 // located is a tensor in one of the files.
-type held struct {
+type located struct {
 	safetensors.Info
 	file file
 }
 
-func openFolder(at place, packed bool) (_ *opened, err error) {
-	config, err := at.read("config.json", models.MaxConfig)
-	switch _, here := at.(disk); {
-	case errors.Is(err, fs.ErrNotExist) && here:
-		return nil, checkpoint.ForeignFolder(at.String())
+func openFolder(src place, packed bool) (_ *opened, err error) {
+	config, err := src.read("config.json", models.MaxConfig)
+	switch _, isLocal := src.(disk); {
+	case errors.Is(err, fs.ErrNotExist) && isLocal:
+		return nil, checkpoint.ForeignFolder(src.String())
 	case errors.Is(err, fs.ErrNotExist): // a hub's repository with weights has one of the two
 		return nil, fmt.Errorf("%s holds a LoRA adapter, not a model: choose its base model, and "+
-			"add --lora %[1]s", at)
+			"add --lora %[1]s", src)
 	case err != nil:
 		return nil, err
 	}
-	generation, err := at.read("generation_config.json", models.MaxConfig)
+	generation, err := src.read("generation_config.json", models.MaxConfig)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -136,17 +136,17 @@ func openFolder(at place, packed bool) (_ *opened, err error) {
 		config, err = asReleased(config)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+		return nil, fmt.Errorf("%s: %w", src, err)
 	}
 	spec, err := models.ParseSpec(config, generation)
-	if _, here := at.(disk); err != nil && !here {
-		err = fmt.Errorf("%s: %w", at, err)
+	if _, isLocal := src.(disk); err != nil && !isLocal {
+		err = fmt.Errorf("%s: %w", src, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	names := []string{"model.safetensors"}
-	text, err := at.read(safetensors.IndexName, safetensors.MaxHeader)
+	text, err := src.read(safetensors.IndexName, safetensors.MaxHeader)
 	switch {
 	case err == nil:
 		index, err := safetensors.ParseIndex(safetensors.IndexName, text)
@@ -157,10 +157,10 @@ func openFolder(at place, packed bool) (_ *opened, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	f := &folder{spec: spec, tensors: map[string]held{}}
-	o := &opened{f, at, spec, config, generation, nil}
+	f := &folder{spec: spec, tensors: map[string]located{}}
+	o := &opened{f, src, spec, config, generation, nil}
 	for _, name := range names {
-		file, err := at.open(name)
+		file, err := src.open(name)
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -172,7 +172,7 @@ func openFolder(at place, packed bool) (_ *opened, err error) {
 	if _, f.original = f.tensors["block.0.attn.sinks"]; f.original {
 		f.rename()
 	}
-	if err := f.check(at.String(), packed); err != nil {
+	if err := f.check(src.String(), packed); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return o, nil
@@ -200,7 +200,7 @@ func (f *folder) add(name string, file file) error {
 		return err
 	}
 	for _, t := range header.Tensors {
-		f.tensors[t.Name] = held{t, file}
+		f.tensors[t.Name] = located{t, file}
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (f *folder) add(name string, file file) error {
 // dropped, and check reports them as missing.
 func (f *folder) rename() {
 	originals := f.tensors
-	f.tensors = map[string]held{}
+	f.tensors = map[string]located{}
 	for _, want := range f.spec.Tensors() {
 		name, first, total := checkpoint.OriginalName(f.spec, want.Name)
 		t, ok := originals[name]
@@ -329,12 +329,12 @@ func (f *folder) Expert(matrix string, expert int, to []float32) error {
 	}
 	shape := f.tensors[matrix].Shape
 	in, out, size := shape[1], shape[2], len(data)/len(to)
-	const some = models.BlockSize
-	rows := make([]float32, some*out)
-	for i := 0; i < in; i += some { // rows of the file are columns here
-		gguf.Floats(rows, data[i*out*size:][:some*out*size], kind)
+	const step = models.BlockSize
+	rows := make([]float32, step*out)
+	for i := 0; i < in; i += step { // rows of the file are columns here
+		gguf.Floats(rows, data[i*out*size:][:step*out*size], kind)
 		for j := range out {
-			for k := range some {
+			for k := range step {
 				to[j*in+i+k] = rows[k*out+j]
 			}
 		}
@@ -350,13 +350,13 @@ func (f *folder) Close() (err error) {
 }
 
 // adapted is a source with adapters added.
-type tuned struct {
+type adapted struct {
 	source
 	spec models.Spec
 	list []*lora.Adapter
 }
 
-func (t *tuned) Rows(name string, first, count int, to []byte) error {
+func (t *adapted) Rows(name string, first, count int, to []byte) error {
 	if err := t.source.Rows(name, first, count, to); err != nil {
 		return err
 	}
@@ -374,13 +374,13 @@ func (t *tuned) Rows(name string, first, count int, to []byte) error {
 	return nil
 }
 
-func (t *tuned) Expert(matrix string, expert int, to []float32) error {
+func (t *adapted) Expert(matrix string, expert int, to []float32) error {
 	err := t.source.Expert(matrix, expert, to)
 	lora.AddExpert(matrix, expert, t.spec.Experts, to, t.list)
 	return err
 }
 
-func (t *tuned) Close() error {
+func (t *adapted) Close() error {
 	err := t.source.Close()
 	for _, one := range t.list {
 		err = errors.Join(err, one.Close())

@@ -28,14 +28,14 @@ func otherModel(keys map[string]any) error {
 	switch kind, _ := keys["general.type"].(string); kind {
 	case "", "model":
 	case "adapter":
-		return wrong("is an adapter for llama.cpp, not a model: give --lora the folder that PEFT " +
-			"saved")
+		return errorf("is an adapter for llama.cpp, not a model: give --lora the folder that " +
+			"PEFT saved")
 	default:
-		return wrong("is of type %s, a part beside a model and none itself: point at the model",
+		return errorf("is of type %s, a part beside a model and none itself: point at the model",
 			safetensors.Show(kind))
 	}
 	if name, ok := IsGPTOSS(keys); !ok && name != "" {
-		return wrong("%s", models.OtherArchitecture(name))
+		return errorf("%s", models.OtherArchitecture(name))
 	}
 	return nil
 }

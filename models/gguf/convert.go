@@ -24,7 +24,8 @@ func unpackBlocks(blocks, scales, from []byte, kind Type) {
 			copy(to, b[1:])
 			continue
 		}
-		a, c := sorted(binary.LittleEndian.Uint64(b[1:])), sorted(binary.LittleEndian.Uint64(b[9:]))
+		a := reorderNibbles(binary.LittleEndian.Uint64(b[1:]))
+		c := reorderNibbles(binary.LittleEndian.Uint64(b[9:]))
 		binary.LittleEndian.PutUint64(to, a&0xffffffff|c<<32)
 		binary.LittleEndian.PutUint64(to[8:], a>>32|c&^0xffffffff)
 	}
@@ -33,7 +34,7 @@ func unpackBlocks(blocks, scales, from []byte, kind Type) {
 // reorderNibbles takes eight bytes, each with a value of the block's first half in the low nibble
 // and one of its second half in the high one. It returns four bytes with pairs of neighbours of the
 // first half, then four of the second.
-func sorted(x uint64) uint64 {
+func reorderNibbles(x uint64) uint64 {
 	const even, nibble = 0x00ff00ff00ff00ff, 0x000f000f000f000f
 	left, right := x&even, x>>8&even
 	// 16 bits each: a pair of the first half, and above it a pair of the second.

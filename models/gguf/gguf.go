@@ -36,8 +36,8 @@ const (
 	maxDims          = 4
 	// in a sparse file, long headers and many long texts take no disk; those of gpt-oss have 13 MB,
 	// nearly all of it vocabulary, which is not stored
-	maxHeader = 256 << 20
-	maxKept   = 16 << 20
+	maxHeader    = 256 << 20
+	maxTextBytes = 16 << 20
 )
 
 // TensorInfo is one tensor of a file.
@@ -113,24 +113,24 @@ func Read(file string, r io.Reader, size int64) (*Header, error) {
 	return nil, fmt.Errorf("%s: %w", file, err)
 }
 
-func wrong(format string, args ...any) error { return &Error{What: fmt.Sprintf(format, args...)} }
+func errorf(format string, args ...any) error { return &Error{What: fmt.Sprintf(format, args...)} }
 
 // header reads a complete header.
 func (d *decoder) header() (*Header, error) {
 	var begin [len(magic)]byte
 	d.bytes(begin[:])
 	if d.err == nil && string(begin[:]) != magic {
-		return nil, wrong("is not a GGUF file: it begins with %q", begin)
+		return nil, errorf("is not a GGUF file: it begins with %q", begin)
 	}
 	version := d.uint32()
 	if d.err == nil && version != 2 && version != 3 {
-		return nil, wrong(
+		return nil, errorf(
 			"is not a GGUF file that ossrun reads (version %d, not 2 or 3). It is damaged or "+
 				"big-endian", version)
 	}
 	tensors, keys := d.uint64(), d.uint64()
 	if tensors > maxTensors || keys > maxKeys {
-		return nil, wrong("announces %d tensors and %d keys, more than any model has", tensors,
+		return nil, errorf("announces %d tensors and %d keys, more than any model has", tensors,
 			keys)
 	}
 	h := &Header{Keys: map[string]any{}, Size: d.size}
@@ -140,7 +140,7 @@ func (d *decoder) header() (*Header, error) {
 			return nil, d.err
 		}
 		if _, ok := h.Keys[name]; ok {
-			return nil, wrong("has key %s twice", safetensors.Show(name))
+			return nil, errorf("has key %s twice", safetensors.Show(name))
 		}
 		h.Keys[name] = value
 	}
@@ -154,7 +154,7 @@ func (d *decoder) header() (*Header, error) {
 			return nil, err
 		}
 		if seen[t.Name] {
-			return nil, wrong("names tensor %s twice", safetensors.Show(t.Name))
+			return nil, errorf("names tensor %s twice", safetensors.Show(t.Name))
 		}
 		seen[t.Name] = true
 		h.Tensors = append(h.Tensors, t)
@@ -172,7 +172,7 @@ func (h *Header) place(read int64) error {
 	if v, ok := h.Keys["general.alignment"]; ok {
 		n, ok := v.(int64)
 		if !ok || n < 1 || n > 1<<20 || bits.OnesCount64(uint64(n)) != 1 {
-			return wrong("has a general.alignment that is not a power of two")
+			return errorf("has a general.alignment that is not a power of two")
 		}
 		alignment = n
 	}
@@ -181,10 +181,10 @@ func (h *Header) place(read int64) error {
 		t := &h.Tensors[i]
 		length := t.End - t.Begin
 		if t.Begin > math.MaxInt64-h.Bytes-length {
-			return wrong("has tensor %s at byte %d", safetensors.Show(t.Name), t.Begin)
+			return errorf("has tensor %s at byte %d", safetensors.Show(t.Name), t.Begin)
 		}
 		if t.Begin%alignment != 0 {
-			return wrong("has tensor %s at byte %d, which is not aligned to %d",
+			return errorf("has tensor %s at byte %d, which is not aligned to %d",
 				safetensors.Show(t.Name), t.Begin, alignment)
 		}
 		t.Begin += h.Bytes
@@ -194,10 +194,10 @@ func (h *Header) place(read int64) error {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin),
 			cmp.Compare(a.End, b.End))
 	})
-	end, before := h.Bytes, ""
+	end, prev := h.Bytes, ""
 	for _, t := range h.Tensors {
 		if t.Begin < end {
-			return wrong("has tensors %s and %s in the same place", safetensors.Show(before),
+			return errorf("has tensors %s and %s in the same place", safetensors.Show(prev),
 				safetensors.Show(t.Name))
 		}
 		if t.End > h.Size {
@@ -205,7 +205,7 @@ func (h *Header) place(read int64) error {
 				What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d",
 					safetensors.Show(t.Name), t.Begin, t.End, h.Size)}
 		}
-		end, before = t.End, t.Name
+		end, prev = t.End, t.Name
 	}
 	return nil
 }
@@ -216,14 +216,14 @@ func (d *decoder) tensor() (TensorInfo, error) {
 	t := TensorInfo{Name: d.text()}
 	dims := d.uint32()
 	if dims > maxDims {
-		return t, wrong("gives tensor %s %d dimensions", safetensors.Show(t.Name), dims)
+		return t, errorf("gives tensor %s %d dimensions", safetensors.Show(t.Name), dims)
 	}
 	count := uint64(1)
 	for range dims {
 		n := d.uint64()
 		high, low := bits.Mul64(count, n)
 		if high != 0 || low > math.MaxInt64/8 || n > math.MaxInt {
-			return t, wrong("gives tensor %s more elements than can be", safetensors.Show(t.Name))
+			return t, errorf("gives tensor %s more elements than can be", safetensors.Show(t.Name))
 		}
 		count = low
 		t.Shape = append(t.Shape, int(n))
@@ -235,11 +235,11 @@ func (d *decoder) tensor() (TensorInfo, error) {
 		return t, d.err
 	}
 	if offset > math.MaxInt64 {
-		return t, wrong("has tensor %s at byte %d", safetensors.Show(t.Name), offset)
+		return t, errorf("has tensor %s at byte %d", safetensors.Show(t.Name), offset)
 	}
 	elements, size, ok := t.Type.Block()
 	if !ok {
-		return t, wrong("has tensor %s in %s, which ossrun does not read: take a file in %s",
+		return t, errorf("has tensor %s in %s, which ossrun does not read: take a file in %s",
 			safetensors.Show(t.Name), t.Type, readable)
 	}
 	row := 1
@@ -247,13 +247,13 @@ func (d *decoder) tensor() (TensorInfo, error) {
 		row = t.Shape[len(t.Shape)-1]
 	}
 	if row%elements != 0 {
-		return t, wrong("has tensor %s with rows of %d values, which %s cannot hold",
+		return t, errorf("has tensor %s with rows of %d values, which %s cannot hold",
 			safetensors.Show(t.Name), row, t.Type)
 	}
 	t.Begin = int64(offset)
 	length := int64(count) / int64(elements) * int64(size)
 	if t.Begin > math.MaxInt64-length {
-		return t, wrong("has tensor %s at byte %d", safetensors.Show(t.Name), offset)
+		return t, errorf("has tensor %s at byte %d", safetensors.Show(t.Name), offset)
 	}
 	t.End = t.Begin + length
 	return t, nil

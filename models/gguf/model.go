@@ -62,7 +62,7 @@ func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
 	leave := map[string]bool{}
 	for _, w := range m.rewrites {
 		for _, from := range w.from {
-			if others, met := leave[from.tensor.Name]; !met || others {
+			if skip, met := leave[from.tensor.Name]; !met || skip {
 				leave[from.tensor.Name] = out(w.to.Name)
 			}
 		}
@@ -73,8 +73,9 @@ func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
 			list[t.File] = append(list[t.File], mapping.Range{Begin: t.Begin, End: t.End})
 		}
 	}
-	for _, of := range list {
-		slices.SortFunc(of, func(a, b mapping.Range) int { return cmp.Compare(a.Begin, b.Begin) })
+	for _, ranges := range list {
+		slices.SortFunc(ranges,
+			func(a, b mapping.Range) int { return cmp.Compare(a.Begin, b.Begin) })
 	}
 	return list
 }

@@ -98,7 +98,7 @@ func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 	if _, err := fmt.Sscanf(to.Name, "model.layers.%d.%s", &layer, &rest); err != nil {
 		return nil
 	}
-	at := func(kind string, names ...string) []rows {
+	lookup := func(kind string, names ...string) []rows {
 		for i, name := range names {
 			names[i] = fmt.Sprintf("blk.%d.%s%s", layer, name, kind)
 		}
@@ -110,12 +110,12 @@ func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 			kind = ".bias"
 		}
 		if strings.HasPrefix(matrix, "down_proj_") {
-			return at(kind, "ffn_down_exps")
+			return lookup(kind, "ffn_down_exps")
 		}
-		if both := at(kind, "ffn_gate_up_exps"); both != nil {
+		if both := lookup(kind, "ffn_gate_up_exps"); both != nil {
 			return both
 		}
-		gate, up := at(kind, "ffn_gate_exps"), at(kind, "ffn_up_exps")
+		gate, up := lookup(kind, "ffn_gate_exps"), lookup(kind, "ffn_up_exps")
 		if gate == nil || up == nil {
 			return nil
 		}
@@ -124,14 +124,14 @@ func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 	part, kind, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "self_attn."), "mlp."),
 		".")
 	if part == "sinks" {
-		return at("", "attn_sinks.weight", "attn_sinks")
+		return lookup("", "attn_sinks.weight", "attn_sinks")
 	}
-	found := at("."+kind, slices.Clone(layerNames[part])...)
-	if found != nil && strings.Contains(found[0].tensor.Name, fused) {
+	matches := lookup("."+kind, slices.Clone(layerNames[part])...)
+	if matches != nil && strings.Contains(matches[0].tensor.Name, fused) {
 		query, kv := int64(s.Heads*s.HeadDim), int64(s.KVHeads*s.HeadDim)
-		found[0].first = map[string]int64{"k_proj": query, "v_proj": query + kv}[part]
+		matches[0].first = map[string]int64{"k_proj": query, "v_proj": query + kv}[part]
 	}
-	return found
+	return matches
 }
 
 // check compares a rewrite's sources with its result.

@@ -58,10 +58,10 @@ func OpenSet(path string) (*Set, error) {
 			s.Keys = maps.Clone(h.Keys)
 		}
 		for _, t := range h.Tensors {
-			if other, ok := s.Tensors[t.Name]; ok {
+			if first, ok := s.Tensors[t.Name]; ok {
 				return nil, &Error{File: filepath.Base(file),
 					What: fmt.Sprintf("holds tensor %s, which %s holds too",
-						safetensors.Show(t.Name), filepath.Base(s.Files[other.File]))}
+						safetensors.Show(t.Name), filepath.Base(s.Files[first.File]))}
 			}
 			t.File = i
 			s.Tensors[t.Name] = t

@@ -30,16 +30,16 @@ const (
 )
 
 // maxListNumbers is how many numbers of a list are stored.
-const keptNumbers = 64
+const maxListNumbers = 64
 
 // decoder reads little-endian values and counts bytes. The first failure is stored in err; later
 // reads return zero.
 type decoder struct {
-	in   *bufio.Reader
-	read int64
-	kept int64 // bytes of texts
-	size int64 // of the file
-	err  error
+	in        *bufio.Reader
+	read      int64
+	textBytes int64 // bytes of texts
+	size      int64 // of the file
+	err       error
 }
 
 func (d *decoder) fail(err error) {
@@ -85,11 +85,11 @@ func (d *decoder) count() int64 {
 func (d *decoder) text() string {
 	n := d.count()
 	if n > maxString {
-		d.fail(wrong("has a text of %d bytes in its header", n))
+		d.fail(errorf("has a text of %d bytes in its header", n))
 		return ""
 	}
-	if d.kept += n; d.kept > maxKept {
-		d.fail(wrong("has texts of more than %d bytes in its header", maxKept))
+	if d.textBytes += n; d.textBytes > maxTextBytes {
+		d.fail(errorf("has texts of more than %d bytes in its header", maxTextBytes))
 		return ""
 	}
 	b := make([]byte, n)
@@ -124,7 +124,7 @@ func (d *decoder) value(name string, kind uint32) any {
 	}
 	width := width(kind)
 	if width == 0 {
-		d.fail(wrong("has key %s of kind %d, which is unknown", safetensors.Show(name), kind))
+		d.fail(errorf("has key %s of kind %d, which is unknown", safetensors.Show(name), kind))
 		return nil
 	}
 	var b [8]byte
@@ -170,19 +170,19 @@ func (d *decoder) list(name string) (numbers []int64) {
 	}
 	width := width(kind)
 	if width == 0 {
-		d.fail(wrong("has key %s, a list of kind %d, which is unknown", safetensors.Show(name),
+		d.fail(errorf("has key %s, a list of kind %d, which is unknown", safetensors.Show(name),
 			kind))
 		return nil
 	}
-	kept := min(count, keptNumbers)
-	for range kept {
-		if n, whole := d.value(name, kind).(int64); whole {
+	n := min(count, maxListNumbers)
+	for range n {
+		if n, ok := d.value(name, kind).(int64); ok {
 			numbers = append(numbers, n)
 		}
 	}
-	if count-kept > (d.size-d.read)/width {
+	if count-n > (d.size-d.read)/width {
 		d.fail(io.ErrUnexpectedEOF)
 	}
-	d.skip((count - kept) * width)
+	d.skip((count - n) * width)
 	return numbers
 }

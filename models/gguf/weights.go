@@ -27,15 +27,15 @@ import (
 
 // Weights are a checkpoint's weights, read from GGUF files.
 type Weights struct {
-	files    []mappedFile
-	memory   *pack.Memory
-	Tensors  map[string]safetensors.Tensor
-	rewrites []rewrite
-	of       map[string]int // tensor's name to index in rewrites
+	files     []mappedFile
+	memory    *pack.Memory
+	Tensors   map[string]safetensors.Tensor
+	rewrites  []rewrite
+	rewriteOf map[string]int // tensor's name to index in rewrites
 
-	mu    sync.Mutex // held while weights are read
-	there []bool     // by rewrite
-	keep  bool       // the pages of the files may stay in the page cache
+	mu     sync.Mutex // held while weights are read
+	loaded []bool     // by rewrite
+	keep   bool       // the pages of the files may stay in the page cache
 }
 
 // mappedFile is a file whose bytes are read through a mapping.
@@ -53,7 +53,7 @@ const pageBytes = 4096
 // all at once by Load.
 func (m *Model) OpenWeights() (_ *Weights, err error) {
 	r := &Weights{Tensors: map[string]safetensors.Tensor{}, rewrites: m.rewrites,
-		of: map[string]int{}, there: make([]bool, len(m.rewrites))}
+		rewriteOf: map[string]int{}, loaded: make([]bool, len(m.rewrites))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.Close())
@@ -91,16 +91,16 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 		rest = rest[(t.Bytes()+pageBytes-1)/pageBytes*pageBytes:]
 	}
 	for i, w := range r.rewrites {
-		r.of[w.to.Name] = i
+		r.rewriteOf[w.to.Name] = i
 		if w.scales != "" {
-			r.of[w.scales] = i
+			r.rewriteOf[w.scales] = i
 		}
 		for _, from := range w.from {
 			elements, _, _ := from.tensor.Type.Block()
-			if each := from.tensor.Elements() / int64(from.tensor.Shape[0]); each%int64(
+			if width := from.tensor.Elements() / int64(from.tensor.Shape[0]); width%int64(
 				elements) != 0 {
 				return nil, fmt.Errorf("%s: tensor %s has %d values a step, which %s cannot hold",
-					r.files[from.tensor.File].name, from.tensor.Name, each, from.tensor.Type)
+					r.files[from.tensor.File].name, from.tensor.Name, width, from.tensor.Type)
 			}
 		}
 	}
@@ -130,13 +130,13 @@ func (r *Weights) keepFor(free int64) {
 }
 
 // fill reads the tensors of the wanted rewrites that are not loaded yet.
-func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, total int64)) error {
+func (r *Weights) fill(ctx context.Context, indices []int, progress func(done, total int64)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var list []piece
 	var total int64
-	for _, i := range wanted {
-		if !r.there[i] {
+	for _, i := range indices {
+		if !r.loaded[i] {
 			list = append(list, r.rewrites[i].pieces()...)
 			total += r.rewrites[i].bytes()
 		}
@@ -151,14 +151,13 @@ func (r *Weights) fill(ctx context.Context, wanted []int, progress func(done, to
 	stop := mapping.ReportProgress(&done, total, progress)
 	defer stop()
 	workers := min(2*runtime.GOMAXPROCS(0)+2, 32)
-	err := mapping.Each(ctx, workers, len(list), &done, func(i int, spare *[]byte) (int64, error) {
-		return list[i].bytes(), r.do(list[i], spare)
-	})
+	err := mapping.Parallel(ctx, workers, len(list), &done,
+		func(i int, spare *[]byte) (int64, error) { return list[i].bytes(), r.do(list[i], spare) })
 	if err != nil {
 		return err
 	}
-	for _, i := range wanted {
-		r.there[i] = true
+	for _, i := range indices {
+		r.loaded[i] = true
 	}
 	return nil
 }
@@ -175,13 +174,13 @@ const pieceValues = 4 << 20
 
 // pieces splits a rewrite: expert by expert, other tensors by rows.
 func (r rewrite) pieces() []piece {
-	first, each := int64(r.to.Shape[0]), int64(1)
+	first, step := int64(r.to.Shape[0]), int64(1)
 	if r.scales == "" {
-		each = max(1, pieceValues/(r.to.Bytes()/2/first))
+		step = max(1, pieceValues/(r.to.Bytes()/2/first))
 	}
 	var list []piece
-	for at := int64(0); at < first; at += each {
-		list = append(list, piece{r, at, min(each, first-at)})
+	for start := int64(0); start < first; start += step {
+		list = append(list, piece{r, start, min(step, first-start)})
 	}
 	return list
 }
@@ -198,7 +197,7 @@ func (p piece) bytes() int64 { return p.rewrite.bytes() / int64(p.rewrite.to.Sha
 
 // place returns a piece's offset and length in its tensor, or in an expert matrix's blocks. In the
 // scales, both are a sixteenth.
-func (p piece) place() (at, length int64) {
+func (p piece) place() (offset, length int64) {
 	width := p.rewrite.to.Bytes() / int64(p.rewrite.to.Shape[0])
 	return p.from * width, p.count * width
 }
@@ -206,10 +205,10 @@ func (p piece) place() (at, length int64) {
 // do rewrites one piece at its place in memory.
 func (r *Weights) do(p piece, spare *[]byte) error {
 	w := p.rewrite
-	at, length := p.place()
-	to, scales := r.Tensors[w.to.Name].Data[at:][:length], []byte(nil)
+	offset, length := p.place()
+	to, scales := r.Tensors[w.to.Name].Data[offset:][:length], []byte(nil)
 	if w.scales != "" {
-		scales = r.Tensors[w.scales].Data[at/models.BlockBytes:][:length/models.BlockBytes]
+		scales = r.Tensors[w.scales].Data[offset/models.BlockBytes:][:length/models.BlockBytes]
 	}
 	return r.fetch(p, to, scales, r.keep, spare)
 }
@@ -217,7 +216,7 @@ func (r *Weights) do(p piece, spare *[]byte) error {
 // Write rewrites all tensors from the files, regardless of memory, and passes them to put piece by
 // piece; at counts from the tensor's first byte. rest is called before each piece.
 func (r *Weights) Write(rest func() error,
-	put func(tensor string, at int64, data []byte) error) error {
+	put func(tensor string, offset int64, data []byte) error) error {
 	r.mu.Lock()
 	keep := r.keep
 	r.mu.Unlock()
@@ -227,7 +226,7 @@ func (r *Weights) Write(rest func() error,
 			if err := rest(); err != nil {
 				return err
 			}
-			at, length := p.place()
+			offset, length := p.place()
 			short := int64(0)
 			if w.scales != "" {
 				short = length / models.BlockBytes
@@ -239,13 +238,13 @@ func (r *Weights) Write(rest func() error,
 			if err := r.fetch(p, to, scales, keep, &spare); err != nil {
 				return err
 			}
-			if err := put(w.to.Name, at, to); err != nil {
+			if err := put(w.to.Name, offset, to); err != nil {
 				return err
 			}
 			if w.scales == "" {
 				continue
 			}
-			if err := put(w.scales, at/models.BlockBytes, scales); err != nil {
+			if err := put(w.scales, offset/models.BlockBytes, scales); err != nil {
 				return err
 			}
 		}
@@ -271,7 +270,7 @@ func (r *Weights) fetch(p piece, to, scales []byte, keep bool, spare *[]byte) er
 		f := r.files[t.File]
 		begin := t.Begin + (from.first+p.from)*stride
 		source := f.data[begin : begin+stride*p.count]
-		given, err := mapping.Read(f.file, begin, source, keep)
+		release, err := mapping.Read(f.file, begin, source, keep)
 		if err != nil {
 			return fmt.Errorf("reading %s of %s: %w", t.Name, f.name, err)
 		}
@@ -280,7 +279,7 @@ func (r *Weights) fetch(p piece, to, scales []byte, keep bool, spare *[]byte) er
 		} else {
 			convertRows(to, source, w.unit(2), i, len(w.from), t.Type, spare)
 		}
-		given()
+		release()
 	}
 	return nil
 }
@@ -318,8 +317,8 @@ func convertRows(to, from []byte, unit, i, n int, kind Type, spare *[]byte) {
 	}
 	one := (*spare)[:len(to)/n]
 	ToBF16(one, from, kind)
-	for at := 0; at < len(one); at += unit {
-		copy(to[at*n+i*unit:], one[at:at+unit])
+	for pos := 0; pos < len(one); pos += unit {
+		copy(to[pos*n+i*unit:], one[pos:pos+unit])
 	}
 }
 
@@ -339,7 +338,7 @@ func (r *Weights) Load(ctx context.Context, free int64, without func(tensor stri
 
 // Fetch reads one tensor of the model, if it is not loaded yet.
 func (r *Weights) Fetch(name string) error {
-	i, ok := r.of[name]
+	i, ok := r.rewriteOf[name]
 	if !ok {
 		return nil
 	}
@@ -349,7 +348,7 @@ func (r *Weights) Fetch(name string) error {
 // Release returns a tensor's memory; it is read again on request. Its Data must not be in use.
 // False if it is not a tensor of the model.
 func (r *Weights) Release(name string) bool {
-	i, ok := r.of[name]
+	i, ok := r.rewriteOf[name]
 	if !ok {
 		return false
 	}
@@ -361,6 +360,6 @@ func (r *Weights) Release(name string) bool {
 			return true // the memory stays valid
 		}
 	}
-	r.there[i] = false
+	r.loaded[i] = false
 	return true
 }

@@ -38,13 +38,13 @@ type Client struct {
 	Connections int           // ranges in parallel
 	ChunkBytes  int64         // length of a range
 	Stall       time.Duration // timeout of a connection without a byte
-	Held        time.Duration // timeout of a lock whose holder writes nothing
+	LockTimeout time.Duration // timeout of a lock whose holder writes nothing
 	Backoff     time.Duration // wait before the first retry; doubled each time
 	Attempts    int           // consecutive tries without a byte
 
 	// Retrying is called after every failed try with its error, the number of tries and the wait
 	// until the next one. It is called from any goroutine and may be nil.
-	Retrying func(err error, tries int, wait time.Duration)
+	Retrying func(err error, attempt int, wait time.Duration)
 
 	http *http.Client
 }
@@ -70,7 +70,7 @@ func FromEnvironment() *Client {
 func New(endpoint string) *Client {
 	return &Client{
 		Endpoint: endpoint, UserAgent: "ossrun", Connections: 8, ChunkBytes: 16 << 20,
-		Stall: 30 * time.Second, Held: 10 * time.Minute, Backoff: 500 * time.Millisecond,
+		Stall: 30 * time.Second, LockTimeout: 10 * time.Minute, Backoff: 500 * time.Millisecond,
 		Attempts: 8,
 	}
 }
@@ -168,7 +168,7 @@ func (c *Client) send(ctx context.Context, method, address string,
 }
 
 // isHub reports whether an address is the hub's.
-func (c *Client) own(address *url.URL) bool {
+func (c *Client) isHub(address *url.URL) bool {
 	_, ok := c.hub(address)
 	return ok
 }
@@ -220,7 +220,7 @@ func (c *Client) ask(ctx context.Context, method, address string, repo store.Rep
 		case err != nil:
 			return err
 		case busy(response.StatusCode):
-			return later(response)
+			return retryLater(response)
 		case response.StatusCode >= 400:
 			return c.refused(response, repo.ID(), what)
 		}

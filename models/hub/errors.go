@@ -94,13 +94,13 @@ func (e *ProtocolError) Error() string {
 
 // UnreachableError wraps the last error of all retries.
 type UnreachableError struct {
-	Host  string
-	Tries int
-	Err   error
+	Host     string
+	Attempts int
+	Err      error
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("%s cannot be reached: %s (%d tries)", e.Host, Cause(e.Err), e.Tries)
+	return fmt.Sprintf("%s cannot be reached: %s (%d tries)", e.Host, Cause(e.Err), e.Attempts)
 }
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
@@ -142,21 +142,21 @@ func (e *permanentError) Unwrap() error { return e.err }
 
 // statusError is a status that may change later.
 type statusError struct {
-	code  int
-	after time.Duration // from Retry-After
+	code       int
+	retryAfter time.Duration // from Retry-After
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("status %d", e.code) }
 
-// later makes a statusError of a response and closes it.
-func later(r *http.Response) error {
+// retryLater makes a statusError of a response and closes it.
+func retryLater(r *http.Response) error {
 	discard(r)
 	e := &statusError{code: r.StatusCode}
 	text := r.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
-		e.after = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(text); err == nil {
-		e.after = time.Until(at)
+		e.retryAfter = time.Duration(seconds) * time.Second
+	} else if date, err := http.ParseTime(text); err == nil {
+		e.retryAfter = time.Until(date)
 	}
 	return e
 }

@@ -22,7 +22,7 @@ const wholeFile = -1
 func (t *transfer) fetch(i int, buffer []byte) error {
 	patient := patience{client: t.client}
 	for {
-		before := t.missing(i)
+		prev := t.missing(i)
 		address, foreign := t.address()
 		err := t.try(i, address, foreign, buffer)
 		switch {
@@ -30,7 +30,7 @@ func (t *transfer) fetch(i int, buffer []byte) error {
 			return nil
 		case errors.Is(err, errNoRanges):
 			t.mu.Lock()
-			t.whole = true
+			t.fullOnly = true
 			t.mu.Unlock()
 			return nil
 		case t.ctx.Err() != nil:
@@ -40,10 +40,10 @@ func (t *transfer) fetch(i int, buffer []byte) error {
 				return err
 			}
 		}
-		if t.missing(i) < before {
-			patient.tries = 0
+		if t.missing(i) < prev {
+			patient.attempts = 0
 		}
-		if patient.tries == 2 {
+		if patient.attempts == 2 {
 			t.pull.note("%s: %v, trying again", t.want.Path, err)
 		}
 		if err := patient.retry(t.ctx, err); err != nil {
@@ -55,19 +55,19 @@ func (t *transfer) fetch(i int, buffer []byte) error {
 // missing is the number of bytes that a range lacks.
 func (t *transfer) missing(i int) int64 {
 	if i != wholeFile {
-		_, length := t.left(i)
+		_, length := t.remaining(i)
 		return length
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.at.size - t.at.done()
+	return t.progress.size - t.progress.done()
 }
 
 // try downloads the rest of range i, or the full file in order, skipping bytes on disk.
 func (t *transfer) try(i int, address string, foreign bool, buffer []byte) error {
 	var from, length int64 // the whole file
 	if i != wholeFile {
-		from, length = t.left(i)
+		from, length = t.remaining(i)
 	}
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
@@ -76,11 +76,11 @@ func (t *transfer) try(i int, address string, foreign bool, buffer []byte) error
 		return err
 	}
 	defer response.Body.Close()
-	switch whole := response.StatusCode == http.StatusOK; {
-	case !whole && i == wholeFile:
+	switch full := response.StatusCode == http.StatusOK; {
+	case !full && i == wholeFile:
 		return &ProtocolError{response.Request.URL.Host,
 			"it sends a part where the whole was asked for"}
-	case !whole:
+	case !full:
 		err = t.agrees(response.Header.Get("Content-Range"), from, length)
 	case i != wholeFile && (from != 0 || length != t.want.Size):
 		return errNoRanges
@@ -95,9 +95,9 @@ func (t *transfer) try(i int, address string, foreign bool, buffer []byte) error
 	if i != wholeFile {
 		return t.receive(ctx, body, i, length, buffer)
 	}
-	for i := range t.at.written {
-		start, _ := t.at.span(i)
-		from, length := t.left(i)
+	for i := range t.progress.written {
+		start, _ := t.progress.span(i)
+		from, length := t.remaining(i)
 		if _, err := io.CopyN(io.Discard, body, from-start); err != nil {
 			return reason(ctx, err)
 		}

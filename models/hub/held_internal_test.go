@@ -19,7 +19,7 @@ func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		repo, _ := store.ParseRepo("someone/tune")
 		p := &pull{Options: Options{Root: t.TempDir(), Repo: repo},
-			client: &Client{Held: time.Minute}}
+			client: &Client{LockTimeout: time.Minute}}
 		f := File{Path: "model.safetensors", ETag: "etag"}
 		lock, err := store.TryLock(store.LockPath(p.Root, repo, f.ETag))
 		hosttest.Check(t, err)
@@ -37,7 +37,7 @@ func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 		// it looks four times a second
-		least := time.Duration(writes)*50*time.Second + p.client.Held
+		least := time.Duration(writes)*50*time.Second + p.client.LockTimeout
 		if waited := time.Since(began); waited < least || waited > least+time.Second {
 			t.Errorf("it was waited for %v, not %v", waited, least)
 		}

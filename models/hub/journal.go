@@ -204,11 +204,11 @@ func adopt(blob string, size, chunk int64) (progress, bool) {
 		return progress{}, false
 	}
 	p := newProgress(size, chunk)
-	left := stat.Size()
+	remaining := stat.Size()
 	for i := range p.written {
 		_, length := p.span(i)
-		p.written[i] = uint32(min(left, length))
-		left -= int64(p.written[i])
+		p.written[i] = uint32(min(remaining, length))
+		remaining -= int64(p.written[i])
 	}
 	return p, true
 }
@@ -226,8 +226,8 @@ func sweepJournal(blob string) {
 // dropPartial deletes the unfinished parts of a blob.
 func dropPartial(blob string) (err error) {
 	for _, suffix := range [...]string{newSuffix, journalSuffix, partialSuffix} {
-		if left := os.Remove(blob + suffix); left != nil && !errors.Is(left, fs.ErrNotExist) {
-			err = errors.Join(err, fmt.Errorf("deleting a broken download: %w", left))
+		if e := os.Remove(blob + suffix); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("deleting a broken download: %w", e))
 		}
 	}
 	return err

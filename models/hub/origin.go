@@ -53,7 +53,7 @@ func (o *origin) get(ctx context.Context, address string, foreign bool, from,
 	code := response.StatusCode
 	if code == http.StatusOK || code == http.StatusPartialContent {
 		etag := response.Header.Get("X-Linked-Etag")
-		if etag == "" && !o.want.linked && c.own(response.Request.URL) {
+		if etag == "" && !o.want.linked && c.isHub(response.Request.URL) {
 			etag = response.Header.Get("ETag")
 		}
 		if etag != "" && plainETag(etag) != o.want.ETag {
@@ -64,11 +64,11 @@ func (o *origin) get(ctx context.Context, address string, foreign bool, from,
 	}
 	switch {
 	case busy(code):
-		return nil, later(response)
+		return nil, retryLater(response)
 	case code == http.StatusRequestedRangeNotSatisfiable:
 		discard(response)
 		return nil, &permanentError{errAbandoned} // it is shorter than it was
-	case foreign || !c.own(response.Request.URL):
+	case foreign || !c.isHub(response.Request.URL):
 		discard(response)
 		return nil, errExpired
 	}

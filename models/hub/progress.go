@@ -23,7 +23,7 @@ func (p *pull) report(files int, bytes int64) (stop func()) {
 			Done: done, Fetched: p.count.fetched.Load()}
 		speed.add(time.Now(), state.Fetched)
 		state.Rate = speed.rate()
-		state.Left = timeLeft(bytes-done, state.Rate)
+		state.Remaining = timeLeft(bytes-done, state.Rate)
 		p.Progress(state)
 	})
 }
@@ -33,12 +33,12 @@ type meter struct{ samples []sample }
 
 // sample is the number of bytes received at a time.
 type sample struct {
-	at      time.Time
+	when    time.Time
 	fetched int64
 }
 
-func (m *meter) add(at time.Time, fetched int64) {
-	m.samples = append(m.samples, sample{at, fetched})
+func (m *meter) add(now time.Time, fetched int64) {
+	m.samples = append(m.samples, sample{now, fetched})
 	if len(m.samples) > rateSamples {
 		m.samples = m.samples[1:]
 	}
@@ -47,7 +47,7 @@ func (m *meter) add(at time.Time, fetched int64) {
 // rate is in bytes a second; 0 if unknown.
 func (m *meter) rate() float64 {
 	first, last := m.samples[0], m.samples[len(m.samples)-1]
-	if d := last.at.Sub(first.at).Seconds(); d > 0 {
+	if d := last.when.Sub(first.when).Seconds(); d > 0 {
 		return float64(last.fetched-first.fetched) / d
 	}
 	return 0

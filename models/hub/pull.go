@@ -28,7 +28,7 @@ type Options struct {
 	Revision string // "" is main
 	Verify   bool   // hash existing files again
 
-	// Check reads config.json before other files are downloaded; its error ends the pull. May be nil
+	// Check reads config.json before other files are downloaded; its error ends the pull; or nil
 	Check func(config []byte) error
 
 	// called several times a second and at the end, from one goroutine; may be nil
@@ -42,7 +42,7 @@ type Progress struct {
 	Bytes, Done      int64         // Done includes earlier pulls
 	Fetched          int64         // bytes that this pull received
 	Rate             float64       // bytes a second, recently
-	Left             time.Duration // 0 if unknown
+	Remaining        time.Duration // 0 if unknown
 }
 
 // Result is the result of a pull.
@@ -90,7 +90,7 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	result := Result{Commit: p.commit, Path: store.SnapshotPath(o.Root, o.Repo, p.commit)}
 	listed := revision.Needed()
 	result.Files = make([]File, len(listed))
-	err = mapping.Each(ctx, c.Connections, len(listed), new(atomic.Int64),
+	err = mapping.Parallel(ctx, c.Connections, len(listed), new(atomic.Int64),
 		func(i int, _ *[]byte) (n int64, err error) {
 			result.Files[i], err = c.Resolve(ctx, o.Repo, p.commit, listed[i])
 			return 0, err
@@ -100,12 +100,12 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	}
 	for _, f := range result.Files {
 		result.Bytes += f.Size
-		before := store.Pointer(filepath.Join(result.Path, filepath.FromSlash(f.Path)))
-		if before != "" && f.SHA256 != "" && before != f.SHA256 {
+		pinned := store.Pointer(filepath.Join(result.Path, filepath.FromSlash(f.Path)))
+		if pinned != "" && f.SHA256 != "" && pinned != f.SHA256 {
 			return result, fmt.Errorf("%s of commit %s had the SHA-256 %s when it was first "+
 				"fetched, and %s names %s now, though a commit does not change. Ask "+
 				"who runs that hub. ossrun rm deletes the files",
-				f.Path, p.commit, before, c.host(), f.SHA256)
+				f.Path, p.commit, pinned, c.host(), f.SHA256)
 		}
 	}
 	blobs := filepath.Dir(store.BlobPath(o.Root, o.Repo, "x"))
@@ -149,8 +149,8 @@ func (p *pull) room(files []File) error {
 		}
 		seen[blob] = true
 		need += f.Size
-		if at, ok := readJournal(blob, f.Size, boot); ok {
-			need -= at.done()
+		if state, ok := readJournal(blob, f.Size, boot); ok {
+			need -= state.done()
 		}
 	}
 	free, err := store.Free(p.Root)
@@ -208,13 +208,13 @@ func (p *pull) file(ctx context.Context, f File, listed Listed, next func()) err
 // attempt takes a file from the cache or downloads it.
 func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) (err error) {
 	blob := store.BlobPath(p.Root, p.Repo, f.ETag)
-	found := p.have(ctx, f, blob, next)
+	cached := p.linkCached(ctx, f, blob, next)
 	var damaged *HashError
-	switch missing := errors.Is(found, fs.ErrNotExist); {
-	case errors.As(found, &damaged):
+	switch missing := errors.Is(cached, fs.ErrNotExist); {
+	case errors.As(cached, &damaged):
 		p.note("%s in the cache is damaged, fetching it again", f.Path)
 	case !missing:
-		return found
+		return cached
 	}
 	lock, err := p.lock(ctx, f, next)
 	if err != nil {
@@ -222,7 +222,7 @@ func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) 
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if damaged == nil { // it may have arrived before the lock
-		if err := p.have(ctx, f, blob, next); !errors.Is(err, fs.ErrNotExist) {
+		if err := p.linkCached(ctx, f, blob, next); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -241,22 +241,22 @@ func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) 
 func (p *pull) lock(ctx context.Context, f File, next func()) (*store.Lock, error) {
 	path := store.LockPath(p.Root, p.Repo, f.ETag)
 	blob, wrote, since := store.BlobPath(p.Root, p.Repo, f.ETag), int64(0), time.Now()
-	for told := false; ; told = true {
+	for notified := false; ; notified = true {
 		lock, err := store.TryLock(path)
 		if !errors.Is(err, store.ErrLocked) {
 			return lock, err
 		}
-		if !told {
+		if !notified {
 			next()
 			p.note("%s is being fetched by %s, waiting for it", f.Path,
 				cmp.Or(store.Holder(path), "another program"))
 		}
 		if now := written(blob); now != wrote {
 			wrote, since = now, time.Now()
-		} else if time.Since(since) > p.client.Held {
+		} else if time.Since(since) > p.client.LockTimeout {
 			return nil, fmt.Errorf("%s is locked by %s, which has written nothing for %v: stop "+
 				"it, or delete %s", f.Path, cmp.Or(store.Holder(path), "another program"),
-				p.client.Held, path)
+				p.client.LockTimeout, path)
 		}
 		select {
 		case <-ctx.Done():
@@ -286,9 +286,9 @@ func (p *pull) place(f File) error {
 	return nil
 }
 
-// have links a cached file into the snapshot; fs.ErrNotExist if it is missing. It is hashed first
+// linkCached links a cached file into the snapshot; fs.ErrNotExist if missing. It is hashed first
 // with Verify, or if it was written to since its last hash; *HashError if its bytes are wrong.
-func (p *pull) have(ctx context.Context, f File, blob string, next func()) error {
+func (p *pull) linkCached(ctx context.Context, f File, blob string, next func()) error {
 	path := blob
 	stat, err := os.Stat(path)
 	if err != nil {

@@ -33,14 +33,14 @@ type Remote struct {
 
 // Remote opens a revision ("" is main) of a repository with a usable model.
 func (c *Client) Remote(ctx context.Context, repo store.Repo, revision string) (*Remote, error) {
-	at, err := c.Revision(ctx, repo, cmp.Or(revision, "main"))
+	rev, err := c.Revision(ctx, repo, cmp.Or(revision, "main"))
 	if err == nil {
-		err = at.usable(repo.ID())
+		err = rev.usable(repo.ID())
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Remote{repo, at.Commit, c, at.Files, make(chan struct{}, c.Connections)}, nil
+	return &Remote{repo, rev.Commit, c, rev.Files, make(chan struct{}, c.Connections)}, nil
 }
 
 // RemoteFile is a file of a Remote. It is safe for concurrent use, until its context ends.
@@ -90,15 +90,15 @@ func (f *RemoteFile) Stat() File { return f.want }
 
 // ReadAt fills p with the bytes from off, with one connection per chunk of p. It retries as a pull
 // does.
-func (f *RemoteFile) ReadAt(p []byte, off int64) (int, error) {
-	rest := f.want.Size - off
-	if off < 0 || rest < int64(len(p)) {
+func (f *RemoteFile) ReadAt(p []byte, offset int64) (int, error) {
+	rest := f.want.Size - offset
+	if offset < 0 || rest < int64(len(p)) {
 		return 0, fmt.Errorf("%s ends at byte %d: %w", f.want.Path, f.want.Size,
 			io.ErrUnexpectedEOF)
 	}
 	chunk := int(f.client.ChunkBytes)
 	chunks := slices.Collect(slices.Chunk(p, chunk))
-	err := mapping.Each(f.ctx, cap(f.free), len(chunks), new(atomic.Int64),
+	err := mapping.Parallel(f.ctx, cap(f.free), len(chunks), new(atomic.Int64),
 		func(i int, _ *[]byte) (int64, error) {
 			select {
 			case <-f.ctx.Done():
@@ -106,7 +106,7 @@ func (f *RemoteFile) ReadAt(p []byte, off int64) (int, error) {
 			case f.free <- struct{}{}:
 			}
 			defer func() { <-f.free }()
-			return 0, f.chunk(chunks[i], off+int64(i*chunk))
+			return 0, f.chunk(chunks[i], offset+int64(i*chunk))
 		})
 	switch {
 	case errors.Is(err, errAbandoned):
@@ -123,13 +123,13 @@ func (f *RemoteFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // chunk reads one range.
-func (f *RemoteFile) chunk(p []byte, off int64) error {
+func (f *RemoteFile) chunk(p []byte, offset int64) error {
 	patient := patience{client: f.client}
 	for len(p) > 0 {
 		address, foreign := f.address()
-		n, err := f.try(address, foreign, p, off)
-		if p, off = p[n:], off+int64(n); n > 0 {
-			patient.tries = 0
+		n, err := f.try(address, foreign, p, offset)
+		if p, offset = p[n:], offset+int64(n); n > 0 {
+			patient.attempts = 0
 		}
 		if errors.Is(err, errExpired) {
 			if err := f.renew(f.ctx, address); err != nil {
@@ -146,14 +146,14 @@ func (f *RemoteFile) chunk(p []byte, off int64) error {
 }
 
 // try reads as much of a range as arrives.
-func (f *RemoteFile) try(address string, foreign bool, p []byte, off int64) (int, error) {
+func (f *RemoteFile) try(address string, foreign bool, p []byte, offset int64) (int, error) {
 	ctx, cancel := context.WithCancelCause(f.ctx)
 	defer cancel(nil)
 	length := int64(len(p))
 	if length == f.want.Size {
 		length = 0 // a hub may not support ranges of small files
 	}
-	response, err := f.get(ctx, address, foreign, off, length)
+	response, err := f.get(ctx, address, foreign, offset, length)
 	if err != nil {
 		return 0, err
 	}
@@ -162,13 +162,13 @@ func (f *RemoteFile) try(address string, foreign bool, p []byte, off int64) (int
 	defer body.stop()
 	switch {
 	case response.StatusCode == http.StatusPartialContent:
-		err = f.agrees(response.Header.Get("Content-Range"), off, int64(len(p)))
+		err = f.agrees(response.Header.Get("Content-Range"), offset, int64(len(p)))
 	case response.ContentLength >= 0 && response.ContentLength != f.want.Size:
 		err = f.contradiction("a length of %d bytes", response.ContentLength)
-	case off > 0 && f.want.Size > f.client.ChunkBytes:
+	case offset > 0 && f.want.Size > f.client.ChunkBytes:
 		err = &permanentError{errNoRanges}
 	default:
-		_, err = io.CopyN(io.Discard, body, off)
+		_, err = io.CopyN(io.Discard, body, offset)
 	}
 	n := 0
 	if err == nil {

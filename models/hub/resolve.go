@@ -48,7 +48,7 @@ func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, li
 	// The hub describes the file before the redirect to its store; a mirror that only redirects to
 	// the hub does not.
 	described := func(r *http.Response, next *url.URL) bool {
-		return r.Header.Get("X-Linked-Etag") != "" && !c.own(next)
+		return r.Header.Get("X-Linked-Etag") != "" && !c.isHub(next)
 	}
 	err := c.ask(ctx, http.MethodHead, address, repo, listed.Path+" in "+repo.ID(), described,
 		func(response *http.Response) (err error) {
@@ -74,7 +74,7 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 		}
 		f.address = next.String()
 	}
-	if u, err := url.Parse(f.address); err != nil || !c.own(u) {
+	if u, err := url.Parse(f.address); err != nil || !c.isHub(u) {
 		f.foreign = true
 	}
 	etag := h.Get("X-Linked-Etag")
@@ -84,8 +84,8 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 	if f.ETag = plainETag(etag); !store.ValidETag(f.ETag) {
 		return wrong("its ETag %q names no content", etag)
 	}
-	if at := h.Get("X-Repo-Commit"); at != "" && at != commit {
-		return wrong("it is of commit %s, not of %s", at, commit)
+	if actual := h.Get("X-Repo-Commit"); actual != "" && actual != commit {
+		return wrong("it is of commit %s, not of %s", actual, commit)
 	}
 	size := h.Get("X-Linked-Size")
 	if size == "" && !redirected {
@@ -107,7 +107,7 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 	if f.Size < 0 {
 		return wrong("it has no size")
 	}
-	if f.Size > mostFile {
+	if f.Size > maxFileBytes {
 		return wrong("it has %d bytes, more than any model's file", f.Size)
 	}
 	switch raw, err := hex.DecodeString(f.ETag); {
@@ -124,7 +124,7 @@ func (c *Client) described(response *http.Response, listed Listed, commit string
 
 // maxFileBytes is the maximum size of a file: far above any real one, and low enough that sums of
 // sizes and chunks do not overflow.
-const mostFile = 1 << 42
+const maxFileBytes = 1 << 42
 
 // plainETag removes the weakness mark and the quotes of an ETag header.
 func plainETag(etag string) string {

@@ -217,7 +217,7 @@ func TestNewCommit(t *testing.T) {
 		t.Errorf("%d bytes were sent, want those of the new shard", sent)
 	}
 	removal, err := store.PlanRemoval(o.Root, tune, r.Commit)
-	if err != nil || removal == nil || removal.Whole || len(removal.Snapshots) != 1 {
+	if err != nil || removal == nil || removal.Complete || len(removal.Snapshots) != 1 {
 		t.Fatalf("removing the old commit is planned as %+v, %v", removal, err)
 	}
 	hosttest.Check(t, removal.Run())

@@ -22,8 +22,8 @@ const longestAsked = 5 * time.Minute
 
 // patience counts the tries of one request.
 type patience struct {
-	client *Client
-	tries  int
+	client   *Client
+	attempts int
 }
 
 // retry waits before the next try. It returns the error if it is permanent (unwrapped), or after
@@ -41,13 +41,13 @@ func (p *patience) retry(ctx context.Context, err error) error {
 	if !transient(err) {
 		return err
 	}
-	p.tries++
-	if p.tries >= p.client.Attempts {
-		return &UnreachableError{p.client.host(), p.tries, err}
+	p.attempts++
+	if p.attempts >= p.client.Attempts {
+		return &UnreachableError{p.client.host(), p.attempts, err}
 	}
 	wait := p.wait(err)
 	if p.client.Retrying != nil {
-		p.client.Retrying(err, p.tries, wait)
+		p.client.Retrying(err, p.attempts, wait)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -62,10 +62,10 @@ func (p *patience) retry(ctx context.Context, err error) error {
 // wait is the wait after a failed try: doubled each time with jitter from half to all of it, or the
 // server's Retry-After.
 func (p *patience) wait(err error) time.Duration {
-	if status, ok := errors.AsType[*statusError](err); ok && status.after > 0 {
-		return min(status.after, longestAsked)
+	if status, ok := errors.AsType[*statusError](err); ok && status.retryAfter > 0 {
+		return min(status.retryAfter, longestAsked)
 	}
-	wait := min(p.client.Backoff<<min(p.tries-1, 16), longest)
+	wait := min(p.client.Backoff<<min(p.attempts-1, 16), longest)
 	return wait/2 + rand.N(wait/2+1)
 }
 

@@ -13,7 +13,7 @@ func TestWait(t *testing.T) {
 	cut, seen := errors.New("cut"), map[time.Duration]bool{}
 	for try, most := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second,
 		4 * time.Second, 8 * time.Second, 16 * time.Second, longest, longest} {
-		p.tries = try + 1
+		p.attempts = try + 1
 		for range 20 {
 			wait := p.wait(cut)
 			if wait < most/2 || wait > most {
@@ -25,13 +25,13 @@ func TestWait(t *testing.T) {
 	if len(seen) < 100 {
 		t.Errorf("160 waits have %d lengths", len(seen))
 	}
-	p.tries = 60 // no shift runs over
+	p.attempts = 60 // no shift runs over
 	if wait := p.wait(cut); wait < longest/2 || wait > longest {
 		t.Errorf("after 60 tries it waits %v", wait)
 	}
 	for asked, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second,
 		time.Hour: longestAsked} {
-		if wait := p.wait(&statusError{code: 429, after: asked}); wait != want {
+		if wait := p.wait(&statusError{code: 429, retryAfter: asked}); wait != want {
 			t.Errorf("asked to wait %v it waits %v", asked, wait)
 		}
 	}

@@ -37,8 +37,8 @@ type transfer struct {
 
 	mu        sync.Mutex
 	changed   sync.Cond // more bytes are written, or ctx ended
-	at        progress
-	whole     bool // the server has no ranges: one connection takes the file
+	progress  progress
+	fullOnly  bool // the server has no ranges: one connection takes the file
 	sinceSync int64
 
 	ctx    context.Context // ends with the first error
@@ -57,12 +57,12 @@ func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
 		return nil, err
 	}
 	boot := bootID()
-	at, ok := readJournal(blob, f.Size, boot)
+	state, ok := readJournal(blob, f.Size, boot)
 	if !ok {
-		at, ok = adopt(blob, f.Size, p.client.ChunkBytes)
+		state, ok = adopt(blob, f.Size, p.client.ChunkBytes)
 	}
 	if !ok {
-		at = newProgress(f.Size, p.client.ChunkBytes)
+		state = newProgress(f.Size, p.client.ChunkBytes)
 	}
 	var err error
 	t.partial, err = store.Open(blob+partialSuffix, os.O_RDWR|os.O_CREATE, 0o666)
@@ -73,15 +73,15 @@ func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
 		err = t.partial.Sync()
 	}
 	if err == nil {
-		t.journal, err = startJournal(blob, at, boot)
+		t.journal, err = startJournal(blob, state, boot)
 	}
 	if err != nil {
 		t.partial.Close()
 		return nil, full(blob, err)
 	}
-	t.at = at
+	t.progress = state
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
-	p.count.done.Add(at.done())
+	p.count.done.Add(state.done())
 	return t, nil
 }
 
@@ -103,14 +103,14 @@ func (t *transfer) run(next func()) error {
 		hashed <- err
 	}()
 	var workers sync.WaitGroup
-	for i := range t.at.written {
-		if _, length := t.left(i); length > 0 && !t.onlyWhole() {
+	for i := range t.progress.written {
+		if _, length := t.remaining(i); length > 0 && !t.isFullOnly() {
 			t.connect(&workers, i)
 		}
 	}
 	next()
 	workers.Wait()
-	if t.onlyWhole() {
+	if t.isFullOnly() {
 		t.connect(&workers, wholeFile)
 		workers.Wait()
 	}
@@ -120,7 +120,7 @@ func (t *transfer) run(next func()) error {
 	case err == nil:
 		return t.finish(sum.sha256())
 	case errors.Is(err, errAbandoned), errors.As(err, &damaged):
-		t.pull.count.done.Add(-t.at.done())
+		t.pull.count.done.Add(-t.progress.done())
 		return errors.Join(err, t.partial.Close(), dropPartial(t.blob))
 	}
 	return errors.Join(err, t.partial.Close())
@@ -140,37 +140,37 @@ func (t *transfer) connect(workers *sync.WaitGroup, i int) {
 	}
 }
 
-// onlyWhole reports whether the server only sends the file from its beginning.
-func (t *transfer) onlyWhole() bool {
+// isFullOnly reports whether the server only sends the file from its beginning.
+func (t *transfer) isFullOnly() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.whole
+	return t.fullOnly
 }
 
-// left returns the start of range i's rest, relative to the file, and its length.
-func (t *transfer) left(i int) (from, length int64) {
+// remaining returns the start of range i's rest, relative to the file, and its length.
+func (t *transfer) remaining(i int) (from, length int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	start, length := t.at.span(i)
-	done := int64(t.at.written[i])
+	start, length := t.progress.span(i)
+	done := int64(t.progress.written[i])
 	return start + done, length - done
 }
 
 // write appends bytes to range i.
 func (t *transfer) write(i int, data []byte) error {
-	from, _ := t.left(i)
+	from, _ := t.remaining(i)
 	if _, err := t.partial.WriteAt(data, from); err != nil {
 		return full(t.blob, err)
 	}
 	t.mu.Lock()
-	t.at.written[i] += uint32(len(data))
-	n := t.at.written[i]
+	t.progress.written[i] += uint32(len(data))
+	n := t.progress.written[i]
 	t.sinceSync += int64(len(data))
 	flush := t.sinceSync >= flushEvery
 	var now []uint32
 	if flush {
 		t.sinceSync = 0
-		now = append(now, t.at.written...)
+		now = append(now, t.progress.written...)
 	}
 	t.changed.Broadcast()
 	t.mu.Unlock()
@@ -195,9 +195,9 @@ func (t *transfer) write(i int, data []byte) error {
 // contiguous is the number of bytes from the beginning without a gap.
 func (t *transfer) contiguous() int64 {
 	var n int64
-	for i, w := range t.at.written {
+	for i, w := range t.progress.written {
 		n += int64(w)
-		if _, length := t.at.span(i); int64(w) < length {
+		if _, length := t.progress.span(i); int64(w) < length {
 			break
 		}
 	}
@@ -207,7 +207,7 @@ func (t *transfer) contiguous() int64 {
 // follow hashes the file as it grows, and checks it once it is complete.
 func (t *transfer) follow(sum *sums) error {
 	var hashed int64
-	for hashed < t.at.size {
+	for hashed < t.progress.size {
 		t.mu.Lock()
 		for t.ctx.Err() == nil && t.contiguous() == hashed {
 			t.changed.Wait()
@@ -284,15 +284,15 @@ func newSums(f File) *sums {
 }
 
 // read hashes r; each counts the bytes, if not nil.
-func (s *sums) read(ctx context.Context, r io.Reader, each func(int64)) error {
+func (s *sums) read(ctx context.Context, r io.Reader, count func(int64)) error {
 	for {
 		n, err := r.Read(s.buffer)
 		s.full.Write(s.buffer[:n])
 		if s.git != nil {
 			s.git.Write(s.buffer[:n])
 		}
-		if each != nil {
-			each(int64(n))
+		if count != nil {
+			count(int64(n))
 		}
 		switch {
 		case err == io.EOF:

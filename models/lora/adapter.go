@@ -41,10 +41,10 @@ type Adapter struct {
 
 // change is an adapter's change of one tensor: a scaled product to add, or replacement values.
 type change struct {
-	a, b  safetensors.Tensor // [rank, in], [out, rank]
-	scale float64
-	saved safetensors.Tensor // replacement from training; without Data: none
-	each  map[int]*change    // of an experts' matrix whose experts are modules; else nil
+	a, b    safetensors.Tensor // [rank, in], [out, rank]
+	scale   float64
+	saved   safetensors.Tensor // replacement from training; without Data: none
+	experts map[int]*change    // of an experts' matrix whose experts are modules; else nil
 }
 
 // kinds are the number types of an adapter.
@@ -71,7 +71,7 @@ func (r Ref) open(spec models.Spec, experts map[string]*change) (_ *Adapter, err
 	}()
 	text, err := models.ReadFile(filepath.Join(r.Path, models.LoRAConfig))
 	if errors.Is(err, fs.ErrNotExist) {
-		if there(filepath.Join(r.Path, "config.json")) {
+		if exists(filepath.Join(r.Path, "config.json")) {
 			return nil, notAnAdapter(r.Path)
 		}
 		return nil, fmt.Errorf("%s has no %s. Give the folder that PEFT saved", r.Path,
@@ -120,9 +120,9 @@ func (a *Adapter) Close() error {
 
 // notAFolder describes a path that is not an adapter's folder.
 func notAFolder(path string, err error) error {
-	_, known := models.Lookup(path)
+	_, ok := models.Lookup(path)
 	switch name := filepath.Base(path); {
-	case known || models.OfProgram(path):
+	case ok || models.OfProgram(path):
 		return notAnAdapter(path)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no folder %s", path)
@@ -150,11 +150,11 @@ func otherBase(base string, spec models.Spec) error {
 			return e.HF != "" && strings.Contains(name, e.Spec.Name) && e.Spec.SameShape(spec)
 		})
 	}
-	known := slices.ContainsFunc(models.Catalogue(),
+	inCatalogue := slices.ContainsFunc(models.Catalogue(),
 		func(e models.Entry) bool { return e.HF != "" && e.Spec.SameShape(spec) })
 	name := strings.ToLower(filepath.Base(filepath.ToSlash(base)))
 	for _, e := range models.Catalogue() {
-		if e.HF != "" && strings.Contains(name, e.Spec.Name) && known && !shaped(name) {
+		if e.HF != "" && strings.Contains(name, e.Spec.Name) && inCatalogue && !shaped(name) {
 			return fmt.Errorf("it was trained on %s: choose that model with --model %s",
 				safetensors.Show(base), e.ID)
 		}
@@ -164,21 +164,22 @@ func otherBase(base string, spec models.Spec) error {
 
 // place assigns one tensor of the file to its change.
 func (a *Adapter) place(t safetensors.Tensor) error {
-	shown := safetensors.Show(t.Name)
+	printable := safetensors.Show(t.Name)
 	name, ok := strings.CutPrefix(t.Name, "base_model.model.")
 	switch {
 	case !ok:
 		return fmt.Errorf("%s holds tensor %s, which PEFT would call base_model.model. and so on",
-			WeightsName, shown)
+			WeightsName, printable)
 	case strings.Contains(name, ".mlp.experts.") && a.experts == nil:
 		return fmt.Errorf("it changes the experts (tensor %s), whose weights are MXFP4: run "+
-			"ossrun import MODEL --lora %s", shown, a.Path)
+			"ossrun import MODEL --lora %s", printable, a.Path)
 	case strings.Contains(name, ".lora_embedding_"), strings.Contains(name, ".lora_magnitude_"):
-		return fmt.Errorf("%s holds tensor %s, which is not supported: %s", WeightsName, shown,
+		return fmt.Errorf("%s holds tensor %s, which is not supported: %s", WeightsName, printable,
 			models.MergeElsewhere)
 	}
 	if _, ok := kinds[t.DType]; !ok {
-		return fmt.Errorf("%s: tensor %s is %s, not BF16, F16 or F32", WeightsName, shown, t.DType)
+		return fmt.Errorf("%s: tensor %s is %s, not BF16, F16 or F32", WeightsName, printable,
+			t.DType)
 	}
 	// the wrappers of PEFT, and the Linear that unsloth puts into the router
 	name = strings.NewReplacer(".base_layer.", ".", ".modules_to_save.", ".", ".default.", ".",
@@ -191,7 +192,7 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 			strings.TrimPrefix(module, "base_model.model."), depth,
 			strings.NewReplacer("base_layer.", "", ".default.", ".").Replace(nested))
 	}
-	of := func(tensor string) *change {
+	changeOf := func(tensor string) *change {
 		if changes[tensor] == nil {
 			changes[tensor] = &change{}
 		}
@@ -199,14 +200,14 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 	}
 	where := (*safetensors.Tensor)(nil)
 	if module, ok := strings.CutSuffix(name, ".lora_A.weight"); ok {
-		where = &of(module + ".weight").a
+		where = &changeOf(module + ".weight").a
 	} else if module, ok := strings.CutSuffix(name, ".lora_B.weight"); ok {
-		where = &of(module + ".weight").b
+		where = &changeOf(module + ".weight").b
 	} else {
-		where = &of(name).saved
+		where = &changeOf(name).saved
 	}
 	if where.Data != nil {
-		return fmt.Errorf("%s holds tensor %s under two names", WeightsName, shown)
+		return fmt.Errorf("%s holds tensor %s under two names", WeightsName, printable)
 	}
 	*where = t
 	return nil
@@ -272,12 +273,12 @@ func trainedOn(config models.LoRA) string {
 
 // readNumbers hashes a tensor, and refuses non-finite numbers.
 func readNumbers(t safetensors.Tensor, sum hash.Hash) error {
-	const some = 1 << 14
+	const chunk = 1 << 14
 	size := t.DType.Bits() / 8
 	fmt.Fprintf(sum, "%q %s %v\n", t.Name, t.DType, t.Shape)
 	sum.Write(t.Data)
-	values := make([]float32, some)
-	for data := range slices.Chunk(t.Data, some*size) {
+	values := make([]float32, chunk)
+	for data := range slices.Chunk(t.Data, chunk*size) {
 		gguf.Floats(values, data, kinds[t.DType])
 		for _, v := range values[:len(data)/size] {
 			if v-v != 0 {

@@ -35,19 +35,20 @@ func (a *Adapter) placeExperts(config models.LoRA, spec models.Spec) error {
 			return fmt.Errorf("%s does not hold a pair of lora_A and lora_B for %s (%s)",
 				WeightsName, module, rest)
 		}
-		wanted, expert := "", -1 // "1.weight", or "0.down_projs.3.weight"
+		target, expert := "", -1 // "1.weight", or "0.down_projs.3.weight"
 		if parts := strings.Split(rest, "."); len(parts) == 4 {
 			n, err := strconv.ParseUint(parts[2], 10, 16)
-			if wanted = rest; err == nil {
-				wanted, expert = module+"."+strings.TrimSuffix(parts[1], "s"), int(n)
+			if target = rest; err == nil {
+				target, expert = module+"."+strings.TrimSuffix(parts[1], "s"), int(n)
 			}
 		}
 		placed := false
 		for _, matrix := range [...]string{module + ".gate_up_proj", module + ".down_proj"} {
 			shape := blocks[matrix+"_blocks"] // experts, out, in / 32, 16
-			whole := a.changes[matrix]
-			taken := whole != nil && (expert < 0 || whole.each == nil || whole.each[expert] != nil)
-			if shape == nil || taken || wanted != "" && wanted != matrix || expert >= shape[0] {
+			existing := a.changes[matrix]
+			used := existing != nil && (expert < 0 || existing.experts == nil ||
+				existing.experts[expert] != nil)
+			if shape == nil || used || target != "" && target != matrix || expert >= shape[0] {
 				continue
 			}
 			named, experts := matrix, shape[0]
@@ -61,10 +62,10 @@ func (a *Adapter) placeExperts(config models.LoRA, spec models.Spec) error {
 				switch {
 				case expert < 0:
 					a.changes[matrix] = c
-				case whole == nil:
-					a.changes[matrix] = &change{each: map[int]*change{expert: c}}
+				case existing == nil:
+					a.changes[matrix] = &change{experts: map[int]*change{expert: c}}
 				default:
-					whole.each[expert] = c
+					existing.experts[expert] = c
 				}
 				break
 			}
@@ -82,8 +83,8 @@ func (a *Adapter) placeExperts(config models.LoRA, spec models.Spec) error {
 func AddExpert(matrix string, expert, experts int, to []float32, list []*Adapter) {
 	for _, one := range list {
 		c, expert, experts := one.changes[matrix], expert, experts
-		if c != nil && c.each != nil {
-			c, expert, experts = c.each[expert], 0, 1
+		if c != nil && c.experts != nil {
+			c, expert, experts = c.experts[expert], 0, 1
 		}
 		if c == nil {
 			continue

@@ -25,28 +25,28 @@ type Ref struct {
 // Named splits NAME=ADAPTER, an adapter as a separate model; otherwise text is the source.
 func Named(text string) (name, source string, ok bool) {
 	name, source, ok = strings.Cut(text, "=")
-	if !ok || name == "" || strings.ContainsAny(name, `/\: `) || there(text) {
+	if !ok || name == "" || strings.ContainsAny(name, `/\: `) || exists(text) {
 		return "", text, false
 	}
 	return name, source, true
 }
 
 // maxScale bounds an adapter's scale.
-const mostScale = 100
+const maxScale = 100
 
 // Find reads FOLDER[:SCALE] or hf:owner/name[@revision][:SCALE]. It opens nothing.
 func Find(text string) (Ref, error) {
 	r, source := Ref{Scale: 1}, text
-	if at := strings.LastIndex(text, ":"); at > 0 && !there(text) {
-		if scale, err := strconv.ParseFloat(text[at+1:], 64); err == nil {
-			r.Scale, source = scale, text[:at]
+	if colon := strings.LastIndex(text, ":"); colon > 0 && !exists(text) {
+		if scale, err := strconv.ParseFloat(text[colon+1:], 64); err == nil {
+			r.Scale, source = scale, text[:colon]
 		}
 	}
-	if !(math.Abs(r.Scale) <= mostScale) {
+	if !(math.Abs(r.Scale) <= maxScale) {
 		return r, fmt.Errorf("the scale of adapter %s must lie between -%d and %[2]d, not %v",
-			safetensors.Show(source), mostScale, r.Scale)
+			safetensors.Show(source), maxScale, r.Scale)
 	}
-	if id, ok := strings.CutPrefix(source, "hf:"); ok && !there(source) {
+	if id, ok := strings.CutPrefix(source, "hf:"); ok && !exists(source) {
 		return r.cached(id)
 	}
 	path, err := filepath.Abs(source)
@@ -63,7 +63,7 @@ func Find(text string) (Ref, error) {
 	return r, nil
 }
 
-func there(path string) bool {
+func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -83,11 +83,11 @@ func (r Ref) cached(id string) (Ref, error) {
 		return r, err
 	}
 	for _, s := range snapshots {
-		if r.Name, r.Path = repo.Name, s.Path; there(filepath.Join(s.Path, WeightsName)) {
+		if r.Name, r.Path = repo.Name, s.Path; exists(filepath.Join(s.Path, WeightsName)) {
 			return r, nil
 		}
 	}
-	if len(snapshots) > 0 && there(filepath.Join(r.Path, "config.json")) {
+	if len(snapshots) > 0 && exists(filepath.Join(r.Path, "config.json")) {
 		return r, notAnAdapter("hf:" + id)
 	}
 	return r, fmt.Errorf("adapter %s is not downloaded: run ossrun pull hf:%[1]s", id)
@@ -102,10 +102,10 @@ func (r Ref) Files() []string {
 func (r Ref) String() string { return fmt.Sprintf("%s:%v", r.Path, r.Scale) }
 
 // Is reports whether a folder contains an adapter.
-func Is(folder string) bool { return there(filepath.Join(folder, models.LoRAConfig)) }
+func Is(folder string) bool { return exists(filepath.Join(folder, models.LoRAConfig)) }
 
-// Of is the base model of the adapter in a folder, "" without an adapter.
-func Of(folder string) string {
+// BaseOf is the base model of the adapter in a folder, "" without an adapter.
+func BaseOf(folder string) string {
 	text, err := models.ReadFile(filepath.Join(folder, models.LoRAConfig))
 	if err != nil {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/models/safetensors"
 )
 
-// mostBF16 is the largest bfloat16.
-const mostBF16 = 0x1.FEp127
+// maxBF16 is the largest bfloat16.
+const maxBF16 = 0x1.FEp127
 
 // Sum is a tensor of a model and the adapters that change it.
 type Sum struct {
@@ -65,7 +65,7 @@ func AddFrom(base safetensors.Tensor, first int, list []*Adapter) *Sum {
 // Rows writes rows of the sum, as bfloat16.
 func (s *Sum) Rows(first, count int, to []byte) error {
 	w := s.width
-	sum, base, other := make([]float64, w), make([]float32, w), make([]float32, w)
+	sum, base, saved := make([]float64, w), make([]float32, w), make([]float32, w)
 	bits := make([]byte, 4*w)
 	var b []float32
 	for i := range count {
@@ -75,8 +75,8 @@ func (s *Sum) Rows(first, count int, to []byte) error {
 		}
 		for _, p := range s.parts {
 			if p.saved.Data != nil {
-				row(other, p.saved, first+i, w)
-				for j, v := range other {
+				row(saved, p.saved, first+i, w)
+				for j, v := range saved {
 					sum[j] += p.factor * (float64(v) - float64(base[j]))
 				}
 			}
@@ -93,7 +93,7 @@ func (s *Sum) Rows(first, count int, to []byte) error {
 			}
 		}
 		for j, v := range sum {
-			if !(math.Abs(v) <= mostBF16) {
+			if !(math.Abs(v) <= maxBF16) {
 				return fmt.Errorf("adapter %s makes %v of a weight of %s, which no bfloat16 holds",
 					s.parts[len(s.parts)-1].name, v, s.base.Name)
 			}
@@ -105,9 +105,9 @@ func (s *Sum) Rows(first, count int, to []byte) error {
 }
 
 // row reads a row of width values.
-func row(to []float32, t safetensors.Tensor, at, width int) {
+func row(to []float32, t safetensors.Tensor, index, width int) {
 	size := width * t.DType.Bits() / 8
-	gguf.Floats(to, t.Data[at*size:][:size], kinds[t.DType])
+	gguf.Floats(to, t.Data[index*size:][:size], kinds[t.DType])
 }
 
 // addScaled adds values times a factor.

@@ -15,27 +15,28 @@ func ReportProgress(done *atomic.Int64, total int64,
 	if progress == nil {
 		return func() {}
 	}
-	ended, gone := make(chan struct{}), make(chan struct{})
+	stopped, finished := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(finished)
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
 				progress(done.Load(), total)
-			case <-ended:
+			case <-stopped:
 				progress(done.Load(), total)
 				return
 			}
 		}
 	}()
-	return func() { close(ended); <-gone }
+	return func() { close(stopped); <-finished }
 }
 
-// Each calls do for 0 to count-1, in order and from several workers, until one fails or ctx ends.
-// bytes is the size of a piece and is added to done. spare belongs to the worker, which reuses it.
-func Each(ctx context.Context, workers, count int, done *atomic.Int64,
+// Parallel calls do for 0 to count-1, in order and from several workers, until one fails or ctx
+// ends. bytes is the size of a piece and is added to done. spare belongs to the worker, which
+// reuses it.
+func Parallel(ctx context.Context, workers, count int, done *atomic.Int64,
 	do func(i int, spare *[]byte) (bytes int64, err error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -17,12 +17,12 @@ const readSteps = 1 << 20
 // Read reads data, which is at an offset of a mapped file, in one go instead of fault by fault.
 // given releases it: it drops the pages from this process's memory and, unless keep is set, from
 // the page cache if they were not there before.
-func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err error) {
+func Read(f *os.File, offset int64, data []byte, keep bool) (release func(), err error) {
 	if len(data) == 0 {
 		return func() {}, nil
 	}
 	pages := pagesAround(data)
-	before := uintptr(unsafe.Pointer(unsafe.SliceData(data))) - uintptr(
+	offsetInPage := uintptr(unsafe.Pointer(unsafe.SliceData(data))) - uintptr(
 		unsafe.Pointer(unsafe.SliceData(pages)))
 	// the system hides another user's file, which then counts as cached: it is still read, and
 	// stays
@@ -34,7 +34,7 @@ func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err e
 		// Only advice: if refused, the pages stay until their memory is needed.
 		_ = unix.Madvise(pages, unix.MADV_DONTNEED)
 		if cold && !keep {
-			_ = unix.Fadvise(int(f.Fd()), offset-int64(before), int64(len(pages)),
+			_ = unix.Fadvise(int(f.Fd()), offset-int64(offsetInPage), int64(len(pages)),
 				unix.FADV_DONTNEED)
 		}
 	}, nil
@@ -44,9 +44,9 @@ func Read(f *os.File, offset int64, data []byte, keep bool) (given func(), err e
 // pages.
 func pagesAround(data []byte) []byte {
 	page := uintptr(os.Getpagesize())
-	before := uintptr(unsafe.Pointer(unsafe.SliceData(data))) % page
-	begin := (*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(data)), -int(before)))
-	return unsafe.Slice(begin, (before+uintptr(len(data))+page-1)/page*page)
+	offsetInPage := uintptr(unsafe.Pointer(unsafe.SliceData(data))) % page
+	begin := (*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(data)), -int(offsetInPage)))
+	return unsafe.Slice(begin, (offsetInPage+uintptr(len(data))+page-1)/page*page)
 }
 
 // populate reads pages of a mapping and maps them. If the file system supports 2 MiB pages in the
@@ -56,9 +56,9 @@ func populate(pages []byte) error {
 	PreferHugePages(pages)
 	err := unix.Madvise(pages, unix.MADV_POPULATE_READ)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		for at := 0; at < len(pages); at += readSteps {
+		for start := 0; start < len(pages); start += readSteps {
 			// starts the read; pages are mapped fault by fault
-			_ = unix.Madvise(pages[at:min(at+readSteps, len(pages))], unix.MADV_WILLNEED)
+			_ = unix.Madvise(pages[start:min(start+readSteps, len(pages))], unix.MADV_WILLNEED)
 		}
 		return nil
 	}
@@ -78,8 +78,8 @@ func KeepSmallPages(data []byte) { _ = unix.Madvise(data, unix.MADV_NOHUGEPAGE) 
 // GiveBack releases the complete pages of anonymous memory, which then read as zeros. False if
 // there are none, or the system refuses.
 func GiveBack(data []byte) bool {
-	whole := wholePages(data)
-	return len(whole) > 0 && unix.Madvise(whole, unix.MADV_DONTNEED) == nil
+	pages := wholePages(data)
+	return len(pages) > 0 && unix.Madvise(pages, unix.MADV_DONTNEED) == nil
 }
 
 // PageOut asks the system to drop the complete pages of data. A mapped file's pages are read from

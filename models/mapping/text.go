@@ -16,8 +16,8 @@ import (
 // MaxSettings is the limit in bytes for settings, a key or a schema; MaxData for questions,
 // requests and results.
 const (
-	MostSettings = 16 << 20
-	MostData     = 4 << 30
+	MaxSettings = 16 << 20
+	MaxData     = 4 << 30
 )
 
 // patience is how long a pipe may be silent. Tests shorten it.
@@ -46,7 +46,7 @@ func ReadText(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := readAll(patient{f}, path, most)
+	text, err := readAll(patientPipe{f}, path, most)
 	stat, broken := f.Stat()
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -58,9 +58,9 @@ func ReadText(path string, most int64) ([]byte, error) {
 }
 
 // patientPipe is a pipe with a timeout for every read; files need none.
-type patient struct{ *os.File }
+type patientPipe struct{ *os.File }
 
-func (p patient) Read(b []byte) (int, error) {
+func (p patientPipe) Read(b []byte) (int, error) {
 	_ = p.SetReadDeadline(time.Now().Add(patience))
 	return p.File.Read(b)
 }

@@ -124,13 +124,13 @@ func Unpack(r io.Reader) (*Memory, error) {
 type unpacker struct {
 	in  *bufio.Reader
 	out []byte
-	at  int
+	pos int
 }
 
 func (u *unpacker) run() error {
-	for u.at < len(u.out) {
+	for u.pos < len(u.out) {
 		if err := u.record(); err != nil {
-			return fmt.Errorf("unpacking at byte %d: %w", u.at, err)
+			return fmt.Errorf("unpacking at byte %d: %w", u.pos, err)
 		}
 	}
 	switch _, err := u.in.ReadByte(); {
@@ -152,10 +152,10 @@ func (u *unpacker) record() error {
 	if err != nil {
 		return err
 	}
-	if length == 0 || length > uint64(len(u.out)-u.at) {
-		return fmt.Errorf("a record of %d bytes, with %d to go", length, len(u.out)-u.at)
+	if length == 0 || length > uint64(len(u.out)-u.pos) {
+		return fmt.Errorf("a record of %d bytes, with %d to go", length, len(u.out)-u.pos)
 	}
-	to := u.out[u.at : u.at+int(length)]
+	to := u.out[u.pos : u.pos+int(length)]
 	switch kind {
 	case literal:
 		_, err = io.ReadFull(u.in, to)
@@ -166,7 +166,7 @@ func (u *unpacker) record() error {
 		if from, err = u.number(); err != nil {
 			return err
 		}
-		if from > uint64(u.at) || length > uint64(u.at)-from {
+		if from > uint64(u.pos) || length > uint64(u.pos)-from {
 			return fmt.Errorf("a copy of %d bytes from %d, which are not unpacked yet", length,
 				from)
 		}
@@ -179,7 +179,7 @@ func (u *unpacker) record() error {
 	if err != nil {
 		return err
 	}
-	u.at += int(length)
+	u.pos += int(length)
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (u *unpacker) copy(to, from []byte) {
 	var zero [page]byte
 	for done := 0; done < len(to); {
 		// Steps end at page boundaries of to, so that each page is compared once.
-		n := min(page-(u.at+done)%page, len(to)-done)
+		n := min(page-(u.pos+done)%page, len(to)-done)
 		if part := from[done : done+n]; !bytes.Equal(part, zero[:n]) {
 			copy(to[done:], part)
 		}

@@ -33,12 +33,12 @@ func withoutSums(total int64) int64 {
 // checksums reads the first size bytes of a copy. rest is called before each block.
 func checksums(r io.ReaderAt, size int64, rest func() error) (sums []byte, err error) {
 	block := make([]byte, min(size, sumBytes))
-	for at := int64(0); at < size; at += sumBytes {
+	for offset := int64(0); offset < size; offset += sumBytes {
 		if err := rest(); err != nil {
 			return nil, err
 		}
-		part := block[:min(size-at, sumBytes)]
-		if _, err := r.ReadAt(part, at); err != nil {
+		part := block[:min(size-offset, sumBytes)]
+		if _, err := r.ReadAt(part, offset); err != nil {
 			return nil, err
 		}
 		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(part, castagnoli))
@@ -54,7 +54,7 @@ func Check(path string, rest func() error) error {
 		return nil // removed by another process
 	}
 	defer f.Close()
-	version, total := ending(f, length)
+	version, total := readTrailer(f, length)
 	if version != formatVersion {
 		return nil
 	}
@@ -70,9 +70,9 @@ func Check(path string, rest func() error) error {
 	}
 	for i := 0; ; i += 4 {
 		if !bytes.Equal(have[i:i+4], want[i:i+4]) {
-			at := int64(i/4) * sumBytes
-			return errors.Join(fmt.Errorf("%s %w in its bytes %d to %d", path, ErrDamaged, at,
-				min(at+sumBytes, size)), os.Remove(path))
+			offset := int64(i/4) * sumBytes
+			return errors.Join(fmt.Errorf("%s %w in its bytes %d to %d", path, ErrDamaged, offset,
+				min(offset+sumBytes, size)), os.Remove(path))
 		}
 	}
 }

@@ -111,16 +111,16 @@ func always() error { return nil }
 
 // prepare returns the path of a complete copy, which it creates if missing.
 func prepare(ckpt *checkpoint.Checkpoint, folder string, list []matrix, size int64,
-	at pace) (path string, err error) {
+	p pace) (path string, err error) {
 	name := recorded(folder, ckpt.FileStates())
 	if name == "" {
-		if name, err = identity(ckpt, list, at); err != nil {
+		if name, err = identity(ckpt, list, p); err != nil {
 			return "", err
 		}
 	}
 	path = filepath.Join(folder, name+Suffix)
-	if !whole(path, list, size) {
-		if err := create(path, list, size, ckpt, at); err != nil {
+	if !isComplete(path, list, size) {
+		if err := create(path, list, size, ckpt, p); err != nil {
 			return "", err
 		}
 	}
@@ -141,7 +141,7 @@ func (c *Copy) Close() error { return c.close() }
 type matrix struct {
 	name   string
 	n, k   int
-	at     int64
+	offset int64
 	length int64
 }
 
@@ -157,7 +157,7 @@ func plan(s models.Spec) (list []matrix, size int64) {
 		if !Replaces(t.Name) {
 			continue
 		}
-		m := matrix{name: t.Name, n: t.Shape[0], k: t.Shape[1], at: size}
+		m := matrix{name: t.Name, n: t.Shape[0], k: t.Shape[1], offset: size}
 		m.length = int64(Groups(m.n)) * int64(GroupBytes(m.k))
 		size += (m.length + 63) / 64 * 64
 		list = append(list, m)
@@ -168,7 +168,7 @@ func plan(s models.Spec) (list []matrix, size int64) {
 func view(data []byte, list []matrix, close func() error) *Copy {
 	c := &Copy{tensors: map[string][]byte{}, bytes: int64(len(data)), close: close}
 	for _, m := range list {
-		c.tensors[m.name] = data[m.at : m.at+m.length]
+		c.tensors[m.name] = data[m.offset : m.offset+m.length]
 	}
 	return c
 }
@@ -179,7 +179,7 @@ func fill(data []byte, list []matrix, ckpt *checkpoint.Checkpoint) error {
 		if err != nil {
 			return err
 		}
-		Quantize(data[m.at:m.at+m.length], tensor.Data, m.n, m.k)
+		Quantize(data[m.offset:m.offset+m.length], tensor.Data, m.n, m.k)
 	}
 	return nil
 }
@@ -188,9 +188,9 @@ func fill(data []byte, list []matrix, ckpt *checkpoint.Checkpoint) error {
 const hashBytes = 4 << 20
 
 // identity is a hash of the shapes and all bytes of the weights that a copy is made from.
-func identity(ckpt *checkpoint.Checkpoint, list []matrix, at pace) (string, error) {
+func identity(ckpt *checkpoint.Checkpoint, list []matrix, p pace) (string, error) {
 	sums := make([][]byte, len(list))
-	err := mapping.Each(context.Background(), at.workers, len(list), new(atomic.Int64),
+	err := mapping.Parallel(context.Background(), p.workers, len(list), new(atomic.Int64),
 		func(i int, _ *[]byte) (int64, error) {
 			tensor, err := ckpt.Tensor(list[i].name)
 			if err != nil {
@@ -198,7 +198,7 @@ func identity(ckpt *checkpoint.Checkpoint, list []matrix, at pace) (string, erro
 			}
 			hash := sha256.New()
 			for piece := range slices.Chunk(tensor.Data, hashBytes) {
-				if err := at.rest(); err != nil {
+				if err := p.rest(); err != nil {
 					return 0, err
 				}
 				hash.Write(piece)
@@ -236,27 +236,27 @@ func openFile(path string, list []matrix, size int64) (*Copy, error) {
 }
 
 // isComplete checks a copy's size and trailer; an incomplete one is recreated.
-func whole(path string, list []matrix, size int64) bool {
+func isComplete(path string, list []matrix, size int64) bool {
 	c, err := openFile(path, list, size)
 	return err == nil && c.Close() == nil
 }
 
 // create writes the file, some rows at a time.
-func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint, at pace) error {
+func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p pace) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
 	sweep(folder)
-	if free, err := store.Free(folder); err == nil && free < at.room*size {
-		return fmt.Errorf("%s has %d bytes of disk free, %d are wanted", folder, free, at.room*size)
+	if free, err := store.Free(folder); err == nil && free < p.room*size {
+		return fmt.Errorf("%s has %d bytes of disk free, %d are wanted", folder, free, p.room*size)
 	}
-	f, unmark, err := store.Create(folder, making)
+	f, unmark, err := store.Create(folder, tempPrefix)
 	if err != nil {
 		return err
 	}
 	defer unmark()
-	err = write(f, list, size, ckpt, at)
+	err = write(f, list, size, ckpt, p)
 	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -268,13 +268,13 @@ func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint,
 	return nil
 }
 
-// making is the name prefix of a file being written.
-const making = ".making-"
+// tempPrefix is the name prefix of a file being written.
+const tempPrefix = ".making-"
 
 // sweep removes files of dead processes, and copies of older formats and of deleted weights.
 func sweep(folder string) {
-	left, _ := filepath.Glob(filepath.Join(folder, making+"*")) // the pattern is well formed
-	for _, path := range left {
+	stale, _ := filepath.Glob(filepath.Join(folder, tempPrefix+"*")) // the pattern is well formed
+	for _, path := range stale {
 		store.RemoveUnused(path)
 	}
 	Forget(folder)
@@ -293,23 +293,23 @@ func versionOf(path string) int {
 		return 0
 	}
 	defer f.Close()
-	version, _ := ending(f, length)
+	version, _ := readTrailer(f, length)
 	return version
 }
 
 // readTrailer reads a copy's trailer: the format, and the number of bytes before it.
-func ending(f io.ReaderAt, length int64) (version int, size int64) {
+func readTrailer(f io.ReaderAt, length int64) (version int, size int64) {
 	end := make([]byte, min(length, 128))
 	if _, err := f.ReadAt(end, length-int64(len(end))); err != nil {
 		return 0, 0
 	}
-	at := bytes.LastIndex(end, []byte(formatName))
-	if at < 0 {
+	start := bytes.LastIndex(end, []byte(formatName))
+	if start < 0 {
 		return 0, 0
 	}
 	var matrices int64
-	if n, _ := fmt.Sscanf(string(end[at+len(formatName):]), "%d: %d matrices, %d bytes\n", &version,
-		&matrices, &size); n < 3 || size != length-int64(len(end)-at) {
+	if n, _ := fmt.Sscanf(string(end[start+len(formatName):]), "%d: %d matrices, %d bytes\n",
+		&version, &matrices, &size); n < 3 || size != length-int64(len(end)-start) {
 		return 0, 0
 	}
 	return version, size
@@ -321,7 +321,7 @@ const (
 	syncBytes = 64 << 20        // so that little unsynced data accumulates
 )
 
-func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, at pace) error {
+func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p pace) error {
 	var buffer []byte
 	var unsynced int
 	for _, m := range list {
@@ -335,20 +335,20 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, a
 			if len(buffer) < length {
 				buffer = make([]byte, length)
 			}
-			each := rows
-			if at.workers == 1 {
-				each = pieceRows
+			step := rows
+			if p.workers == 1 {
+				step = pieceRows
 			}
-			for i := 0; i < rows; i += each {
-				n := min(each, rows-i)
-				if err := at.rest(); err != nil {
+			for i := 0; i < rows; i += step {
+				n := min(step, rows-i)
+				if err := p.rest(); err != nil {
 					return err
 				}
 				quantize(buffer[i/GroupRows*GroupBytes(m.k):], tensor.Data[2*(row+i)*m.k:], n,
-					m.k, at.workers)
+					m.k, p.workers)
 			}
 			if _, err := f.WriteAt(buffer[:length],
-				m.at+int64(row/GroupRows)*int64(GroupBytes(m.k))); err != nil {
+				m.offset+int64(row/GroupRows)*int64(GroupBytes(m.k))); err != nil {
 				return err
 			}
 			if unsynced += length; unsynced >= syncBytes {
@@ -362,7 +362,7 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, a
 	if err := f.Truncate(size); err != nil {
 		return err
 	}
-	sums, err := checksums(f, size, at.rest)
+	sums, err := checksums(f, size, p.rest)
 	if err == nil {
 		_, err = f.WriteAt(append(sums, trailer(list, size)...), size)
 	}

@@ -79,7 +79,7 @@ func TestMakeTwice(t *testing.T) {
 		})
 	}
 	both.Wait()
-	left, _ := filepath.Glob(filepath.Join(cache, making+"*"))
+	left, _ := filepath.Glob(filepath.Join(cache, tempPrefix+"*"))
 	if got := copies(t, cache); len(got) != 1 || len(left) > 0 || Ready(found, cache) != got[0] {
 		t.Errorf("there are %v and %v", got, left)
 	}
@@ -102,14 +102,14 @@ func TestMakeRefused(t *testing.T) {
 	}
 	cache := filepath.Join(root, "dense")
 	hosttest.Check(t, os.Mkdir(cache, 0o755))
-	live, dead := filepath.Join(cache, making+"live"), filepath.Join(cache, making+"dead")
+	live, dead := filepath.Join(cache, tempPrefix+"live"), filepath.Join(cache, tempPrefix+"dead")
 	for _, path := range []string{live, dead} {
 		hosttest.Check(t, os.WriteFile(path, []byte("half"), 0o644))
 	}
 	mark := hosttest.Must(store.Use(live))(t)
 	defer mark.Close()
 	hosttest.Check(t, Make(ckpt, cache, always))
-	if left, _ := filepath.Glob(filepath.Join(cache, making+"*")); len(left) != 1 ||
+	if left, _ := filepath.Glob(filepath.Join(cache, tempPrefix+"*")); len(left) != 1 ||
 		left[0] != live {
 		t.Errorf("of %s and %s there is %v", live, dead, left)
 	}

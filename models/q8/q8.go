@@ -59,8 +59,8 @@ func group(dst, src []byte, rows, k int) {
 	for b := range k / BlockSize {
 		block := dst[b*blockBytes : (b+1)*blockBytes]
 		for r := range rows {
-			at := 2 * (r*k + b*BlockSize)
-			from := src[at : at+2*BlockSize]
+			start := 2 * (r*k + b*BlockSize)
+			from := src[start : start+2*BlockSize]
 			largest := uint32(0)
 			for i := 0; i < len(from); i += 2 {
 				largest = max(largest, uint32(from[i])|uint32(from[i+1]&0x7f)<<8)
@@ -70,7 +70,7 @@ func group(dst, src []byte, rows, k int) {
 			if scale<<16 < 0x00800000 { // no normal reciprocal: the block counts as zero
 				continue
 			}
-			scale = best(from, scale)
+			scale = bestScale(from, scale)
 			size := math.Float32frombits(scale << 16)
 			binary.LittleEndian.PutUint16(block[2*r:], uint16(scale))
 			for c := 0; c < BlockSize; c += 8 {
@@ -88,26 +88,26 @@ func group(dst, src []byte, rows, k int) {
 
 // bestScale is the upper half of the bf16 scale that fits a block best, starting at the smallest
 // that clips nothing.
-func best(block []byte, scale uint32) uint32 {
-	const widest, whole = 1.08, 3 << 22
+func bestScale(block []byte, scale uint32) uint32 {
+	const widest, rounding = 1.08, 3 << 22
 	var values [BlockSize]float32
 	for i := range values {
 		values[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(block[2*i:])) << 16)
 	}
-	found, least := scale, float32(math.Inf(1))
+	scaleBits, least := scale, float32(math.Inf(1))
 	for most := widest * math.Float32frombits(scale<<16); ; scale++ {
 		size := math.Float32frombits(scale << 16)
 		if size > most {
-			return found
+			return scaleBits
 		}
 		inverse, lost := 1/size, float32(0)
 		for _, v := range values {
-			at := float32(v * inverse)
-			rest := at - (float32(at+whole) - whole)
+			quotient := float32(v * inverse)
+			rest := quotient - (float32(quotient+rounding) - rounding)
 			lost += float32(rest * rest) // separate rounding, so that all machines agree
 		}
 		if lost *= size * size; lost < least {
-			found, least = scale, lost
+			scaleBits, least = scale, lost
 		}
 	}
 }
@@ -115,8 +115,8 @@ func best(block []byte, scale uint32) uint32 {
 // quantized is a bf16 over size rounded to the nearest integer, ties to even, between -127 and 127:
 // a sum of this magnitude has no bits for a fraction.
 func quantized(bf16 []byte, size float32) byte {
-	const whole = 3 << 22
+	const rounding = 3 << 22
 	v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(bf16)) << 16)
-	q := int32(math.Float32bits(v/size+whole)) - int32(math.Float32bits(whole))
+	q := int32(math.Float32bits(v/size+rounding)) - int32(math.Float32bits(rounding))
 	return byte(int8(max(-127, min(127, q))))
 }

@@ -129,7 +129,7 @@ func TestFile(t *testing.T) {
 	if files, err := os.ReadDir(folder); err != nil || len(files) != 2 {
 		t.Errorf("other weights gave %d files, %v", len(files), err)
 	}
-	stale := filepath.Join(folder, making+"left")
+	stale := filepath.Join(folder, tempPrefix+"left")
 	hosttest.Check(t, os.WriteFile(stale, []byte("half"), 0o644))
 	open(t, synthetic(t, 3), folder)
 	if _, err := os.Stat(stale); err == nil {

@@ -26,13 +26,13 @@ import (
 // sourceSuffix ends the name of a record.
 const sourceSuffix = ".source"
 
-// settled is a variable for tests.
-var settled = checkpoint.Settling
+// settling is a variable for tests.
+var settling = checkpoint.Settling
 
 // Ready returns the path of a model's copy, or "" if it is missing or the model's files have
 // changed since it was recorded. It reads no weights.
-func Ready(found checkpoint.Found, folder string) string {
-	if name := recorded(folder, found.FileStates()); name != "" {
+func Ready(model checkpoint.Found, folder string) string {
+	if name := recorded(folder, model.FileStates()); name != "" {
 		return filepath.Join(folder, name+Suffix)
 	}
 	return ""
@@ -61,20 +61,20 @@ func record(folder string, states checkpoint.FileStates, name string) {
 		return
 	}
 	for _, s := range states.Files {
-		if s.ChangedSince(states.Seen.Add(-settled)) {
+		if s.ChangedSince(states.Seen.Add(-settling)) {
 			return
 		}
 	}
 	path := recordPath(folder, states.Files)
-	before, rest := readRecord(path)
-	if before == name && rest == describe(states.Files) {
+	prev, rest := readRecord(path)
+	if prev == name && rest == describe(states.Files) {
 		return
 	}
 	if store.WriteFile(path, []byte(formatVersionLine()+name+"\n"+describe(states.Files))) != nil ||
-		before == "" || before == name {
+		prev == "" || prev == name {
 		return
 	}
-	drop(folder, before)
+	dropUnused(folder, prev)
 }
 
 // records are the paths of all records in the folder.
@@ -83,10 +83,10 @@ func records(folder string) []string {
 	return list
 }
 
-// drop removes a copy that no record names.
-func drop(folder, name string) {
-	for _, other := range records(folder) {
-		if used, _ := readRecord(other); used == name {
+// dropUnused removes a copy that no record names.
+func dropUnused(folder, name string) {
+	for _, path := range records(folder) {
+		if used, _ := readRecord(path); used == name {
 			return
 		}
 	}
@@ -104,7 +104,7 @@ func Forget(folder string) {
 			}
 			if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 				os.Remove(path)
-				drop(folder, name)
+				dropUnused(folder, name)
 				break
 			}
 		}

@@ -129,8 +129,8 @@ const maxIndex = MaxHeader
 
 // Index is a checked index.
 type Index struct {
-	Files []string          // file names, sorted
-	Of    map[string]string // tensor's name -> file name
+	Files  []string          // file names, sorted
+	FileOf map[string]string // tensor's name -> file name
 }
 
 // ReadIndex reads the index at path.
@@ -171,5 +171,5 @@ func ParseIndex(name string, text []byte) (*Index, error) {
 		}
 		files[file] = true
 	}
-	return &Index{Files: slices.Sorted(maps.Keys(files)), Of: object.Map}, nil
+	return &Index{Files: slices.Sorted(maps.Keys(files)), FileOf: object.Map}, nil
 }

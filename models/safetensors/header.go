@@ -128,8 +128,8 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 	h := &Header{Size: size}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
-	if _, err := members(dec, func(name string, again bool) error {
-		if again {
+	if _, err := members(dec, func(name string, duplicate bool) error {
+		if duplicate {
 			return fail("names tensor %s twice", Show(name))
 		}
 		if name == "__metadata__" {
@@ -153,11 +153,11 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})
 	end := data
-	before := ""
+	prev := ""
 	for _, t := range h.Tensors {
 		switch {
 		case t.Begin < end:
-			return nil, fail("has a broken header: tensors %s and %s overlap", Show(before),
+			return nil, fail("has a broken header: tensors %s and %s overlap", Show(prev),
 				Show(t.Name))
 		case t.Begin > end:
 			return nil, fail(
@@ -168,7 +168,7 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 				What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d",
 					Show(t.Name), t.Begin, t.End, size)}
 		}
-		end, before = t.End, t.Name
+		end, prev = t.End, t.Name
 	}
 	if end != size {
 		return nil, fail(
@@ -180,7 +180,8 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 
 // members calls read for each member of the next object, and returns their names; again is true for
 // a duplicate name.
-func members(dec *json.Decoder, read func(name string, again bool) error) (map[string]bool, error) {
+func members(dec *json.Decoder, read func(name string, duplicate bool) error) (map[string]bool,
+	error) {
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
 		return nil, cmp.Or(err, errors.New("its value is not an object"))
 	}
@@ -206,12 +207,12 @@ func members(dec *json.Decoder, read func(name string, again bool) error) (map[s
 func readInfo(dec *json.Decoder, data int64) (t Info, err error) {
 	var shape, offsets []json.Number
 	fields := map[string]any{"dtype": &t.DType, "shape": &shape, "data_offsets": &offsets}
-	seen, err := members(dec, func(field string, again bool) error {
-		if again {
+	seen, err := members(dec, func(field string, duplicate bool) error {
+		if duplicate {
 			return fmt.Errorf("field %s stands twice", Show(field))
 		}
-		to, known := fields[field]
-		if !known {
+		to, ok := fields[field]
+		if !ok {
 			to = new(json.RawMessage)
 		}
 		if dec.Decode(to) != nil {

@@ -200,7 +200,7 @@ func TestIndex(t *testing.T) {
 	index, err := ParseIndex("i",
 		[]byte(`{"metadata":{"total_size":1},"weight_map":{"x":"b.safetensors","y":"a.safetensors","z":"b.safetensors"}}`))
 	if err != nil || fmt.Sprint(index.Files) != "[a.safetensors b.safetensors]" ||
-		index.Of["z"] != "b.safetensors" {
+		index.FileOf["z"] != "b.safetensors" {
 		t.Errorf("index %v, %v", index, err)
 	}
 	for _, name := range []string{"", ".", "..", "../x", "a/../../x", "/etc/passwd", `..\x`, `a\b`,

@@ -68,12 +68,12 @@ type Repo struct{ Owner, Name string }
 
 // validPart reports whether text may be an owner's or a repository's name; it cannot leave a
 // folder.
-func validPart(text string) bool { return named(text, "_", 96) }
+func validPart(text string) bool { return validName(text, "_", 96) }
 
 // validName reports whether text is letters, digits, ".", "_" and "-", at most n of them, starting
 // with a letter, a digit or one of first. (Regular expressions with such counts cost 0.3 MB and 1
 // ms at every start of the program.)
-func named(text, first string, n int) bool {
+func validName(text, first string, n int) bool {
 	for i := range len(text) {
 		c := text[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

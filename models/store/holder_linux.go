@@ -32,8 +32,8 @@ func Holder(path string) string {
 			continue
 		}
 		process := "process " + f[4]
-		if of, err := os.Stat("/proc/" + f[4]); err == nil {
-			id := fmt.Sprint(of.Sys().(*syscall.Stat_t).Uid)
+		if info, err := os.Stat("/proc/" + f[4]); err == nil {
+			id := fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid)
 			if u, err := user.LookupId(id); err == nil {
 				return process + " of " + u.Username
 			}

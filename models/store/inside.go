@@ -22,12 +22,12 @@ func inside(folder, path string) error {
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	at, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) && path != folder && filepath.Dir(path) != path {
 		return inside(folder, filepath.Dir(path))
 	}
-	if err == nil && at != real && !strings.HasPrefix(at, real+string(filepath.Separator)) {
-		err = fmt.Errorf("%s is a link out of the cache, to %s; remove the link", path, at)
+	if err == nil && target != real && !strings.HasPrefix(target, real+string(filepath.Separator)) {
+		err = fmt.Errorf("%s is a link out of the cache, to %s; remove the link", path, target)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ type Removal struct {
 	Repo      Repo
 	Snapshots []Snapshot // these
 	Bytes     int64      // freed on disk
-	Whole     bool       // the complete repository is removed
+	Complete  bool       // the complete repository is removed
 
 	root  string
 	files []string // regular files and links to a shared store, to be deleted
@@ -32,11 +32,11 @@ type Removal struct {
 // InUseError reports that a file cannot be deleted now.
 type InUseError struct {
 	Path string
-	By   string // "a running ossrun" or "a running download"
+	User string // "a running ossrun" or "a running download"
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("%s is in use by %s: stop it first", filepath.Base(e.Path), e.By)
+	return fmt.Sprintf("%s is in use by %s: stop it first", filepath.Base(e.Path), e.User)
 }
 
 // PlanRemoval plans the removal of a revision of a repository, or all of it (revision ""). For a
@@ -63,35 +63,35 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 			return nil, err
 		}
 	}
-	r := &Removal{Repo: repo, Snapshots: chosen, root: root, Whole: len(chosen) == len(all)}
-	if r.Whole {
+	r := &Removal{Repo: repo, Snapshots: chosen, root: root, Complete: len(chosen) == len(all)}
+	if r.Complete {
 		return r, r.add(folder, nil)
 	}
-	kept := map[string]bool{}
+	keep := map[string]bool{}
 	for _, s := range all {
 		if slices.ContainsFunc(chosen, func(c Snapshot) bool { return c.Commit == s.Commit }) {
 			continue
 		}
-		if err := blobsOf(folder, s.Path, func(blob string) { kept[blob] = true }); err != nil {
+		if err := blobsOf(folder, s.Path, func(blob string) { keep[blob] = true }); err != nil {
 			return nil, err
 		}
 	}
 	for _, s := range chosen {
-		var gone []string
+		var orphans []string
 		if err := blobsOf(folder, s.Path, func(blob string) {
-			if !kept[blob] {
-				kept[blob] = true // counted once
-				gone = append(gone, blob, blob+StampSuffix)
+			if !keep[blob] {
+				keep[blob] = true // counted once
+				orphans = append(orphans, blob, blob+StampSuffix)
 			}
 		}); err != nil {
 			return nil, err
 		}
-		for _, name := range gone {
+		for _, name := range orphans {
 			if err := r.add(name, nil); err != nil {
 				return nil, err
 			}
 		}
-		if err := r.add(s.Path, kept); err != nil {
+		if err := r.add(s.Path, keep); err != nil {
 			return nil, err
 		}
 		if err := r.addRefs(folder, s.Commit); err != nil {
@@ -117,9 +117,9 @@ func walk(path string, do func(path string, e fs.DirEntry) error) error {
 }
 
 // add lists the regular files under path, and the links of a blobs folder, except those in keep.
-func (r *Removal) add(path string, kept map[string]bool) error {
+func (r *Removal) add(path string, keep map[string]bool) error {
 	return walk(path, func(path string, e fs.DirEntry) error {
-		if kept[path] {
+		if keep[path] {
 			return nil
 		}
 		info, err := e.Info()
@@ -149,7 +149,7 @@ func (r *Removal) addRefs(folder, commit string) error {
 }
 
 // blobsOf calls visit with every blob of the repository's folder that a snapshot links to.
-func blobsOf(folder, snapshot string, found func(blob string)) error {
+func blobsOf(folder, snapshot string, visit func(blob string)) error {
 	return walk(snapshot, func(path string, e fs.DirEntry) error {
 		if e.Type()&fs.ModeSymlink == 0 {
 			return nil
@@ -163,8 +163,8 @@ func blobsOf(folder, snapshot string, found func(blob string)) error {
 		}
 		blobs := filepath.Join(folder, "blobs")
 		if where, err := os.Stat(filepath.Dir(target)); err == nil {
-			if own, err := os.Stat(blobs); err == nil && os.SameFile(where, own) {
-				found(filepath.Join(blobs, filepath.Base(target)))
+			if info, err := os.Stat(blobs); err == nil && os.SameFile(where, info) {
+				visit(filepath.Join(blobs, filepath.Base(target)))
 			}
 		}
 		return nil
@@ -173,13 +173,13 @@ func blobsOf(folder, snapshot string, found func(blob string)) error {
 
 // Run deletes. *InUseError if a file is being read or downloaded; then nothing was deleted.
 func (r *Removal) Run() error {
-	var held []io.Closer
+	var locks []io.Closer
 	locked := map[string]bool{} // a blob's stamp and its partial download share the blob's lock
 	release := func() {
-		for _, f := range held {
+		for _, f := range locks {
 			f.Close()
 		}
-		held = nil
+		locks = nil
 	}
 	defer release()
 	for _, path := range r.files {
@@ -191,7 +191,7 @@ func (r *Removal) Run() error {
 			return err
 		}
 		if f != nil {
-			held = append(held, f)
+			locks = append(locks, f)
 		}
 		if filepath.Base(filepath.Dir(path)) != "blobs" {
 			continue
@@ -209,7 +209,7 @@ func (r *Removal) Run() error {
 			return err
 		}
 		locked[lock] = true
-		held = append(held, l)
+		locks = append(locks, l)
 	}
 	var shared []string
 	for _, path := range r.files {
@@ -235,7 +235,7 @@ func (r *Removal) Run() error {
 	for _, target := range shared {
 		sweepShared(r.root, target)
 	}
-	if !r.Whole {
+	if !r.Complete {
 		return nil
 	}
 	return errors.Join(os.RemoveAll(filepath.Join(r.root, r.Repo.Folder())),
@@ -254,8 +254,8 @@ func sharedTarget(root, blob string) (string, bool) {
 		return "", false
 	}
 	real, err := filepath.EvalSymlinks(root)
-	own := filepath.Join(real, "blobs") + string(filepath.Separator)
-	return target, err == nil && strings.HasPrefix(target, own)
+	prefix := filepath.Join(real, "blobs") + string(filepath.Separator)
+	return target, err == nil && strings.HasPrefix(target, prefix)
 }
 
 // sweepShared deletes a shared content without links from any repository. On an error it is left
@@ -271,7 +271,7 @@ func sweepShared(root, target string) {
 		return
 	}
 	for _, link := range links {
-		if other, ok := sharedTarget(root, link); ok && other == target {
+		if shared, ok := sharedTarget(root, link); ok && shared == target {
 			return
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // ValidETag reports whether an ETag can name a blob. It cannot leave the blobs folder.
-func ValidETag(etag string) bool { return named(etag, "", 200) }
+func ValidETag(etag string) bool { return validName(etag, "", 200) }
 
 // ValidCommit reports whether text is a full commit hash.
 func ValidCommit(text string) bool {
@@ -62,14 +62,14 @@ func Link(root string, repo Repo, commit, name, etag string) error {
 		os.SameFile(stat, blobStat) {
 		return nil
 	}
-	beside := filepath.Join(filepath.Dir(path),
+	temp := filepath.Join(filepath.Dir(path),
 		"."+filepath.Base(path)+"."+strconv.FormatUint(rand.Uint64(), 36))
-	if symlink(target, beside) != nil && os.Link(blob, beside) != nil {
-		beside = blob
+	if symlink(target, temp) != nil && os.Link(blob, temp) != nil {
+		temp = blob
 	}
-	if err := os.Rename(beside, path); err != nil {
-		if beside != blob {
-			os.Remove(beside)
+	if err := os.Rename(temp, path); err != nil {
+		if temp != blob {
+			os.Remove(temp)
 		}
 		return fmt.Errorf("linking %s: %w", name, err)
 	}

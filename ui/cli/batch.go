@@ -116,7 +116,7 @@ type batch struct {
 
 // read reads the requests and drops those already in the output.
 func (b *batch) read(input, output string) error {
-	text, err := mapping.ReadText(input, mapping.MostData)
+	text, err := mapping.ReadText(input, mapping.MaxData)
 	if err != nil {
 		return fail(exitUsage, "%s", err)
 	}

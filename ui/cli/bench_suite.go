@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 
@@ -144,9 +143,11 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	for _, r := range plan {
 		result, err := b.one(c, v, client, r)
 		if errors.Is(err, context.Canceled) {
-			fmt.Fprintln(t.Err, "interrupted. "+either(b.output == "",
-				"With --output-file the suite can be resumed",
-				"Run the same command to resume after the runs in "+b.output))
+			hint := "Run the same command to resume after the runs in " + b.output
+			if b.output == "" {
+				hint = "With --output-file the suite can be resumed"
+			}
+			fmt.Fprintln(t.Err, "interrupted. "+hint)
 			return err
 		}
 		if err != nil {
@@ -171,7 +172,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Client,
 	r suiteRun) (result suiteResult, err error) {
 	result = suiteResult{Workload: r.Name, Requests: r.requests, Shortened: r.short}
-	out := either(c.Bool("json"), io.Discard, c.App.Writer)
+	out := textOutput(c)
 	fmt.Fprintf(out, "\n%s: %s\n", r.Name, r.requests)
 	if r.short {
 		fmt.Fprintln(out, "shortened: not to be compared with the published figures")
@@ -203,7 +204,7 @@ func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, found bool, 
 	if b.output == "" {
 		return s, false, nil
 	}
-	text, err := mapping.ReadText(b.output, mapping.MostData)
+	text, err := mapping.ReadText(b.output, mapping.MaxData)
 	if errors.Is(err, os.ErrNotExist) {
 		return s, false, nil
 	}

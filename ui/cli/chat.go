@@ -274,7 +274,7 @@ func readSchema(ctx context.Context, path string, port bool) (answerForm, error)
 	if path == "" {
 		return answerForm{}, nil
 	}
-	raw, err := mapping.ReadText(path, mapping.MostSettings)
+	raw, err := mapping.ReadText(path, mapping.MaxSettings)
 	if err != nil {
 		return answerForm{}, fail(exitUsage, "--schema %s", err)
 	}

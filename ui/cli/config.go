@@ -129,7 +129,7 @@ func origin(c *cli.Context, name string) string {
 // printConfig writes a verb's settings as a config file, with the defaults of m's device. Automatic
 // values are comments, so that the file works on another machine.
 func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models) error {
-	settled, device := m.Settled(), "CPU"
+	settled, device := m.Effective(), "CPU"
 	*o = settled.Options // the flags are bound to o
 	if m.OnGPU() {
 		device = "GPU"
@@ -186,7 +186,7 @@ func asJSON(v any) string {
 // readConfig returns the file's keys with values as flag texts: lists joined by commas, tables as
 // JSON.
 func readConfig(path string) (map[string]string, error) {
-	text, err := mapping.ReadText(path, mapping.MostSettings)
+	text, err := mapping.ReadText(path, mapping.MaxSettings)
 	if err != nil {
 		if inner := errors.Unwrap(err); inner != nil { // without the path
 			err = inner

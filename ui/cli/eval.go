@@ -150,7 +150,7 @@ func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
 	case v.data != "" && v.fetch != "":
 		return nil, fail(exitUsage, "--data and --fetch name two sources. Give one")
 	case v.data != "":
-		raw, err = mapping.ReadText(v.data, mapping.MostData)
+		raw, err = mapping.ReadText(v.data, mapping.MaxData)
 	case v.fetch != "":
 		cmd := exec.CommandContext(c.Context, "sh", "-c", v.fetch)
 		process.OwnGroup(cmd)

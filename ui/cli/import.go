@@ -108,7 +108,7 @@ func importSource(ctx context.Context, t Terminal, name string, client *hub.Clie
 		switch {
 		case found.Demo:
 			return "", nil, fail(exitModel, "%s is built in: it needs no import", name)
-		case unknown != nil && unknown.Is == "":
+		case unknown != nil && unknown.Meaning == "":
 			return "", nil, fail(exitModel, "there is no folder or file %s", name)
 		}
 		if err != nil {

@@ -31,7 +31,7 @@ type listedModel struct {
 	Complete bool   `json:"complete"` // by the weights' headers
 	Fits     bool   `json:"fits"`     // whether they fit the free memory
 	// whose release they are: verified, pulled, other or unverified
-	Weights checkpoint.Vouched `json:"weights,omitempty"`
+	Weights checkpoint.Verification `json:"weights,omitempty"`
 	// size of the whole, where the catalogue knows it and it is not complete
 	Download int64  `json:"download,omitempty"`
 	Program  string `json:"program,omitempty"` // the other program that has it, as a GGUF file
@@ -66,12 +66,15 @@ func listCommand() *cli.Command {
 			}
 			w := columns(c.App.Writer)
 			long := c.Bool("long")
-			fmt.Fprintln(w, "MODEL\tSIZE\tSTATUS"+
-				either(long, "\tFITS\tREVISION\tWEIGHTS\tWHERE", ""))
+			head := "MODEL\tSIZE\tSTATUS"
+			if long {
+				head += "\tFITS\tREVISION\tWEIGHTS\tWHERE"
+			}
+			fmt.Fprintln(w, head)
 			for _, r := range rows {
 				fmt.Fprintf(w, "%s\t%s\t%s", r.Name, size(r.Bytes), r.state())
 				if long {
-					fmt.Fprintf(w, "\t%s\t%s\t%s\t%s", either(r.Fits, "yes", "no"), r.revision(),
+					fmt.Fprintf(w, "\t%s\t%s\t%s\t%s", yesNo[r.Fits], r.revision(),
 						cmp.Or(r.Weights, "-"), r.Where)
 				}
 				fmt.Fprintln(w)
@@ -81,7 +84,10 @@ func listCommand() *cli.Command {
 			}
 			for _, r := range rows {
 				_, known := models.Lookup(r.Name) // catalogue models need no description
-				for _, line := range []string{r.Note, either(known && !long, "", r.About)} {
+				if known && !long {
+					r.About = ""
+				}
+				for _, line := range []string{r.Note, r.About} {
 					if line != "" {
 						fmt.Fprintf(cleaned{c.App.Writer}, "%s: %s\n", r.Name, line)
 					}
@@ -130,7 +136,7 @@ func listed() ([]listedModel, error) {
 			row.Name = "hf:" + s.Repo
 		}
 		if s.Complete {
-			row.Weights = s.Vouched()
+			row.Weights = s.Verification()
 			row.look()
 		}
 		if repo, ok := store.ParseRepo(s.Repo); ok && !s.Complete { // the size that rm would free
@@ -164,15 +170,23 @@ func listed() ([]listedModel, error) {
 // state is the model's state for people, with the remedy.
 func (r listedModel) state() string {
 	switch {
+	case r.Program != "" && r.Complete:
+		return "GGUF of " + r.Program
 	case r.Program != "":
-		return either(r.Complete, "GGUF of "+r.Program, "cannot be used")
+		return "cannot be used"
 	case r.Download > 0:
 		return fmt.Sprintf("%d %%, run: ossrun pull %s", min(100*r.Bytes/r.Download, 99), r.Name)
 	case !r.Complete:
 		return "incomplete, run: ossrun pull " + r.Name
 	}
-	return either(r.Repo == "", "built in", "ready") +
-		either(r.Fits, "", ", larger than the free memory")
+	state := "ready"
+	if r.Repo == "" {
+		state = "built in"
+	}
+	if !r.Fits {
+		state += ", larger than the free memory"
+	}
+	return state
 }
 
 func (r listedModel) revision() string {
@@ -234,9 +248,11 @@ func showFiles(c *cli.Context, path string) error {
 	for _, line := range shown.Asks {
 		to.row("note", "%s", line)
 	}
-	adapter := strings.HasPrefix(about.Kind, "LoRA")
-	to.row("runs", "%s", cmp.Or(about.Trouble, either(adapter, "with its base model: --lora ",
-		"ossrun chat --model ")+shellPath(path)))
+	command := "ossrun chat --model "
+	if strings.HasPrefix(about.Kind, "LoRA") {
+		command = "with its base model: --lora "
+	}
+	to.row("runs", "%s", cmp.Or(about.Trouble, command+shellPath(path)))
 	return w.Flush()
 }
 
@@ -298,7 +314,10 @@ func (m shownModel) print(c *cli.Context) error {
 		row("download", "%s", size(m.Bytes))
 	}
 	for _, r := range m.Here {
-		fits := either(r.Fits, "fits", "does not fit") + " the free memory"
+		fits := "fits the free memory"
+		if !r.Fits {
+			fits = "does not fit the free memory"
+		}
 		row("files", "%s, %s, %s, revision %s, %s", r.state(), size(r.Bytes), fits, r.revision(),
 			r.Where)
 		for _, line := range append([]string{r.Note}, r.Asks...) {

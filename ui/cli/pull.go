@@ -65,9 +65,11 @@ func pullCommand(t Terminal) *cli.Command {
 			show.name = target.Name
 			err = download(c.Context, client, target, c.Bool("verify"), show)
 			if err == nil && !show.json {
-				_, absent := os.Stat(filepath.Join(show.path, models.LoRAConfig))
-				t.report("next: ossrun chat %s %s", either(absent == nil, "--lora", "--model"),
-					c.Args().First())
+				flag := "--model"
+				if _, err := os.Stat(filepath.Join(show.path, models.LoRAConfig)); err == nil {
+					flag = "--lora"
+				}
+				t.report("next: ossrun chat %s %s", flag, c.Args().First())
 			}
 			return err
 		},
@@ -164,7 +166,7 @@ type pullEvent struct {
 	Path        string  `json:"path,omitempty"`
 	Seconds     float64 `json:"seconds,omitempty"`
 
-	Weights checkpoint.Vouched `json:"weights,omitempty"` // as in list
+	Weights checkpoint.Verification `json:"weights,omitempty"` // as in list
 }
 
 func (s *pullScreen) emit(e pullEvent) error {
@@ -183,7 +185,7 @@ func (s *pullScreen) progress(p hub.Progress) {
 			_ = s.emit(pullEvent{Event: "progress", Bytes: p.Bytes, Done: p.Done,
 				Fetched: p.Fetched, Rate: p.Rate,
 				// a write error is reported at the end
-				SecondsLeft: p.Left.Seconds(), Files: p.Files, FilesDone: p.FilesDone})
+				SecondsLeft: p.Remaining.Seconds(), Files: p.Files, FilesDone: p.FilesDone})
 		}
 	case s.bar:
 		s.draw(s.terminal.Err, fmt.Sprintf("%s  %s  %s", s.name, howMuch(p), pace(p)), p.Done,
@@ -206,7 +208,7 @@ func pace(p hub.Progress) string {
 	case p.Rate < 1:
 		return "waiting"
 	}
-	return fmt.Sprintf("%.1f MB/s  %s left", p.Rate/1e6, minutes(p.Left.Seconds()))
+	return fmt.Sprintf("%.1f MB/s  %s left", p.Rate/1e6, minutes(p.Remaining.Seconds()))
 }
 
 func (s *pullScreen) note(text string) {
@@ -244,8 +246,11 @@ func (s *pullScreen) retry(text string) {
 func (s *pullScreen) done(r hub.Result) error {
 	s.path = r.Path
 	found, _ := checkpoint.Resolve(r.Path) // deleted meanwhile: not verified
-	vouched := found.Vouched()
-	seconds := either(s.start.IsZero(), 0, time.Since(s.start).Seconds())
+	vouched := found.Verification()
+	seconds := 0.0
+	if !s.start.IsZero() {
+		seconds = time.Since(s.start).Seconds()
+	}
 	if s.json {
 		return s.emit(pullEvent{Event: "done", Bytes: r.Bytes, Fetched: r.Fetched, Commit: r.Commit,
 			Path: r.Path, Seconds: seconds, Weights: vouched})

@@ -24,14 +24,14 @@ func TestPullBar(t *testing.T) {
 	const whole = 13_761_264_768
 	for want, p := range map[string]hub.Progress{
 		"gpt-oss-20b  5.00 of 13.76 GB  250.0 MB/s  35 s left": {Bytes: whole, Done: 5e9,
-			Rate: 250e6, Left: 35 * time.Second},
+			Rate: 250e6, Remaining: 35 * time.Second},
 		"gpt-oss-20b  5.00 of 13.76 GB  10.0 MB/s  15 min left": {Bytes: whole, Done: 5e9,
-			Rate: 10e6, Left: 876 * time.Second},
+			Rate: 10e6, Remaining: 876 * time.Second},
 		"gpt-oss-20b  5.00 of 13.76 GB  waiting": {Bytes: whole, Done: 5e9},
 		"gpt-oss-20b  13.76 of 13.76 GB  checking": {Bytes: whole, Done: whole,
 			Rate: 250e6},
 		"gpt-oss-20b  1.5 of 30.0 MB  1.0 MB/s  28 s left": {Bytes: 30e6, Done: 1.5e6,
-			Rate: 1e6, Left: 28 * time.Second},
+			Rate: 1e6, Remaining: 28 * time.Second},
 	} {
 		var said bytes.Buffer
 		show := &pullScreen{name: "gpt-oss-20b", terminal: Terminal{Out: &said, Err: &said},
@@ -49,20 +49,20 @@ func TestPullBar(t *testing.T) {
 	}
 }
 
-// TestPullEvents: programs are told at most once a second, and once when everything is there.
+// TestPullEvents: programs get an event at most once a second, and one at the end.
 func TestPullEvents(t *testing.T) {
 	var out, said bytes.Buffer
 	show := &pullScreen{name: "m", terminal: Terminal{Out: &out, Err: &said}, json: true,
 		last: time.Now().Add(time.Hour)}
 	show.progress(hub.Progress{Files: 2, FilesDone: 1, Bytes: 10, Done: 4, Rate: 2,
-		Left: 3 * time.Second})
+		Remaining: 3 * time.Second})
 	show.progress(hub.Progress{Files: 2, FilesDone: 1, Bytes: 10, Done: 10})
 	if out.Len() > 0 {
 		t.Errorf("too soon: %s", &out)
 	}
 	show.last = time.Time{}
 	show.progress(hub.Progress{Files: 2, FilesDone: 1, Bytes: 10, Done: 4, Fetched: 3, Rate: 2,
-		Left: 3 * time.Second})
+		Remaining: 3 * time.Second})
 	show.progress(hub.Progress{Files: 2, FilesDone: 2, Bytes: 10, Done: 10, Fetched: 9})
 	show.note("a note")
 	want := `{"event":"progress","model":"m","bytes":10,"done":4,"fetched":3,"bytes_per_second":2,"seconds_left":3,"files":2,"files_done":1}
@@ -74,8 +74,8 @@ func TestPullEvents(t *testing.T) {
 	}
 }
 
-// TestNoNetwork: what is tried is said at once, every retry with why and when, and at the end what
-// to do.
+// TestNoNetwork: each attempt is reported at once, every retry with cause and time, and at the end
+// the remedy.
 func TestNoNetwork(t *testing.T) {
 	t.Setenv("HF_HOME", t.TempDir())
 	os.Unsetenv("HF_HUB_CACHE")
@@ -160,8 +160,8 @@ func TestPullsThatEndEarly(t *testing.T) {
 	}
 }
 
-// TestHubThatCannotBe: what is wrong with the hub's address or its TLS is told at once, without a
-// second try.
+// TestHubThatCannotBe: a fault of the hub's address or its TLS is reported at once, without a
+// retry.
 func TestHubThatCannotBe(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)

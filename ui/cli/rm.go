@@ -50,7 +50,7 @@ func rmCommand(t Terminal) *cli.Command {
 			if err != nil {
 				related, unknown := errors.AsType[*models.UnknownModelError](err)
 				repo, ok := store.ParseRepo(strings.TrimPrefix(name, "hf:"))
-				if !unknown || related.Is == "" || !ok {
+				if !unknown || related.Meaning == "" || !ok {
 					return &exitError{exitModel, err.Error()}
 				}
 				// a model that cannot run can still be deleted
@@ -76,7 +76,7 @@ func rmCommand(t Terminal) *cli.Command {
 				return fail(exitFailure, "deleting %s: %s", target.Name, err)
 			}
 			q8.Forget(serve.DenseFolder()) // its 8-bit copy
-			checkpoint.ForgetOrdered(checkpoint.MostOrdered)
+			checkpoint.ForgetOrdered(checkpoint.MaxOrdered)
 			_, err = fmt.Fprintf(cleaned{t.Out}, "deleted %s\n", what)
 			return err
 		},

@@ -111,7 +111,7 @@ func (p *portFlags) key() (string, error) {
 	if p.apiKey != "" {
 		return "", fail(exitUsage, "--api-key and --api-key-file name two keys. Give one")
 	}
-	b, err := mapping.ReadText(p.apiKeyFile, mapping.MostSettings)
+	b, err := mapping.ReadText(p.apiKeyFile, mapping.MaxSettings)
 	if err != nil {
 		return "", fail(exitUsage, "--api-key-file %s", err)
 	}
@@ -154,7 +154,11 @@ func addresses(l net.Listener) []string {
 
 func (p *portFlags) listen() (net.Listener, error) {
 	if p.uds != "" {
-		return listenUnix(p.uds, either(p.anyUser, os.FileMode(0o666), 0o600))
+		mode := os.FileMode(0o600)
+		if p.anyUser {
+			mode = 0o666
+		}
+		return listenUnix(p.uds, mode)
 	}
 	return listen(p.host, p.port)
 }
@@ -167,11 +171,11 @@ func (p *portFlags) tls() (*tls.Config, error) {
 	if p.certFile == "" || p.keyFile == "" {
 		return nil, fail(exitUsage, "TLS needs both --ssl-certfile and --ssl-keyfile")
 	}
-	certificate, err := mapping.ReadText(p.certFile, mapping.MostSettings)
+	certificate, err := mapping.ReadText(p.certFile, mapping.MaxSettings)
 	if err != nil {
 		return nil, fail(exitUsage, "--ssl-certfile %s", err)
 	}
-	key, err := mapping.ReadText(p.keyFile, mapping.MostSettings)
+	key, err := mapping.ReadText(p.keyFile, mapping.MaxSettings)
 	if err != nil {
 		return nil, fail(exitUsage, "--ssl-keyfile %s", err)
 	}
@@ -263,7 +267,10 @@ func (s *server) sayOthers() {
 	for _, other := range list {
 		for _, m := range other.Models {
 			if m.Name == s.Models.First().ID() && m.State != string(serve.Unloaded) {
-				where := either(other.Kind == local.Chat, "in a chat", "at "+other.URL)
+				where := "at " + other.URL
+				if other.Kind == local.Chat {
+					where = "in a chat"
+				}
 				s.t.report("%s is already running %s (PID %d). Loading a second copy", m.Name,
 					where, other.PID)
 			}

@@ -56,7 +56,7 @@ func (b buildInfo) verify(ctx context.Context, from string) (sum string, err err
 		return "", fail(exitFailure, "%s in %s cannot be trusted: %s", checksums.File, release, err)
 	}
 	name := checksums.Name(b.Version, b.OS, b.Arch)
-	want := list.Of(name)
+	want := list.Sum(name)
 	if want == "" {
 		return "", fail(exitFailure, "%s in %s does not name %s", checksums.File, release, name)
 	}

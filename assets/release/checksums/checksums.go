@@ -84,14 +84,15 @@ func Verify(list, signature []byte, key, version string) (List, error) {
 	if ok, err := k.Verify(list, s); !ok || err != nil {
 		return "", errors.New("the checksums are not those that were signed")
 	}
-	if said := strings.TrimPrefix(s.TrustedComment, "trusted comment: "); said != comment(version) {
-		return "", fmt.Errorf("the signature is of %q, not of %q", said, comment(version))
+	signed := strings.TrimPrefix(s.TrustedComment, "trusted comment: ")
+	if signed != comment(version) {
+		return "", fmt.Errorf("the signature is of %q, not of %q", signed, comment(version))
 	}
 	return List(list), nil
 }
 
-// Of is the SHA-256 of a file in the list, or "".
-func (l List) Of(name string) string {
+// Sum is the SHA-256 of a file in the list, or "".
+func (l List) Sum(name string) string {
 	line := regexp.MustCompile(`(?m)^([0-9a-f]{64})  ` + regexp.QuoteMeta(name) + "$")
 	if m := line.FindStringSubmatch(string(l)); m != nil {
 		return m[1]

@@ -27,11 +27,11 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35"
-	if got := found.Of(Name("1.2.3", "linux", "amd64")); got != want {
+	if got := found.Sum(Name("1.2.3", "linux", "amd64")); got != want {
 		t.Errorf("the checksum is %q", got)
 	}
 	for _, name := range []string{"ossrun_1.2.3_linux", "ossrun_1.2.3_linux_amd64.tar", "", ".*"} {
-		if got := found.Of(name); got != "" {
+		if got := found.Sum(name); got != "" {
 			t.Errorf("%q has the checksum %q", name, got)
 		}
 	}

@@ -86,8 +86,8 @@ func write(w io.Writer, zig string) error {
 	return nil
 }
 
-// known maps a phrase in a licence's text to its name. The first match wins.
-var known = []struct{ phrase, name string }{
+// licencePhrases maps a phrase in a licence's text to its name. The first match wins.
+var licencePhrases = []struct{ phrase, name string }{
 	{"Apache License", "Apache-2.0"},
 	{"Mozilla Public License", "MPL-2.0"},
 	{"Permission is hereby granted, free of charge", "MIT"},
@@ -120,7 +120,7 @@ func (p part) licence() string {
 	for _, file := range p.files {
 		text, _ := os.ReadFile(file) // its name was just listed
 		flat := strings.Join(strings.Fields(string(text)), " ")
-		for _, k := range known {
+		for _, k := range licencePhrases {
 			if strings.Contains(flat, k.phrase) {
 				return k.name
 			}
@@ -181,11 +181,11 @@ func linkedOn(system string) ([]part, error) {
 // texts are the licence files of a folder.
 func texts(folder string) (files []string, err error) {
 	for _, pattern := range []string{"[Ll][Ii][Cc][Ee][Nn][CcSs][Ee]*", "COPYING*", "NOTICE*"} {
-		found, err := filepath.Glob(filepath.Join(folder, pattern))
+		paths, err := filepath.Glob(filepath.Join(folder, pattern))
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, found...)
+		files = append(files, paths...)
 	}
 	return files, nil
 }

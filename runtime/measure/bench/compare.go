@@ -43,7 +43,7 @@ func (r *Report) Flat() map[string]any {
 
 // Read reads a saved report.
 func Read(file string) (*Report, error) {
-	text, err := mapping.ReadText(file, mapping.MostData)
+	text, err := mapping.ReadText(file, mapping.MaxData)
 	if err != nil {
 		return nil, fmt.Errorf("read a result: %w", err)
 	}

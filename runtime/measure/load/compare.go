@@ -24,7 +24,7 @@ type Saved struct {
 
 // Read reads the runs of a file: one JSON object, or one a line.
 func Read(file string) ([]Saved, error) {
-	text, err := mapping.ReadText(file, mapping.MostData)
+	text, err := mapping.ReadText(file, mapping.MaxData)
 	if err != nil {
 		return nil, fmt.Errorf("read a result: %w", err)
 	}

@@ -70,7 +70,7 @@ var wordTokens = sync.OnceValue(func() (list []int32) {
 // too long ones are left out, as in vLLM and SGLang: below 4 tokens, prompts above 1,024, both
 // together above 2,048.
 func ShareGPT(file string, n, output int, seed uint64) ([]Request, error) {
-	text, err := mapping.ReadText(file, mapping.MostData)
+	text, err := mapping.ReadText(file, mapping.MaxData)
 	if err != nil {
 		return nil, fmt.Errorf("read conversations: %w", err)
 	}

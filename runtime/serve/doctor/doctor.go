@@ -37,13 +37,13 @@ type Report struct {
 	GPUs    detect.Result `json:"gpus"`
 	Device  Device        `json:"device"`
 	// of a server with the defaults
-	Requests serve.Requests `json:"requests"`
-	Models   []Model        `json:"models"`
-	Others   []Other        `json:"other_models,omitempty"`
-	Cache    Cache          `json:"cache"`
-	Servers  []Server       `json:"servers"`
-	Port     Port           `json:"port"`
-	Tools    []Tool         `json:"tools"`
+	Requests    serve.Requests `json:"requests"`
+	Models      []Model        `json:"models"`
+	OtherModels []OtherModel   `json:"other_models,omitempty"`
+	Cache       Cache          `json:"cache"`
+	Servers     []Server       `json:"servers"`
+	Port        Port           `json:"port"`
+	Tools       []Tool         `json:"tools"`
 	// the cases of vLLM's known problems that a GPU of this machine would have hit
 	Troubles []vllm.Trouble `json:"troubles_of_vllm"`
 	Config   Config         `json:"config"`
@@ -52,10 +52,10 @@ type Report struct {
 	// GPU self-test: the faster kernels against the reference ones
 	Kernels []device.Proof `json:"kernels,omitempty"`
 	// the same kernels at a published model's width
-	Width  []device.Trial `json:"width,omitempty"`
-	Matrix []device.Rate  `json:"matrix_rates,omitempty"`
-	Whole  *Whole         `json:"whole_models,omitempty"`
-	Worker *gpu.Traffic   `json:"worker,omitempty"`
+	Width       []device.Trial `json:"width,omitempty"`
+	Matrix      []device.Rate  `json:"matrix_rates,omitempty"`
+	WholeModels *WholeModels   `json:"whole_models,omitempty"`
+	Worker      *gpu.Traffic   `json:"worker,omitempty"`
 	// attempts of the known escapes from python's sandboxes
 	Attacks []Attack `json:"attacks,omitempty"`
 	Passed  *bool    `json:"passed,omitempty"` // of all checks; nil: none ran
@@ -65,7 +65,7 @@ type Report struct {
 type Attack struct {
 	Sandbox string `json:"sandbox"`
 	Attack  string `json:"attack"`
-	Held    bool   `json:"held"`
+	Blocked bool   `json:"held"`
 	Detail  string `json:"detail,omitempty"` // what was reached
 }
 
@@ -100,8 +100,8 @@ type Model struct {
 	State string `json:"state"` // "complete", "incomplete", "not downloaded", "built in"
 	Path  string `json:"path,omitempty"`
 	// whose release the cached weights are, and how their files describe them
-	Weights checkpoint.Vouched `json:"weights,omitempty"`
-	About   string             `json:"about,omitempty"`
+	Weights checkpoint.Verification `json:"weights,omitempty"`
+	About   string                  `json:"about,omitempty"`
 	// bytes of the device's memory with UsableContext tokens of context
 	Needs int64 `json:"needs"`
 	Fits  bool  `json:"fits"` // on the device, with a reserve left
@@ -124,7 +124,7 @@ type Model struct {
 }
 
 // OtherModel is a model on this machine that the catalogue does not have.
-type Other struct {
+type OtherModel struct {
 	Name  string `json:"name"`
 	About string `json:"about"` // from its files, or why it cannot be used
 }
@@ -169,9 +169,9 @@ type Server struct {
 type Port struct {
 	Address string `json:"address"`
 	// why a new server cannot listen: a server above, another program, or no right to; "" if it can
-	Taken string `json:"taken,omitempty"`
+	Unavailable string `json:"taken,omitempty"`
 	// why programs of other users are served there without a key; "" if they are not
-	Others string `json:"others_served,omitempty"`
+	OtherUsers string `json:"others_served,omitempty"`
 }
 
 // Tool is a tool that the model can be given, and its requirements.
@@ -183,8 +183,8 @@ type Tool struct {
 }
 
 type Config struct {
-	Path  string `json:"path"`
-	There bool   `json:"there"`
+	Path   string `json:"path"`
+	Exists bool   `json:"there"`
 }
 
 // Doctor holds the machine's devices open.
@@ -210,7 +210,7 @@ func Open(ctx context.Context, o serve.Options, config string, notify func(strin
 	if d.dev, why, err = serve.Open(ctx, o.Settings, notify); err != nil {
 		return nil, err
 	}
-	return d, d.examine(ctx, why, o, config)
+	return d, d.inspect(ctx, why, o, config)
 }
 
 func (d *Doctor) Close() (err error) {
@@ -225,16 +225,16 @@ func (d *Doctor) Close() (err error) {
 func (d *Doctor) Backend() engine.Backend { return d.dev }
 
 // DescribeMachine describes the machine with the memory of host.
-func MachineOf(host engine.Backend) Machine {
+func DescribeMachine(host engine.Backend) Machine {
 	total, free := host.Memory()
 	return Machine{OS: osName(), CPU: CPU(), Cores: serve.Cores(), ISAs: serve.ISAs(),
 		MemoryTotal: total, MemoryFree: free}
 }
 
-func (d *Doctor) examine(ctx context.Context, why string, o serve.Options,
+func (d *Doctor) inspect(ctx context.Context, why string, o serve.Options,
 	config string) (err error) {
 	_, free := d.host.Memory()
-	d.Machine = MachineOf(d.host)
+	d.Machine = DescribeMachine(d.host)
 	d.GPUs = gpu.Detect(ctx)
 	d.Device = Device{Name: d.dev.Name(), Why: why}
 	if g, ok := d.dev.(*gpu.Backend); ok {
@@ -254,22 +254,22 @@ func (d *Doctor) examine(ctx context.Context, why string, o serve.Options,
 	}
 	d.Requests, err = serve.PlanRequests(serve.SettingsFor(d.dev, serve.DefaultOptions()),
 		serve.StandardBody)
-	if d.Requests.Tools = o.Tools; err != nil {
+	if d.Requests.Tools = o.ToolMemory; err != nil {
 		return err
 	}
 	_, missing := os.Stat(config)
 	d.Config = Config{config, missing == nil}
 	settings := func(memory int64) engine.Settings { return serve.SettingsOnGPU(memory, o) }
 	rate := sync.OnceValue(func() float64 { return serve.HostReadRate(d.host) })
-	if err := d.lookAtCache(); err != nil {
+	if err := d.inspectCache(); err != nil {
 		return err
 	}
-	return d.lookAtModels(rate, func(s models.Spec) Placement {
+	return d.inspectModels(rate, func(s models.Spec) Placement {
 		return gpu.Place(s, d.GPUs, settings, free, rate)
 	})
 }
 
-func (d *Doctor) lookAtCache() (err error) {
+func (d *Doctor) inspectCache() (err error) {
 	if d.Cache.Path, err = store.Root(); err != nil {
 		return err
 	}
@@ -291,8 +291,8 @@ func (d *Doctor) lookAtCache() (err error) {
 
 // inspectModels goes through the catalogue: the cached files, what each model needs on the device,
 // and its placement on the GPUs.
-func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Placement) error {
-	found, err := checkpoint.Cached()
+func (d *Doctor) inspectModels(rate func() float64, onGPUs func(models.Spec) Placement) error {
+	cached, err := checkpoint.Cached()
 	if err != nil {
 		return fmt.Errorf("reading the cache: %w", err)
 	}
@@ -310,12 +310,12 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 			m.State, e.Spec = "built in", spec
 		}
 		m.Spec = e.Spec
-		for _, f := range found {
+		for _, f := range cached {
 			if f.ID != e.ID {
 				continue
 			}
 			m.State, m.Path = "complete", f.Path
-			if m.Weights = f.Vouched(); !f.Complete {
+			if m.Weights = f.Verification(); !f.Complete {
 				m.State, m.Weights = "incomplete", ""
 			}
 			m.Copy = q8.Ready(f, serve.DenseFolder())
@@ -327,7 +327,7 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 			return err
 		}
 		if !d.dev.Caps().Discrete {
-			if m.Modes, err = modesOf(serve.DefaultsFor(d.dev, foundOf(e), e.Spec), e.Spec,
+			if m.Modes, err = modesOf(serve.DefaultsFor(d.dev, catalogueModel(e), e.Spec), e.Spec,
 				rate()); err != nil {
 				return err
 			}
@@ -340,51 +340,51 @@ func (d *Doctor) lookAtModels(rate func() float64, onGPUs func(models.Spec) Plac
 	stored, err := checkpoint.Inventory()
 	for _, s := range stored {
 		if s.ID == "" && s.Complete {
-			d.other("hf:"+s.Repo, s.Path)
+			d.addOther("hf:"+s.Repo, s.Path)
 		}
 	}
 	for _, e := range checkpoint.ListForeign() {
-		d.other(e.Name, e.Path)
+		d.addOther(e.Name, e.Path)
 	}
 	return err
 }
 
-func (d *Doctor) other(name, path string) {
+func (d *Doctor) addOther(name, path string) {
 	about, err := checkpoint.LookAt(path)
 	line := about.String()
 	if err != nil {
 		line = err.Error()
 	}
-	d.Others = append(d.Others, Other{name, line})
+	d.OtherModels = append(d.OtherModels, OtherModel{name, line})
 }
 
-func foundOf(e models.Entry) checkpoint.Found {
+func catalogueModel(e models.Entry) checkpoint.Found {
 	return checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
 }
 
 // plan records what serve and chat would do by default with a catalogue model on a device.
 func (m *Model) plan(e models.Entry, b engine.Backend, r serve.Requests) (err error) {
 	s := serve.SettingsFor(b, serve.DefaultOptions())
-	found := foundOf(e)
-	p, none := serve.PlanOn(b, found, e.Spec, s)
-	if m.Plan.Plan = p; none != nil {
-		m.Plan.Error = none.Error()
+	source := catalogueModel(e)
+	p, planErr := serve.PlanOn(b, source, e.Spec, s)
+	if m.Plan.Plan = p; planErr != nil {
+		m.Plan.Error = planErr.Error()
 	} else {
-		m.Plan.Plan = p.Beside(r, b, -1)
+		m.Plan.Plan = p.WithRequests(r, b, -1)
 	}
 	s.MaxModelLen = UsableContext
-	if m.Needs, err = serve.Needs(b, found, e.Spec, s); err != nil {
+	if m.Needs, err = serve.Needs(b, source, e.Spec, s); err != nil {
 		return err
 	}
-	p, none = serve.PlanOn(b, found, e.Spec, s)
-	m.Fits = none == nil && p.OnDisk == 0
+	p, planErr = serve.PlanOn(b, source, e.Spec, s)
+	m.Fits = planErr == nil && p.OnDisk == 0
 	return nil
 }
 
 // AddAttack records the result of an attempted escape.
 func (r *Report) AddAttack(a Attack) {
 	r.Attacks = append(r.Attacks, a)
-	r.pass(a.Held)
+	r.pass(a.Blocked)
 }
 
 // pass records the verdict of one check; one failure is final.
@@ -403,9 +403,9 @@ type GoldenRow struct {
 	KLMedian     *float64 `json:"kl_median"`
 	KLMax        *float64 `json:"kl_max"`
 	Agree        int      `json:"argmax_equal"`
-	Of           int      `json:"argmax_of"`
+	Total        int      `json:"argmax_of"`
 	Greedy       int      `json:"greedy_equal"`
-	GreedyOf     int      `json:"greedy_of"`
+	GreedyTotal  int      `json:"greedy_of"`
 	GapLost      *float64 `json:"gap_lost"`
 	Milliseconds int64    `json:"ms"`
 	OK           bool     `json:"ok"`
@@ -420,8 +420,8 @@ func (d *Doctor) RunGolden(ctx context.Context, dir string,
 	ok, err = o.Run(ctx, dir, d.dev, nil, func(c golden.CaseResult) {
 		d.Golden = append(d.Golden, GoldenRow{Mode: c.Mode, Case: c.Case, Positions: c.Positions,
 			MaxAbs: finite(c.MaxAbs), KLMean: finite(c.KLMean), KLMedian: finite(c.KLMedian),
-			KLMax: finite(c.KLMax), Agree: c.Agree, Of: c.Of, Greedy: c.Greedy,
-			GreedyOf: c.GreedyOf, GapLost: finite(c.GapLost),
+			KLMax: finite(c.KLMax), Agree: c.Agree, Total: c.Of, Greedy: c.Greedy,
+			GreedyTotal: c.GreedyOf, GapLost: finite(c.GapLost),
 			Milliseconds: c.Elapsed.Milliseconds(), OK: c.OK(), Misses: c.Misses})
 		show(c)
 	})
@@ -441,19 +441,19 @@ func finite(v float64) *float64 {
 
 func osName() string {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
-	if name := strings.Trim(fieldOf("/etc/os-release", "PRETTY_NAME", "="), `"`); name != "" {
+	if name := strings.Trim(readField("/etc/os-release", "PRETTY_NAME", "="), `"`); name != "" {
 		return name + ", " + platform
 	}
 	return platform
 }
 
 func CPU() string {
-	return cmp.Or(fieldOf("/proc/cpuinfo", "model name", ":"),
+	return cmp.Or(readField("/proc/cpuinfo", "model name", ":"),
 		"unknown "+runtime.GOARCH+" processor")
 }
 
 // readField returns the first value of a key in a file of lines, "" if missing.
-func fieldOf(path, key, separator string) string {
+func readField(path, key, separator string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return ""

@@ -69,7 +69,7 @@ type entry struct {
 //
 // A note names each entry that is not used.
 func Config(path string) (list []Server, notes []string, _ error) {
-	text, err := mapping.ReadText(path, mapping.MostSettings)
+	text, err := mapping.ReadText(path, mapping.MaxSettings)
 	if err != nil {
 		return nil, nil, err
 	}

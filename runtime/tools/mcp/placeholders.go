@@ -132,7 +132,7 @@ func valueOf(p string, lookup func(string) (string, bool)) (string, error) {
 
 // envFile reads variables from a file of lines NAME=VALUE.
 func envFile(path string) (map[string]string, error) {
-	text, err := mapping.ReadText(path, mapping.MostSettings)
+	text, err := mapping.ReadText(path, mapping.MaxSettings)
 	if err != nil {
 		return nil, fmt.Errorf(`"envFile" cannot be read: %s`, path)
 	}
