@@ -1,8 +1,8 @@
 // Package cpu runs Programs on the host's cores: engine.Device in C++ through cgo, one call a step.
 //
-// All C++ sources lie flat in this folder: kernels_*.cpp is the arithmetic for each instruction
-// set, ops_*.cpp the operations, tape.cpp walks them with the threads of pool.cpp, cpu.h is what Go
-// sees. asantest/ builds the same sources alone under the sanitizers.
+// All C++ sources are flat in this folder: kernels_*.cpp is the arithmetic for each instruction
+// set, ops_*.cpp the operations, tape.cpp walks them with the threads of pool.cpp, cpu.h is Go's
+// interface. asantest/ builds the same sources alone under the sanitizers.
 package cpu
 
 /*
@@ -75,8 +75,8 @@ func (d *Device) Settle(thread int, cpus []int) bool {
 		C.int(len(list))) != 0
 }
 
-// ISAs are the instruction sets this machine has kernels for, best last. "scalar" is always there.
-// Prompts take longer with amx (docs/performance.md), so it stands below avx512.
+// ISAs are the instruction sets of this machine that have kernels, best last. "scalar" is always
+// one. Prompts take longer with amx (docs/performance.md), so it is listed before avx512.
 func ISAs() []string {
 	all := []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "amx", "avx512",
 		"vbmi"}

@@ -49,7 +49,7 @@ func (d *Device) MultiplyPeak(spend time.Duration) float64 {
 	}
 }
 
-// units names what MultiplyPeak counts, by instruction set.
+// units are the instructions that MultiplyPeak counts, by instruction set.
 var units = map[string]string{"amx": "tdpbf16ps, 16 x 16 x 32", "avx512": "vpdpbusd, 512 bit",
 	"vbmi": "vpdpbusd, 512 bit", "avxvnni": "vpdpbusd, 256 bit", "i8mm": "smmla, 128 bit",
 	"bf16": "smmla, 128 bit", "neon": "sdot, 128 bit",

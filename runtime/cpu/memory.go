@@ -11,10 +11,10 @@ import (
 )
 
 // Memory of the host: pools and scratch are anonymous maps, zeroed and page-aligned, that cost
-// nothing until they are touched; weights are views of whatever the checkpoint mapped.
+// nothing until they are touched; weights are views of the checkpoint's mapping.
 
-// hugeFrom is how large a map is that gets pages of 2 MiB: what a step reads of it costs fewer
-// address lookups, and little is touched for nothing.
+// hugeFrom is the least size of a map with pages of 2 MiB: reads cost fewer address lookups, and
+// little memory is wasted.
 const hugeFrom = 16 << 20
 
 // region is a piece of memory that C++ may keep pointers into until Free.
@@ -25,7 +25,7 @@ type region struct {
 	pinned runtime.Pinner
 }
 
-// Memory is what the machine has and what is free of it, in bytes.
+// Memory is the machine's memory and the free part of it, in bytes.
 func (d *Device) Memory() (total, free int64) { return machine.Memory() }
 
 func (d *Device) Alloc(bytes int64) (engine.Region, error) {

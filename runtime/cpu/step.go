@@ -25,7 +25,7 @@ type step struct {
 	// The batch as the tape reads it. These arrays grow to the largest batch seen and keep that
 	// size.
 	positions, tables, fullAt, windowAt []int32
-	tunes                               []int32 // of Batch.TuneRows; nil where there is one model
+	tunes                               []int32 // of Batch.TuneRows; nil with one model
 }
 
 var _ engine.Step = (*step)(nil)
@@ -238,7 +238,7 @@ func activations(op *engine.Op) (*C.float, *C.int8_t, *C.float) {
 	return nil, (*C.int8_t)(pointer(op.In[2])), f32(pointer(op.In[3]))
 }
 
-// expertsBehind are the matrices of the layer whose experts the first operation chooses.
+// expertsBehind are the matrices of the layer whose experts ops[0] chooses.
 func expertsBehind(ops []*engine.Op) (gateUp, down C.ossrun_expert_matrix) {
 	for _, op := range ops {
 		switch op.Kind {
@@ -256,7 +256,7 @@ func expertMatrix(op *engine.Op) C.ossrun_expert_matrix {
 		bf16(pointer(op.W[2]))}
 }
 
-// pointer is where a buffer lies; null for the caller's logits and for a bias that is not there.
+// pointer is a buffer's address; null for the caller's logits and for a missing bias.
 func pointer(b *engine.Buffer) unsafe.Pointer {
 	if b == nil || b.Home == engine.Logits {
 		return nil

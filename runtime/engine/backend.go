@@ -7,19 +7,19 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-// The seam above the devices: where a model can be loaded, and what a loaded model does. Serving,
-// benchmarks, goldens and checks know these two interfaces only.
+// The seam above the devices: Backend loads models, Engine is a loaded one. Serving, benchmarks,
+// goldens and checks know these two interfaces only.
 
 // Engine is a loaded model. Several goroutines may call it; steps run one after the other.
 type Engine interface {
 	Spec() models.Spec  // the model's shape
 	Settings() Settings // the settings in force, defaults filled in
 	Plan() Plan         // the memory in use
-	Caps() Caps         // what its device can do
+	Caps() Caps         // the abilities of its device
 
 	// Step runs a batch and fills logits [len(LogitRows), vocab]. A cancelled context is noticed
 	// before the step, not during it: a step that has begun runs to its end. If the batch itself is
-	// invalid, nothing has run and the engine can go on.
+	// invalid, nothing has run and the engine stays usable.
 	Step(ctx context.Context, b *Batch, logits []float32) error
 	// Queue, Sample and Wait together run a step whose tokens are sampled on the device; see
 	// SamplingStep.
@@ -27,7 +27,7 @@ type Engine interface {
 	Sample(choices []SamplingParams) error
 	Wait(chosen []SampledToken) error
 
-	// Cache is the KV pool: page i lies at i*Plan().PageBytes.
+	// Cache is the KV pool: page i is at i*Plan().PageBytes.
 	Cache() Region
 	// Measure runs a batch like Step, and times every operation of it.
 	Measure(ctx context.Context, b *Batch, logits []float32) ([]Timing, error)
@@ -38,13 +38,13 @@ type Engine interface {
 	Close() error
 }
 
-// Backend is where models can be loaded: the CPU (On) or GPUs (package gpu).
+// Backend loads models: onto the CPU (On) or GPUs (package gpu).
 type Backend interface {
 	Name() string // for people: "cpu, 2 threads, avx2"
 	Caps() Caps
-	// Memory returns how much memory there is and how much of it is free, in bytes.
+	// Memory returns the size of the memory and the free part of it, in bytes.
 	Memory() (total, free int64)
-	// Room is what a memory plan for a model depends on here; or why the model cannot run here.
+	// Room is the input of a memory plan for a model; an error says why the model cannot run here.
 	Room(spec models.Spec, s Settings) (Room, error)
 	// Load loads a checkpoint, which must stay open until the engine is closed. progress, or nil,
 	// gets the bytes copied so far and the total. Cancelling ctx ends the load between tensors.
@@ -54,20 +54,20 @@ type Backend interface {
 	Close() error
 }
 
-// Room is what a memory plan of one model depends on, in bytes.
+// Room is the input of a memory plan of one model, in bytes.
 type Room struct {
-	Need  Plan  // what the model takes, with one KV page
+	Need  Plan  // the model's memory, with one KV page
 	Total int64 // of a device with a memory of its own, used or not; 0: the memory is the host's
 	Free  int64
-	// Extra is what steps take beside Need: logits, block tables, buffers for sampling.
+	// Extra is the memory of steps in addition to Need: logits, block tables, buffers for sampling.
 	Extra int64
 	// Reserve is how much of Free stays unused if no utilization is set; 0: as much as the planner
 	// leaves to a host.
 	Reserve int64
-	// MostPages is how many KV pages fit on each of several devices beside the rest; 0: the sizes
-	// above decide.
+	// MostPages is how many KV pages fit on each of several devices after everything else; 0: the
+	// sizes above decide.
 	MostPages int
-	// OnDisk is how much of Need.Weights need not be in memory: it lies in mapped files, and each
+	// OnDisk is how much of Need.Weights need not be in memory: it is in mapped files, and each
 	// step uses a part of it.
 	OnDisk int64
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// One step's input, and the rules it must keep. Everything a Device may take for granted (ids
-// inside the vocabulary, tables long enough, no missing page inside a window) is checked here,
-// once, so that kernels need no bounds of their own.
+// One step's input, and the rules it must keep. Everything a Device relies on (ids inside the
+// vocabulary, tables long enough, no missing page inside a window) is checked here, once, so that
+// kernels need no bounds checks.
 
 // PageTokens is how many positions of one sequence a KV page holds.
 const PageTokens = kv.PageTokens
@@ -19,8 +19,8 @@ const PageTokens = kv.PageTokens
 //
 // Full and Window are block tables: entry i is the page of positions [i*PageTokens,
 // (i+1)*PageTokens), for the layers that see everything and for those that see a window. An entry
-// -1 is a page given back; that is allowed only in Window, and only where no row of this step
-// looks.
+// -1 is a page given back; that is allowed only in Window, for positions that no row of this step
+// sees.
 //
 // Tune is the model that the sequence is of: 0, or one of Settings.Tunes, counted from 1.
 type SeqRows struct {
@@ -30,25 +30,25 @@ type SeqRows struct {
 }
 
 // A Batch is one step: rows of several sequences, each sequence's together, in the order of Seqs.
-// Where an engine has tunes, Seqs and LogitRows are in their order.
+// If an engine has tunes, Seqs and LogitRows are in their order.
 type Batch struct {
 	Tokens    []int32 // [rows] token ids
 	Seqs      []SeqRows
 	LogitRows []int32 // the rows whose logits are wanted; any order, repeats allowed
 
-	// Wanted, where it is not nil, is asked before the logits are computed, which is the last that
-	// a step does: a bit for each token whose logit is read in any row, the lowest of a word first,
-	// or nil for all. The other logits may then be any finite number. A device need not ask.
+	// Wanted may be nil. A device may call it before it computes the logits, the last part of a
+	// step: a bit for each token whose logit is read in any row, the lowest of a word first, or nil
+	// for all. The other logits may then be any finite number.
 	Wanted func() []uint64
 
-	// Twins has the second page for each that Window names; nil where WindowPages is 1.
+	// Twins has the second page of each page in Window; nil if WindowPages is 1.
 	Twins []int32
 
 	// Rebuild computes the window layers' keys and values again while those of the full layers are
-	// still in the cache: nothing is written for full layers, and no logits are asked for. The
-	// window pages in front of a sequence's first row may be missing: the first rows then come out
-	// wrong, which is harmless (see ReceptiveField). But every entry of Window that a row sees must
-	// name some page.
+	// still in the cache: nothing is written for full layers, and no logits are computed. The
+	// window pages before a sequence's first row may be missing: the first rows are then wrong,
+	// which is harmless (see ReceptiveField). But every entry of Window that a row sees must name a
+	// page.
 	Rebuild bool
 }
 
@@ -150,11 +150,11 @@ func (b *Batch) checkTwins(s models.Spec, pages int) error {
 }
 
 // TableEntries is how many entries the block tables of a step of so many rows have at most: for the
-// full layers up to the end of the context, for the window layers what rows see or write.
+// full layers up to the end of the context, for the window layers those that rows see or write.
 func TableEntries(s models.Spec, o Settings, rows int) int {
 	seqs := o.Seqs(rows)
 	full := seqs * ((s.MaxPosition + PageTokens - 1) / PageTokens)
-	// A row and its window are Window positions, each further row one more, and n positions lie in
+	// A row and its window are Window positions, each further row one more, and n positions are in
 	// at most (n + 2*PageTokens - 2) / PageTokens pages. Sums of such quotients are no more than
 	// the quotient of the sums.
 	window := (rows + seqs*(s.Window-1+2*PageTokens-2)) / PageTokens

@@ -53,7 +53,7 @@ func (c CacheLayers) PageBytes() int64 {
 	return PageTokens * max(int64(full)*plain, int64(windowed)*sliding)
 }
 
-// Place is where a layer lies: its place among those of its kind in a page, or in the page's twin.
+// Place is a layer's index among those of its kind in a page, or in the page's twin.
 func (c CacheLayers) Place(layer int) (place int, twin bool) {
 	place, windowed := c.count(layer)
 	if !c.Spec.Sliding(layer) {
@@ -86,23 +86,23 @@ func WindowPages(kv string) int {
 	return 1
 }
 
-// ReceptiveField says how far in front of a cut a rebuild must begin. It is how many positions the
+// ReceptiveField says how far before a cut a rebuild must begin. It is how many positions the
 // window layers' keys and values of the last Window-1 positions before the cut depend on, if those
 // of the full layers are kept: each window layer reaches Window-1 positions further back than the
 // one above it. 1,524 for the 20b, 2,286 for the 120b.
 //
 // A rebuild begins at position cut-ReceptiveField. Window layer j (counted from 0) is exact
-// j*(Window-1) positions later, so all of them are exact from cut-(Window-1) on, which is what a
-// query at cut sees.
+// j*(Window-1) positions later, so all of them are exact from cut-(Window-1) on. A query at cut
+// sees no earlier position.
 func ReceptiveField(s models.Spec) int {
 	_, windowed := AllLayers(s, "").count(s.Layers)
 	return windowed * (s.Window - 1)
 }
 
 // A rebuild step (Batch.Rebuild) computes the window layers' keys and values alone. Its program is
-// the model's own without what must not or need not run, so every device can run it.
+// a part of the model's own, so every device can run it.
 
-// RecordRebuild is Record without full layers' writes and what follows the last window layer's.
+// RecordRebuild is Record without full layers' writes and all after the last window layer's.
 func RecordRebuild(s models.Spec, o Settings, rows int) (*Program, error) {
 	p, err := Record(s, o, rows)
 	if err != nil {

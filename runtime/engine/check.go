@@ -11,7 +11,7 @@ import (
 
 // The operand rules of program.go's table: a program that passes needs no further questions.
 
-// want is what an operand must be.
+// want is the required form of an operand.
 type want struct {
 	what    string
 	element Type
@@ -21,7 +21,7 @@ type want struct {
 
 const (
 	open   Extent = 255 // any
-	absent Extent = 254 // there is no such operand
+	absent Extent = 254 // no operand
 )
 
 // at returns operand i, or a buffer without a shape if there is none, which operands refuses.

@@ -9,22 +9,23 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// What a machine must offer to run a Program; enginetest checks that all devices behave the same.
+// The interfaces that run a Program; enginetest checks that all devices behave the same.
 
-// A Device is one place where steps run, one after the other. Several goroutines may call it.
+// A Device runs steps, one after the other. Several goroutines may call it.
 type Device interface {
 	// Name says what it is, for people: "cpu, 2 threads, avx2".
 	Name() string
-	// Memory returns how much memory the device has and how much of it is free, in bytes.
+	// Memory returns the size of the device's memory and the free part of it, in bytes.
 	Memory() (total, free int64)
-	// Caps is what the device can do.
+	// Caps are the device's abilities.
 	Caps() Caps
 	// Alloc makes a zeroed region that starts at a multiple of 64 bytes.
 	Alloc(bytes int64) (Region, error)
-	// Upload makes data readable by the device. Where the device shares the host's memory the
-	// region is a view: data must stay as it is until Free, and Write is refused.
+	// Upload makes data readable by the device. If the device shares the host's memory, the region
+	// is a view: data must not change until Free, and Write is refused.
 	Upload(data []byte) (Region, error)
-	// Compile makes a step of a program whose buffers all lie somewhere, or says what is lacking.
+	// Compile makes a step of a program whose buffers all have regions; an error names a missing
+	// one.
 	Compile(p *Program) (Step, error)
 	// Close ends the device. Regions and steps must have been freed before.
 	Close() error
@@ -39,7 +40,7 @@ type Region interface {
 	Free() error
 }
 
-// Inside refuses n bytes at offset that do not lie in a region of so many bytes.
+// Inside refuses n bytes at offset that are not inside a region of so many bytes.
 func Inside(offset int64, n int, bytes int64) error {
 	if offset < 0 || offset > bytes-int64(n) {
 		return fmt.Errorf("%d bytes at %d of a region of %d", n, offset, bytes)
@@ -47,7 +48,7 @@ func Inside(offset int64, n int, bytes int64) error {
 	return nil
 }
 
-// Within refuses a buffer of p that does not lie wholly in a region of one's own.
+// Within refuses a buffer of p that is not completely inside a region for which own is true.
 func Within[R Region](p *Program, b *Buffer, own func(R) bool) error {
 	if b == nil || b.Home == Logits {
 		return nil
@@ -65,7 +66,7 @@ func Within[R Region](p *Program, b *Buffer, own func(R) bool) error {
 // A Step is a compiled Program.
 type Step interface {
 	// Forward runs the whole program on a batch that passed Batch.Check. It fills logits
-	// [len(b.LogitRows), vocab] and returns when they are there. times is nil, or gets the wall
+	// [len(b.LogitRows), vocab] before it returns. times is nil, or gets the wall
 	// time of each operation, in program order, nanoseconds.
 	Forward(b *Batch, logits []float32, times []int64) error
 	Close() error
@@ -96,7 +97,7 @@ func (u *Users) Release() {
 	u.count--
 }
 
-// Close calls end, once and not while something is in use.
+// Close calls end once, and refuses while something is in use.
 func (u *Users) Close(name string, end func() error) error {
 	u.mu.Lock()
 	count, closed := u.count, u.closed
@@ -111,8 +112,8 @@ func (u *Users) Close(name string, end func() error) error {
 	return end()
 }
 
-// Caps says what a device can do; nothing else of it decides settings, memory plans and reports. A
-// device made of several says what all of them can do.
+// Caps are a device's abilities; settings, memory plans and reports depend on nothing else of it. A
+// device made of several has the abilities that all of them share.
 type Caps struct {
 	Computes []string // the compute modes it has kernels for
 	DenseQ8  bool     // it has kernels for dense weights in 8 bits
@@ -121,8 +122,8 @@ type Caps struct {
 	FP8KV    bool     // it has kernels for KV pages in 8 bits
 	Tunes    bool     // a step may have rows of several models that share most of their weights
 	Samples  bool     // it samples tokens: its steps are SamplingSteps
-	// Alike: steps of up to so many rows give a row the same bits, larger ones others unless the
-	// settings are Deterministic; 0: all steps do
+	// Alike: steps of up to so many rows give a row the same bits, larger ones other bits unless
+	// the settings are Deterministic; 0: all steps give the same
 	Alike int
 
 	Discrete   bool    // it has a memory of its own, as a card has; else Memory is the host's
@@ -134,18 +135,18 @@ type Caps struct {
 // Has tells whether there are kernels for a compute mode.
 func (c Caps) Has(compute string) bool { return slices.Contains(c.Computes, compute) }
 
-// Placer is a Device made of others (gpu/multi). It must know what memory is for, so that each byte
-// lies on the device that reads it, so an Engine asks it for memory by these methods.
+// Placer is a Device made of others (gpu/multi). An Engine allocates its memory by these methods,
+// which tell its purpose, so that each byte is on the device that reads it.
 type Placer interface {
 	Device
 	// AllocFor makes the memory of p's Cache, laid out like that of a single device (cache.go), or
-	// Scratch. p is the engine's largest program: smaller ones lie in the same memory. Scratch must
-	// not be read: Compile sets the regions in which the results of Taps lie.
+	// Scratch. p is the engine's largest program: smaller ones use the same memory. Scratch must
+	// not be read: Compile sets the regions that hold the results of Taps.
 	AllocFor(p *Program, home Home) (Region, error)
 	// UploadFor makes a weight of p readable on the devices that read it, as Upload does.
 	UploadFor(p *Program, b *Buffer, data []byte) (Region, error)
-	// MostPages is how many KV pages fit on each part beside all else. utilization is the share of
-	// a part's memory that may be taken, 0 for all but a reserve.
+	// MostPages is how many KV pages fit on each part after everything else. utilization is the
+	// share of a part's memory that may be taken, 0 for all but a reserve.
 	MostPages(s models.Spec, o Settings, utilization float64) (int, error)
 }
 
@@ -163,7 +164,7 @@ func placing(dev Device, p *Program) (alloc func(Home, int64) (Region, error),
 	return alloc, upload
 }
 
-// Piece is bytes of a region, and where in the host's memory they go or come from.
+// Piece is bytes of a region, and their source or destination in the host's memory.
 type Piece struct {
 	Region Region
 	Offset int64

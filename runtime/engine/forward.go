@@ -19,7 +19,7 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 	}
 	qkvWidth := (s.Heads + 2*s.KVHeads) * s.HeadDim
 	x := p.Scratch("x", F32, PerRow, s.Hidden)     // the residual stream
-	t := p.Scratch("norm", F32, PerRow, s.Hidden)  // its norm, what every matrix reads
+	t := p.Scratch("norm", F32, PerRow, s.Hidden)  // its norm, the input of every matrix
 	qkv := p.Scratch("qkv", F32, PerRow, qkvWidth) // q heads, then k heads, then v heads
 	angles := p.Scratch("angles", F32, PerRow, s.HeadDim)
 	heads := p.Scratch("heads", F32, PerRow, s.Heads*s.HeadDim)
@@ -75,7 +75,7 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 	return p, p.Check()
 }
 
-// Matrix is a bf16 weight [N, K] and its bias [N], nil where there is none.
+// Matrix is a bf16 weight [N, K] and its bias [N] or nil.
 type Matrix struct{ Weight, Bias *Buffer }
 
 // ExpertMatrix is one MXFP4 matrix [N, K] of every expert: blocks [E*N, K/2], scales [E*N, K/32],
@@ -127,7 +127,7 @@ func (w weights) experts(what string, n, k int) ExpertMatrix {
 	}
 }
 
-// activations is what an expert matrix reads: the values, or their 8-bit form in that mode.
+// activations are the input of an expert matrix: the values, or their 8-bit form in that mode.
 func (p *Program) activations(label string, x *Buffer) []*Buffer {
 	if !p.Settings.InEight() {
 		return []*Buffer{x}
@@ -178,7 +178,8 @@ func (p *Program) Dense(label string, y, x *Buffer, add bool, parts ...Matrix) {
 	p.dense(label, y, x, p.Settings.Compute == Exact, parts).Add = add
 }
 
-// Dense12 is Dense for what suffers most from inputs in 8 bits: logits of attention are large.
+// Dense12 is Dense for q, k and v, which lose most by inputs in 8 bits: attention's logits are
+// large.
 func (p *Program) Dense12(label string, y, x *Buffer, parts ...Matrix) {
 	p.dense(label, y, x, true, parts)
 }
@@ -247,7 +248,7 @@ func (p *Program) record(k Kind, label string, out, in []*Buffer, w ...*Buffer) 
 	return op
 }
 
-// cached says where the layer of an operation lies in the cache, and what it sees of it.
+// cached sets the place of an operation's layer in the cache, and its window.
 func (op *Op) cached(p *Program, layer int) {
 	op.Layer = layer
 	op.CacheLayer, op.Twin = AllLayers(p.Spec, p.Settings.KVCacheDtype).Place(layer)

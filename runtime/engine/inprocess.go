@@ -31,7 +31,7 @@ type InProcess struct {
 	kv      Region
 	scratch Region
 	weights map[string]Region
-	dense   []*q8.Copy // with DenseQ8: the checkpoint's and its tunes', nil where one needs none
+	dense   []*q8.Copy // with DenseQ8: the checkpoint's and its tunes', nil for one without
 	last    *bucket    // ran the last step
 	chosen  sampling
 	closed  bool
@@ -43,10 +43,10 @@ type bucket struct {
 	step    Step
 }
 
-// ErrClosed is what a step on a closed engine gets.
+// ErrClosed is the error of a step on a closed engine.
 var ErrClosed = errors.New("the engine is closed")
 
-// New uploads the weights and makes everything ready. On failure nothing is left behind.
+// New uploads the weights and compiles the steps. On failure it frees everything.
 func New(dev Device, ckpt *checkpoint.Checkpoint, o Settings) (*InProcess, error) {
 	return load(context.Background(), dev, ckpt, o, nil)
 }
@@ -86,7 +86,7 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 	return e, nil
 }
 
-// openDense opens the 8-bit copies of the checkpoint and of the tunes that change what is in it.
+// openDense opens the 8-bit copies of the checkpoint and of the tunes that change dense weights.
 func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
 	for tune, c := range append([]*checkpoint.Checkpoint{ckpt}, ckpt.Tunes...) {
 		var dense *q8.Copy
@@ -101,7 +101,7 @@ func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
 	return nil
 }
 
-// bytesOf returns a weight's bytes and the checkpoint that they come from.
+// bytesOf returns a weight's bytes and the checkpoint that holds them.
 func (e *InProcess) bytesOf(b *Buffer, ckpt *checkpoint.Checkpoint) (data []byte,
 	of *checkpoint.Checkpoint, err error) {
 	if b.Tune > 0 {

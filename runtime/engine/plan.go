@@ -2,10 +2,10 @@ package engine
 
 import "github.com/ossrun/ossrun/models"
 
-// Memory is planned, not guessed: what an engine will use, to the byte, before it is made.
+// Memory is planned, not guessed: an engine's use, to the byte, before it is made.
 
 type Plan struct {
-	Weights   int64 // views of the checkpoint where the device shares the host's memory
+	Weights   int64 // views of the checkpoint if the device shares the host's memory
 	Experts   int64 // of Weights: the matrices of all experts
 	PageBytes int64 // one KV page
 	Pages     int
@@ -16,7 +16,7 @@ func (p Plan) KV() int64 { return p.PageBytes * int64(p.Pages) }
 
 func (p Plan) Total() int64 { return p.Weights + p.KV() + p.Scratch }
 
-// PlanFor computes what New will use for a model of shape s.
+// PlanFor computes the memory that New will use for a model of shape s.
 func PlanFor(s models.Spec, o Settings) (Plan, error) {
 	p, err := Record(s, o, o.Rows())
 	if err != nil {
@@ -41,7 +41,7 @@ func planOf(p *Program) Plan {
 	return plan
 }
 
-// align is where scratch buffers start: a cache line, and the widest vector.
+// align is the alignment of scratch buffers: a cache line, and the widest vector.
 const align = 64
 
 // Layout gives every scratch buffer its offset in one arena and returns the arena's size.

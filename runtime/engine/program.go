@@ -10,7 +10,7 @@ import (
 
 // The Program: a list of operations over named buffers. It is data, made by forward.go and read by
 // devices; nothing in this file computes. Shapes are those of one bucket: Rows is the most rows a
-// step of this program may have, the batch says how many there are this time.
+// step of this program may have, the batch says how many are used.
 
 // Type is the element type of a buffer.
 type Type uint8
@@ -36,7 +36,7 @@ func (t Type) Size() int64 {
 
 func (t Type) String() string { return [...]string{"f32", "bf16", "i32", "i8", "u8", "i16"}[t] }
 
-// Extent says what the rows of a buffer are.
+// Extent is the kind of a buffer's rows.
 type Extent uint8
 
 const (
@@ -44,10 +44,10 @@ const (
 	PerRow               // rows of the batch
 	// a row for each expert a row chose: slot row*k+j is the row's j-th choice
 	PerSlot
-	PerLogit // rows whose logits are asked
+	PerLogit // rows whose logits are wanted
 )
 
-// Home says who provides a buffer's memory.
+// Home is the owner of a buffer's memory.
 type Home uint8
 
 const (
@@ -67,7 +67,7 @@ type Buffer struct {
 	Width  int
 	Tune   int // Home Weight: of Settings.Tunes, counted from 1; 0: the checkpoint's own
 
-	Region Region // where it lies; set by the engine before Compile, nil for Logits
+	Region Region // its memory; set by the engine before Compile, nil for Logits
 	Offset int64
 }
 
@@ -79,8 +79,8 @@ const (
 	Embed  Kind = iota // Out x[R,H]          W embedding[V,H]: x = the tokens' rows
 	Angles             // Out a[R,D]          cos then sin of position*Frequencies, times Scale
 	Norm               // Out y[n,H] In x[n,H] W w[H]: RMSNorm with Eps; y may be x
-	// Out y[n,N] In x[n,K] W (w[Ni,K], bias[Ni] or nil)...: the parts' results side by side; Add: y
-	// += instead of y =
+	// Out y[n,N] In x[n,K] W (w[Ni,K], bias[Ni] or nil)...: the parts' results in adjacent columns;
+	// Add: y += instead of y =
 	Linear
 	Rope    // Out qkv[R,(heads+2kv)*D] In a: rotates the q and k heads in place
 	WriteKV // Out cache           In qkv: k and v of every row into its page
@@ -101,7 +101,7 @@ const (
 	Down
 	// Out x[R,H] In y[S,H] weights[R,k]: x += sum over j of weight j * y j, in that order
 	Combine
-	Gather // Out y[L,H]          In x[R,H]: the rows whose logits are asked
+	Gather // Out y[L,H]          In x[R,H]: the rows whose logits are wanted
 	// Out y               In x: a copy that outlives the step, for tests and drafts
 	Tap
 	// Out y[n,N] In q d W (w[ceil(Ni/8), K/32*272], bias[Ni] or nil)...: Linear on quantised rows;
@@ -122,7 +122,7 @@ func (k Kind) String() string { return kindNames[k] }
 // ascend too. GateUp and Down walk the groups, so each expert's weights are read once a step.
 type Op struct {
 	Kind  Kind
-	Label string // what it is in the model: "layer3.qkv"
+	Label string // its place in the model: "layer3.qkv"
 	Layer int    // -1 outside the layers
 	Out   []*Buffer
 	In    []*Buffer
@@ -138,7 +138,7 @@ type Op struct {
 	Scale       float32   // Angles: the YaRN factor on cos and sin. Attend: on q·k
 	Window      int       // Attend: positions a query sees, itself included; 0: all
 	CacheLayer  int       // WriteKV, Attend: which layer of its page
-	Twin        bool      // WriteKV, Attend: it lies in the page's twin; KVFP8 only
+	Twin        bool      // WriteKV, Attend: it is in the page's twin; KVFP8 only
 	Limit       float32   // GateUp: the clamp
 }
 
@@ -156,7 +156,7 @@ func (op *Op) PartRows(i int) int {
 	return op.Out[0].Width
 }
 
-// Program is what one step of up to Rows rows does.
+// Program is the operations of one step of up to Rows rows.
 type Program struct {
 	Spec     models.Spec
 	Settings Settings
@@ -204,7 +204,7 @@ func (p *Program) BytesOf(b *Buffer) int64 {
 	return int64(p.RowsOf(b)) * int64(b.Width) * b.Type.Size()
 }
 
-// add makes a buffer known, or returns the one of that name.
+// add registers a buffer, or returns the one of that name.
 func (p *Program) add(b Buffer) *Buffer {
 	if have := p.byName[b.Name]; have != nil {
 		return have
@@ -246,7 +246,7 @@ func (p *Program) PageBytes() int64 {
 	return PageBytes(p.Spec, p.Settings.KVCacheDtype)
 }
 
-// Check checks the operands against the table above, so that devices may take shapes for granted.
+// Check checks the operands against the table above, so that devices may rely on the shapes.
 func (p *Program) Check() error {
 	for i, op := range p.Ops {
 		if err := p.checkOp(op); err != nil {
@@ -256,14 +256,14 @@ func (p *Program) Check() error {
 	return nil
 }
 
-// Numbers and the bytes that they lie in: the machine's order is that of checkpoints and cards.
+// Numbers and their bytes: the machine's order is that of checkpoints and cards.
 
 // Bytes is the memory of v.
 func Bytes[T any](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(size[T]()))
 }
 
-// Numbers are those that lie in b, which must begin where one may lie.
+// Numbers are those stored in b, which must be aligned for them.
 func Numbers[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(size[T]()))
 }

@@ -9,8 +9,8 @@ import (
 // Sampling on the device, where the logits are. A device that samples runs a step as three calls,
 // of which only the last one waits:
 //
-//	Queue   the forward pass of a batch; a row's token may be one that the Sample before chose
-//	        and that nobody has read yet
+//	Queue   the forward pass of a batch; a row's token may be one that the last Sample chose and
+//	        that the host has not read yet
 //	Sample  how a token is chosen for each of the batch's logit rows; masks are needed now, not
 //	        at Queue, so a grammar may take its time
 //	Wait    the tokens of the oldest Sample that was not waited for
@@ -20,18 +20,17 @@ import (
 // two Samples may be waiting.
 
 // SamplingParams says how one token is chosen. Steps apply in the order that runtime/sample
-// documents; penalties and biases come as Edits.
+// documents; penalties and biases are Edits.
 type SamplingParams struct {
 	Draw
 	// one bit per token, set if the token is allowed, the lowest of a word first; nil: all
 	Mask  []uint64
 	Edits []Edit // at most one for a token
-	// -1: none; n: the token's own, and n rivals. If some are asked for, Sample waits
+	// -1: none; n: the token's own, and n rivals. With any, Sample waits
 	Logprobs int
 }
 
-// Draw is how a token is drawn from the probabilities of a row. Kernels read it as it lies in
-// memory.
+// Draw is how a token is drawn from the probabilities of a row. Kernels read it in this layout.
 type Draw struct {
 	Temperature, TopP, MinP float32 // 0 takes the highest logit; 1 is off; 0 is off
 	TopK                    int32   // 0 is off
@@ -46,7 +45,7 @@ type Edit struct {
 	Repetition, Less, More float32
 }
 
-// SampledToken is a sampled token and the logprobs that were asked for.
+// SampledToken is a sampled token and the requested logprobs.
 type SampledToken struct {
 	ID      int32 // or one of the two below
 	Logprob float32
@@ -59,7 +58,7 @@ type TokenLogprob struct {
 	Logprob float32
 }
 
-// What SampledToken.ID is where there is no token.
+// Values of SampledToken.ID without a token.
 const (
 	NotFinite      = -1 // a logit is NaN or infinite: the device or the weights are broken
 	NothingAllowed = -2 // the mask and the edits leave no token
@@ -77,7 +76,7 @@ type SamplingStep interface {
 	Wait(chosen []SampledToken) error
 }
 
-// ErrNoSampling is what Queue gives on a device that does not choose tokens.
+// ErrNoSampling is Queue's error on a device that does not choose tokens.
 var ErrNoSampling = errors.New("this device does not choose tokens")
 
 // sampling is the state of an engine's queued steps.

@@ -15,11 +15,11 @@ const (
 	Int8Fast = "int8-fast"
 	// in steps of many rows rounded to bf16 for a GPU's matrix units, in attention too
 	Rounded = "bf16"
-	// as Rounded, but two MXFP4 terms before each expert matrix, where the GPU multiplies those
+	// as Rounded, but two MXFP4 terms before each expert matrix, if the GPU multiplies those
 	MX = "mx"
 )
 
-// How dense weights (attention and unembedding) are kept. The router stays bf16 in both.
+// Types of dense weights (attention and unembedding). The router stays bf16 in both.
 const (
 	DenseBF16 = "bf16" // as released
 	// a copy in 8 bits, in blocks of 32; inputs have 8 bits too, or 12: Settings.Dense12
@@ -29,11 +29,11 @@ const (
 // KVFP8 keeps keys and values of full layers in e4m3 (at most 448), of window layers in bf16.
 const KVFP8 = "fp8"
 
-// Settings are what a user decides about a running model, and what the memory plan adds. They pass
-// unchanged from the flags and the config file to the engine. Names are those of vLLM's flags, so
-// that one number has one name everywhere. The zero value is a usable exact engine.
+// Settings are a user's choices for a running model, and the memory plan's. They pass unchanged
+// from the flags and the config file to the engine. Names are those of vLLM's flags, so that one
+// number has one name everywhere. The zero value is a usable exact engine.
 type Settings struct {
-	// Where the model runs. Only those who open a backend read these.
+	// The device. Only code that opens a backend reads these.
 	Device  string // "auto", "cpu" or "gpu"; "" is auto
 	GPUs    []int  // numbers of the GPUs that may be used; none: the first that works
 	Isolate bool   // the GPU engine runs in a process of its own
@@ -44,20 +44,20 @@ type Settings struct {
 	// "vbmi", "amx"
 	ISA string
 
-	// What the engine computes with.
-	Compute string // Exact (default), Int8, or Int8Fast, Rounded or MX where the device has it
-	// DenseBF16 or DenseQ8, where the device has it; "": what package serve chooses, else DenseBF16
+	// The arithmetic.
+	Compute string // Exact (default), Int8, or Int8Fast, Rounded or MX if the device has it
+	// DenseBF16, or DenseQ8 if the device has it; "": package serve's choice, else DenseBF16
 	Dense string
-	// folder that keeps the copy which DenseQ8 makes; "": it is made anew each time
+	// folder that keeps DenseQ8's copy; "": it is made again each time
 	DenseCache string
-	// "f32" (default with Exact), "bf16" (default else), or KVFP8 where the device has it
+	// "f32" (default with Exact), "bf16" (default else), or KVFP8 if the device has it
 	KVCacheDtype string
-	// the same bits whatever else is in the step: a CPU always, a GPU with slower kernels
+	// results do not depend on the other rows of a step: a CPU always, a GPU with slower kernels
 	Deterministic bool
 
-	// How much it takes on.
+	// Limits.
 	MaxModelLen int // longest context in tokens; 0: as long as fits
-	// most sequences in a step, for whose block tables there is room; 0: as many as rows
+	// most sequences in a step, whose block tables have room; 0: as many as rows
 	MaxNumSeqs           int
 	MaxNumBatchedTokens  int     // rows of the largest step; 0: 512
 	MaxWaiting           int     // requests that may wait; 0: 2048
@@ -65,9 +65,9 @@ type Settings struct {
 	NoPrefixCaching      bool    // every prompt is computed from its first token on
 	Drafts               int     // guessed tokens of a sequence that a step may try; 0: none
 
-	// What the loader adds.
+	// Set by the loader.
 	Pages int // KV pages in the pool, from the memory plan; 0: 512
-	// how many rows of a step may ask for logits; 0: all. Steps of thousands of rows need a bound,
+	// how many rows of a step may have logits; 0: all. Steps of thousands of rows need a bound,
 	// since a row of logits is long
 	MaxLogits int
 	// with DenseQ8: inputs of q, k and v have 12 bits, not 8, and with Exact those of all dense
@@ -112,7 +112,7 @@ func (o Settings) withDefaults() (Settings, error) {
 	return o, nil
 }
 
-// On adds what dev decides by itself, for PlanFor to tell what a model takes on dev.
+// On adds the settings that dev decides, so that PlanFor tells a model's memory on dev.
 func (o Settings) On(dev interface{ Caps() Caps }) Settings {
 	o.Dense12 = o.Dense == DenseQ8 && o.Compute != Int8Fast && dev.Caps().Dense12
 	return o

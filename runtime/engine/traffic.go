@@ -2,8 +2,8 @@ package engine
 
 import "slices"
 
-// How many bytes each operation moves. Memory traffic limits decode, so a time means something only
-// next to these bytes, by which benchmarks divide.
+// How many bytes each operation moves. Memory traffic limits decode, so benchmarks divide these
+// bytes by the times.
 
 // Work is the size of one step, from which bytes and flops are counted.
 type Work struct {
@@ -24,7 +24,7 @@ func (w Work) of(op *Op) Work {
 	return w
 }
 
-// WorkOf measures a batch, with the most experts that it can have: routing comes later.
+// WorkOf measures a batch, with the most experts that it can have: routing is not known yet.
 func (p *Program) WorkOf(b *Batch) Work {
 	w := Work{Rows: len(b.Tokens), LogitRows: len(b.LogitRows)}
 	if n := len(p.Settings.Tunes); n > 0 {
@@ -41,7 +41,7 @@ func (p *Program) WorkOf(b *Batch) Work {
 	return w
 }
 
-// Bytes is what an operation must move at least: weights, inputs and outputs once.
+// Bytes is the least that an operation must move: weights, inputs and outputs once.
 func (p *Program) Bytes(op *Op, w Work) int64 { return p.BytesWith(op, w, float64(w.Experts)) }
 
 // BytesWith is Bytes with this number of experts read by a layer, instead of the number in w.

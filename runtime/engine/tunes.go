@@ -14,10 +14,10 @@ import (
 //
 // What must stay true: a row of a tune gets the bits that it would get from an engine of its own.
 
-// tuneMark stands between a tensor's name and the number of its tune.
+// tuneMark separates a tensor's name from the number of its tune.
 const tuneMark = "@"
 
-// tensor is the checkpoint's name of the tensor that a weight is made of.
+// tensor is the checkpoint's name of a weight's tensor.
 func (b *Buffer) tensor() string {
 	name, _, _ := strings.Cut(b.Name, tuneMark)
 	return strings.TrimSuffix(name, q8.Suffix)
@@ -60,7 +60,7 @@ func (p *Program) tuned(w *Buffer) bool {
 	return false
 }
 
-// weightOf is a weight as a tune has it.
+// weightOf is a tune's own version of a weight.
 func (p *Program) weightOf(w *Buffer, tune int) *Buffer {
 	if w == nil || tune == 0 || !slices.Contains(p.Settings.Tunes[tune-1], w.tensor()) {
 		return w
@@ -70,8 +70,8 @@ func (p *Program) weightOf(w *Buffer, tune int) *Buffer {
 	return p.add(of)
 }
 
-// TuneRows fills buffer, [2 x (models+1)], with two lists: where each model's rows begin in the
-// batch, and where its rows of logits begin. The last entry of each is the end.
+// TuneRows fills buffer, [2 x (models+1)], with two lists: the first row of each model in the
+// batch, and its first row of logits. The last entry of each is the end.
 func (b *Batch) TuneRows(buffer []int32) (rows, logits []int32) {
 	clear(buffer)
 	models := len(buffer)/2 - 1

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"

@@ -1,6 +1,6 @@
-// Package machine knows the host that the CPU engine runs on: its cores, its memory nodes and its
-// memory, within what this process may use. It has no C++, so that the tests of its arithmetic cost
-// no compilation of the engine.
+// Package machine knows the host that the CPU engine runs on: the cores, memory nodes and memory
+// that this process may use. It has no C++, so that the tests of its arithmetic cost no compilation
+// of the engine.
 package machine
 
 import (
@@ -36,7 +36,7 @@ func coresOf(t topology, processors, quota int) int {
 	return max(n, 1)
 }
 
-// cgroupCores is the CPU quota in whole cores, rounded up; 0 when there is none. It reads the
+// cgroupCores is the CPU quota in whole cores, rounded up; 0 without one. It reads the
 // limits of the process's own group and of every group above it (version 2), or the cpu
 // controller's (version 1).
 func cgroupCores(self, root string) int {
@@ -84,7 +84,7 @@ func cgroupDirs(self, root string) []string {
 	return dirs
 }
 
-// ratio is quota/period, infinite where no limit is set.
+// ratio is quota/period, infinite without a limit.
 func ratio(quota, period string) float64 {
 	q, errQ := strconv.ParseFloat(quota, 64)
 	p, errP := strconv.ParseFloat(period, 64)
@@ -102,8 +102,8 @@ func readLine(file string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Memory is what the machine has, or the cgroup allows, and what is free of it, in bytes. Cached
-// files count as free: they give way.
+// Memory is the machine's memory, or the cgroup's limit, and the free part of it, in bytes. Cached
+// files count as free: the system reclaims them.
 func Memory() (total, free int64) {
 	return memory("/proc/meminfo", "/proc/self/cgroup", "/sys/fs/cgroup")
 }

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What macOS says of its memory and its cores.
+// macOS's memory and cores.
 
-// kernelMemory asks macOS. Free are the pages that nobody uses and those that only cache a file,
-// which the system reclaims when needed.
+// kernelMemory asks macOS. Free are the unused pages and those that only cache a file, which the
+// system reclaims when needed.
 func kernelMemory() (total, free int64) {
 	size, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {
@@ -21,7 +21,7 @@ func kernelMemory() (total, free int64) {
 }
 
 // machine is the performance cores. macOS pins no thread to a core, but runs the pool's threads on
-// these, since their class of service is that of work that somebody waits for. Efficiency cores are
+// these, since their class of service is that of work a user waits for. Efficiency cores are
 // a third as fast and are left for everything else.
 var machine = sync.OnceValue(func() topology {
 	n, err := unix.SysctlUint32("hw.perflevel0.physicalcpu")

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Linux says of its memory and its cores, and where it puts memory of several nodes.
+// Linux's memory and cores, and the placement of memory on several nodes.
 
 // kernelMemory asks the kernel itself, which needs no /proc. The kernel does not count cached files
 // as free.
@@ -43,9 +43,8 @@ const (
 )
 
 // Interleave spreads the whole pages of data over the nodes in turn, and moves those that are in
-// memory already. Every step reads all weights and any thread may read any of them, so what counts
-// is that all memory nodes are read at once. It is advice: if the system refuses, pages stay where
-// they are.
+// memory already. Every step reads all weights and any thread may read any of them, so all memory
+// nodes should be read at once. It is advice: if the system refuses, no page moves.
 func Interleave(data []byte, nodes []int) error {
 	page := uintptr(unix.Getpagesize())
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(data)))

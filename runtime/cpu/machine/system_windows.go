@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// What Windows says of its memory and its cores, and the pages that it gives.
+// Windows' memory and cores, and allocation of pages.
 
 // Map gives zeroed pages, aligned to one. Windows counts them against its commit limit at
 // once, and finds memory for each when it is touched.
@@ -39,7 +39,7 @@ type memoryStatusEx struct {
 	availVirtual, availExtra uint64
 }
 
-// kernelMemory asks Windows. What it calls available counts cached files.
+// kernelMemory asks Windows, whose available memory includes cached files.
 func kernelMemory() (total, free int64) {
 	s := memoryStatusEx{length: uint32(unsafe.Sizeof(memoryStatusEx{}))}
 	if ok, _, _ := globalMemoryStatusEx.Call(uintptr(unsafe.Pointer(&s))); ok == 0 {

@@ -18,17 +18,16 @@ import (
 // A core, with those of its hardware threads that this process may use.
 type core struct {
 	cpus  []int
-	node  int // of memory; 0 where the system names none
+	node  int // of memory; 0 if the system names none
 	speed int // thousandths of the fastest kind's; cores of one speed are of one kind
 }
 
-// slowest is the least speed of a core that is used. Threads take tasks as they come, so a slower
+// slowest is the least speed of a core that is used. Threads take the next free task, so a slower
 // core helps, but one below a third makes the others wait longer than it helps
 // (kerneltest/schedule_test.cpp computes both).
 const slowest = 1000 / 3
 
-// topology lists the cores in the order of their first hardware threads; empty where nothing is
-// known.
+// topology lists the cores in the order of their first hardware threads; empty if unknown.
 type topology []core
 
 // readTopology reads the tree at root (/sys/devices/system) for the hardware threads in allowed.
@@ -52,7 +51,7 @@ func readTopology(root string, allowed []int) topology {
 		siblings := readLine(filepath.Join(root, "cpu", "cpu"+strconv.Itoa(cpu), "topology",
 			"thread_siblings_list"))
 		if siblings == "" {
-			return nil // half a picture would name too few cores
+			return nil // a partial list would have too few cores
 		}
 		i, seen := at[siblings]
 		if !seen {
@@ -66,9 +65,9 @@ func readTopology(root string, allowed []int) topology {
 }
 
 // speeds gives each processor's speed in thousandths of the fastest's. On ARM it is the capacity
-// that Linux reports. On Intel, Linux lists the efficiency cores, which do about 0.7 of what the
-// others do in a cycle; the rest follows from the highest clock rate, which is lower still on the
-// low-power island. If Linux reports nothing, all count as equally fast.
+// that Linux reports. On Intel, Linux lists the efficiency cores, which do about 0.7 of the others'
+// work in a cycle; their highest clock rate counts too, which is lower still on the low-power
+// island. If Linux reports nothing, all count as equally fast.
 func speeds(root string, allowed []int) map[int]int {
 	number := func(cpu int, file string) int {
 		n, _ := strconv.Atoi(readLine(filepath.Join(root, "cpu", "cpu"+strconv.Itoa(cpu), file)))
@@ -101,7 +100,7 @@ func speeds(root string, allowed []int) map[int]int {
 // longestCPUList bounds what a list may name: a damaged one must not fill memory.
 const longestCPUList = 1 << 16
 
-// cpuList reads the kernel's form of a set, as 0-3,8,10-11; nothing where it does not parse.
+// cpuList reads the kernel's form of a set, as 0-3,8,10-11; nil if it does not parse.
 func cpuList(text string) (list []int) {
 	for part := range strings.SplitSeq(text, ",") {
 		first, last, isRange := strings.Cut(part, "-")
@@ -125,11 +124,11 @@ func cpuList(text string) (list []int) {
 	return list
 }
 
-// Nodes are this machine's memory nodes, ascending; none where they are not known.
+// Nodes are this machine's memory nodes, ascending; none if unknown.
 func Nodes() []int { return machine().nodes() }
 
 // Homes says for each of so many threads which hardware threads of this machine it may run on; nil
-// where it should not be told.
+// to leave it to the system.
 func Homes(threads int) [][]int { return machine().homes(threads) }
 
 // nodes are the memory nodes of the cores, ascending.
@@ -142,9 +141,9 @@ func (t topology) nodes() (list []int) {
 }
 
 // homes says for each thread which hardware threads it may run on: those of one kind of core at one
-// node. Fast cores come first, and among equally fast ones the nodes take turns, so that even a few
-// threads use the paths to all memory nodes. Nil where there is nothing to gain: one node and one
-// kind, or more threads than cores.
+// node. Fast cores are first, and among equally fast ones the nodes take turns, so that even a few
+// threads use the paths to all memory nodes. Nil if it gains nothing: one node and one kind, or
+// more threads than cores.
 func (t topology) homes(threads int) [][]int {
 	type place struct{ slowness, node int }
 	cpus, room := map[place][]int{}, map[place]int{}

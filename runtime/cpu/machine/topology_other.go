@@ -2,5 +2,5 @@
 
 package machine
 
-// Interleave does nothing: memory is where the system puts it.
+// Interleave does nothing: the system places memory.
 func Interleave([]byte, []int) error { return nil }

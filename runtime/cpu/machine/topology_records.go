@@ -4,9 +4,9 @@ import "encoding/binary"
 
 // How Windows describes its cores: a record for each (SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX of
 // winnt.h), with its length at byte 4 and the core's efficiency class at byte 9. A higher class is
-// a faster kind; where all are alike it is 0.
+// a faster kind; if all are alike it is 0.
 
-// fastestCores counts the cores of the highest class; 0 where the records are damaged.
+// fastestCores counts the cores of the highest class; 0 if the records are damaged.
 func fastestCores(records []byte) int {
 	const lengthAt, classAt, least = 4, 9, 32
 	n, highest := 0, byte(0)

@@ -14,13 +14,13 @@ import (
 
 // Reading a golden folder.
 
-// Case is one prompt and what the reference computed after it.
+// Case is one prompt and the reference's results.
 type Case struct {
 	Name      string
 	Tokens    []int32
 	Positions []int32     // of the prompt, ascending
 	Logits    [][]float32 // [positions][vocab]: after reading Tokens[0..position]
-	Greedy    []int32     // what follows the whole prompt, always taking the largest logit
+	Greedy    []int32     // the tokens after the prompt, always with the largest logit
 	Gap       []float32   // at each of those: how far the second largest logit was
 }
 
@@ -88,7 +88,7 @@ func OpenArrays(path string) (*Arrays, error) {
 	return &Arrays{f}, err
 }
 
-// Close unmaps the file; what Int32 and Float32 returned stays.
+// Close unmaps the file; the results of Int32 and Float32 stay valid.
 func (a *Arrays) Close() error { return a.file.Close() }
 
 // Bytes is the raw array of a type.

@@ -1,7 +1,7 @@
 package golden
 
 // Further prompts: a golden has few positions, and the median KL of a mode over them varies by a
-// sixth. Exact arithmetic of the same device says what is right at as many as one likes.
+// sixth. The same device's exact arithmetic is a reference at any number of positions.
 
 import (
 	"context"

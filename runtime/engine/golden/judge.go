@@ -27,12 +27,12 @@ type CaseResult struct {
 	// the widest lead (best minus second logit) that was lost in a disagreement
 	GapLost float64
 	Elapsed time.Duration //
-	Misses  []string      // what is outside the bounds; empty: passed
+	Misses  []string      // figures outside the bounds; empty: passed
 
 	kl []float64 // by position
 }
 
-// OK tells whether everything lies within the bounds.
+// OK tells whether all figures are within the bounds.
 func (r CaseResult) OK() bool { return len(r.Misses) == 0 }
 
 // bound has the limits that one mode must keep.
@@ -49,15 +49,15 @@ const goldenBound = 1e-3 // between a golden logit and exact float32 arithmetic,
 // int8Engine bounds an engine with 8-bit activations in the experts.
 var int8Engine = bound{klMean: 2e-2, klMedian: 2e-3, agree: 0.93, gapLost: 2}
 
-// fastEngine bounds it where dense weights' inputs have 8 bits too: no farther than other engines
-// that are used (docs/performance.md). 94 in 100 largest logits agree; a golden has some hundred
-// positions, where chance is two of them.
+// fastEngine bounds it with dense weights' inputs in 8 bits too: no farther than other engines in
+// use (docs/performance.md). 94 in 100 largest logits agree; a golden has some hundred positions,
+// of which two are chance.
 var fastEngine = bound{klMean: 2e-2, klMedian: 2.9e-3, agree: 0.91, gapLost: 2}
 
 // bfloat16Engine bounds an engine that computes in bfloat16.
 var bfloat16Engine = bound{klMean: 5e-2, klMedian: 5e-3, agree: 0.90, gapLost: 2}
 
-// coarse is for two terms of MXFP4: nobody gets them without asking.
+// coarse is for two terms of MXFP4, an opt-in mode.
 var coarse = bound{klMean: 5e-2, klMedian: 1e-2, agree: 0.85, gapLost: 2}
 
 var bounds = map[string]bound{

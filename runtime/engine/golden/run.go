@@ -3,8 +3,8 @@
 //
 // A golden folder has checkpoint/ (a model in the published layout) and golden/ (cases.json and
 // logits.safetensors: for several prompts, the logits at some positions and 48 greedily chosen
-// tokens). Options.Run feeds each prompt to each compute mode and judges what comes back by that
-// mode's bounds. The golden file itself is judged too, by exact arithmetic on this device whatever
+// tokens). Options.Run feeds each prompt to each compute mode and judges the results by that mode's
+// bounds. The golden file itself is judged too, by exact arithmetic on this device whatever
 // the mode, so a damaged golden cannot pass because a mode is allowed to be inexact.
 package golden
 
@@ -23,20 +23,20 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// Options say how a golden run is done; the zero value is what doctor does.
+// Options of a golden run; the zero value is doctor's.
 type Options struct {
 	Engine engine.Settings // Compute is set for each mode
 	Chunk  int             // rows of prefill in one step; default 256
 	Only   []string        // names of cases; default all
-	Greedy int             // tokens that are read behind a prompt; default all
-	// each mode but Exact also with dense weights in 8 bits, where the device has them
+	Greedy int             // tokens that are read after a prompt; default all
+	// each mode but Exact also with dense weights in 8 bits, if the device has them
 	Both bool
 	Lora []lora.Ref // adapters that the checkpoint is run with
 }
 
 // Run compares modes of a device (default: all it has) with the golden in dir. Each case, and after
 // a mode's cases all of it ("all"), goes to report as soon as it is known. ok: everything passed;
-// err says what could not be run.
+// err is of a run that failed.
 func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []string,
 	report func(CaseResult)) (ok bool, err error) {
 	if len(modes) == 0 {
@@ -128,7 +128,7 @@ func (o Options) variants(b engine.Backend, modes []string) (list []Options) {
 	return list
 }
 
-// name is how a run is called in the bounds.
+// name is the run's key in the bounds.
 func (o Options) name() string {
 	name := o.Engine.Compute
 	if o.Engine.Dense == engine.DenseQ8 {
@@ -192,7 +192,7 @@ func pagesFor(cases []Case) int {
 	return 2 * (longest/engine.PageTokens + 1)
 }
 
-// output is what an engine gave for one case.
+// output is an engine's results for one case.
 type output struct {
 	logits  [][]float32 // at the case's positions
 	greedy  []int32     // its choice at every greedy step
