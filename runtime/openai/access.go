@@ -42,7 +42,7 @@ func faultBodyOf(path string) func(f *answer.Fault, id string) any {
 	return answer.OpenAIFault
 }
 
-func (p *port) around(next http.Handler) http.Handler {
+func (p *port) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := answer.NewExchange(w, requestID(r), faultBodyOf(r.URL.Path))
 		start := time.Now()
@@ -51,7 +51,7 @@ func (p *port) around(next http.Handler) http.Handler {
 		defer func() {
 			if x := recover(); x != nil {
 				if x == http.ErrAbortHandler {
-					p.driver.Ended(r, e, time.Since(start))
+					p.driver.LogRequest(r, e, time.Since(start))
 					panic(x)
 				}
 				p.Log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
@@ -61,7 +61,7 @@ func (p *port) around(next http.Handler) http.Handler {
 						answer.KindServer, "internal error"))
 				}
 			}
-			p.driver.Ended(r, e, time.Since(start))
+			p.driver.LogRequest(r, e, time.Since(start))
 		}()
 		r.Header.Set("X-Request-Id", e.ID) // for code that only has the request
 		e.Header().Set("X-Request-Id", e.ID)
@@ -77,7 +77,7 @@ func (p *port) around(next http.Handler) http.Handler {
 		}
 		e.Client = p.client(e, r)
 		allowOrigin(e.Header(), r)
-		if preflight(r) {
+		if isPreflight(r) {
 			e.WriteHeader(http.StatusNoContent)
 			return
 		}
@@ -94,9 +94,10 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// open are the paths that need no key: probes have none, and the page asks for it. They name no
-// model, file or request.
-var open = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version", "/api/version"}
+// keylessPaths are the paths that need no key: probes have none, and the page asks for it. They
+// name no model, file or request.
+var keylessPaths = []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version",
+	"/api/version"}
 
 // admit returns why a request is refused before its body is read, nil if it is admitted.
 func (p *port) admit(e *answer.Exchange, r *http.Request) *answer.Fault {
@@ -105,17 +106,17 @@ func (p *port) admit(e *answer.Exchange, r *http.Request) *answer.Fault {
 	case process.Stranger(r.Context()):
 		return answer.Refusal(http.StatusForbidden, "", "user_not_allowed", "this server serves "+
 			"the programs of its own user; start it with a key or with --any-user to use it")
-	case !p.knowsHost(r):
+	case !p.isKnownHost(r):
 		return answer.Refusal(http.StatusForbidden, "", "host_not_allowed", "the request is for "+
 			answer.Brief(r.Host)+", which is not a name of this server; to allow it, start the "+
 			"server with --allowed-hosts "+answer.Brief(hostName(r.Host)))
-	case origin != "" && !p.knowsOrigin(origin, r.Host):
+	case origin != "" && !p.isAllowedOrigin(origin, r.Host):
 		return answer.Refusal(http.StatusForbidden, "", "origin_not_allowed", "pages of "+
 			answer.Brief(origin)+" may not use this server; --allowed-origins allows them")
 	case origin != "" && r.Method == http.MethodPost && !isJSON(r):
 		return answer.Refusal(http.StatusUnsupportedMediaType, "", "unsupported_media_type",
 			"a page must send its request as Content-Type: application/json")
-	case !preflight(r) && !p.authorized(e, r):
+	case !isPreflight(r) && !p.authorized(e, r):
 		return answer.Refusal(http.StatusUnauthorized, "", "invalid_api_key",
 			"missing or wrong API key: send it as Authorization: Bearer KEY")
 	case r.URL.Path == "/metrics" && e.Key != nil && !e.Key.Admin:
@@ -125,7 +126,7 @@ func (p *port) admit(e *answer.Exchange, r *http.Request) *answer.Fault {
 	return nil
 }
 
-func preflight(r *http.Request) bool {
+func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
@@ -134,13 +135,13 @@ func isJSON(r *http.Request) bool {
 	return err == nil && kind == "application/json"
 }
 
-// knowsHost tells whether the request uses one of the server's names. A name can be pointed
+// isKnownHost tells whether the request uses one of the server's names. A name can be pointed
 // anywhere by its owner; an IP address that reached this socket is the socket's own.
-func (p *port) knowsHost(r *http.Request) bool {
+func (p *port) isKnownHost(r *http.Request) bool {
 	host := hostName(r.Host)
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if host == "" || local != nil && local.Network() == "unix" || isLoopback(host) ||
-		slices.Contains(ofContainers, strings.ToLower(host)) {
+		slices.Contains(containerHosts, strings.ToLower(host)) {
 		return true
 	}
 	opened := slices.ContainsFunc(p.Hosts, func(name string) bool { return !isLoopback(name) })
@@ -150,9 +151,9 @@ func (p *port) knowsHost(r *http.Request) bool {
 	})
 }
 
-// ofContainers are this machine's names in containers of Docker and Podman. They cannot exist in
+// containerHosts are this machine's names in containers of Docker and Podman. They cannot exist in
 // the public DNS, so a page cannot point one at this machine.
-var ofContainers = []string{"host.docker.internal", "host.containers.internal"}
+var containerHosts = []string{"host.docker.internal", "host.containers.internal"}
 
 // hostName is a host without its port, brackets and final dot.
 func hostName(host string) string {
@@ -169,9 +170,9 @@ func isLoopback(host string) bool {
 		err == nil && ip.Unmap().IsLoopback()
 }
 
-// knowsOrigin tells whether a page may use the server: one of this machine, of the server itself,
-// or of the configured origins.
-func (p *port) knowsOrigin(origin, host string) bool {
+// isAllowedOrigin tells whether a page may use the server: one of this machine, of the server
+// itself, or of the configured origins.
+func (p *port) isAllowedOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	web := err == nil && (u.Scheme == "http" || u.Scheme == "https")
 	return web && (isLoopback(u.Host) || strings.EqualFold(u.Host, host)) ||
@@ -180,7 +181,7 @@ func (p *port) knowsOrigin(origin, host string) bool {
 
 // authorized checks the key, in OpenAI's header or in Anthropic's.
 func (p *port) authorized(e *answer.Exchange, r *http.Request) bool {
-	if p.APIKey == "" && !p.Keys.Asks() || slices.Contains(open, r.URL.Path) {
+	if p.APIKey == "" && !p.Keys.NeedsKey() || slices.Contains(keylessPaths, r.URL.Path) {
 		return true
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")

@@ -45,31 +45,31 @@ var docs = sync.OnceValue(func() reference {
 	return r
 })
 
-// shownField is a row of the page's table.
-type shownField struct {
+// docField is a row of the page's table.
+type docField struct {
 	parameter
-	Kind, Range, Default, Meaning, of string // of: its name in fields.txt
+	Kind, Range, Default, Meaning, entry string // of: its name in fields.txt
 }
 
 var kinds = strings.NewReplacer("text-or-strings", "string or list of strings", "strings",
 	"list of strings", "integers", "list of integers", "objects", "list of objects", "effort",
 	"none, minimal, low, medium, high, xhigh or max", "|", " or ")
 
-// shown returns the rows of the fields of the route at path.
-func (r reference) shown(path string, lines []string) (all []shownField) {
+// rowsOf returns the rows of the fields of the route at path.
+func (r reference) rowsOf(path string, lines []string) (all []docField) {
 	for _, p := range parseAll(lines) {
-		row, words := shownField{parameter: p}, strings.Fields(p.Type)
+		row, words := docField{parameter: p}, strings.Fields(p.Type)
 		row.Kind = kinds.Replace(words[0])
 		if row.Range = strings.Join(words[1:], " to "); len(words) == 2 {
 			row.Range += " or more"
 		}
 		for name := range r.fields {
-			field, of, _ := strings.Cut(name, "@")
-			if field == p.Name && strings.HasPrefix(path, of) && len(name) > len(row.of) {
-				row.of = name
+			field, route, _ := strings.Cut(name, "@")
+			if field == p.Name && strings.HasPrefix(path, route) && len(name) > len(row.entry) {
+				row.entry = name
 			}
 		}
-		row.Default, row.Meaning = r.fields[row.of][0], r.fields[row.of][1]
+		row.Default, row.Meaning = r.fields[row.entry][0], r.fields[row.entry][1]
 		all = append(all, row)
 	}
 	return all
@@ -79,7 +79,7 @@ func (p *port) showDocs(e *answer.Exchange, request *http.Request) (any, *answer
 	type row struct {
 		example
 		Method, Address, Path, Stream, Example string
-		Body, Query                            []shownField
+		Body, Query                            []docField
 		Keyed                                  bool // a request needs a key
 	}
 	r, rows, scheme := docs(), []row(nil), "http://"
@@ -87,13 +87,13 @@ func (p *port) showDocs(e *answer.Exchange, request *http.Request) (any, *answer
 		scheme = "https://"
 	}
 	for _, o := range p.documented() {
-		of := r.examples[o.route]
-		var answered bytes.Buffer
-		_ = json.Indent(&answered, of.Answer, "", "  ") // a test reads the page
+		entry := r.examples[o.route]
+		var answerText bytes.Buffer
+		_ = json.Indent(&answerText, entry.Answer, "", "  ") // a test reads the page
 		method, path, _ := strings.Cut(o.route, " ")
-		rows = append(rows, row{of, method, scheme + request.Host + cmp.Or(of.Path, path), path,
-			o.stream, answered.String(), r.shown(path, o.body), r.shown(path, o.query),
-			p.APIKey != "" || p.Keys.Asks()})
+		rows = append(rows, row{entry, method, scheme + request.Host + cmp.Or(entry.Path, path),
+			path, o.stream, answerText.String(), r.rowsOf(path, o.body), r.rowsOf(path, o.query),
+			p.APIKey != "" || p.Keys.NeedsKey()})
 	}
 	var page bytes.Buffer
 	if err := r.page.Execute(&page, rows); err != nil {

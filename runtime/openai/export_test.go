@@ -71,9 +71,9 @@ func Reference(route string) (list []ReferenceField) {
 	for _, o := range newPort(Options{}).documented() {
 		_, path, _ := strings.Cut(o.route, " ")
 		for _, lines := range [][]string{o.body, o.query} {
-			for _, f := range docs().shown(path, lines) {
+			for _, f := range docs().rowsOf(path, lines) {
 				if o.route == route {
-					list = append(list, ReferenceField{f.Name, f.of, f.Default, f.Meaning})
+					list = append(list, ReferenceField{f.Name, f.entry, f.Default, f.Meaning})
 				}
 			}
 		}

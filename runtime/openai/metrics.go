@@ -108,7 +108,7 @@ func newMetrics(o answer.Options, preparing func() int64) *metrics {
 		Name: "ossrun:requests_preparing",
 		Help: "Requests that are read, compiled and encoded, and not in the scheduler yet."},
 		func() float64 { return float64(preparing()) }))
-	registry.MustRegister(&state{o.Models, o.Keys}, collectors.NewGoCollector(),
+	registry.MustRegister(&stateCollector{o.Models, o.Keys}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
@@ -134,16 +134,16 @@ func (m *metrics) Finished(model string, d session.Done) {
 	}
 }
 
-// state reads the schedulers of all loaded models and the usage of keys when the metrics are
-// requested. It describes nothing beforehand: each value brings its description.
-type state struct {
+// stateCollector reads the schedulers of all loaded models and the usage of keys when the metrics
+// are requested. It describes nothing beforehand: each value brings its description.
+type stateCollector struct {
 	models session.Models
 	keys   *keys.Ring
 }
 
-func (s *state) Describe(chan<- *prometheus.Desc) {}
+func (s *stateCollector) Describe(chan<- *prometheus.Desc) {}
 
-func (s *state) Collect(ch chan<- prometheus.Metric) {
+func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	for model, now := range s.models.Stats() {
 		tell := func(name, help string, kind prometheus.ValueType, value float64) {
 			desc := prometheus.NewDesc(name, help, []string{"model_name"}, nil)
@@ -169,15 +169,15 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// reading is a metric of a scheduler, under vLLM's name if it has one.
-type reading[T any] struct {
+// metric is a metric of a scheduler, under vLLM's name if it has one.
+type metric[T any] struct {
 	name, help string
 	value      T
 }
 
-func gauges(s sched.Stats) []reading[float64] {
+func gauges(s sched.Stats) []metric[float64] {
 	pages := float64(max(s.PagesTotal, 1))
-	return []reading[float64]{
+	return []metric[float64]{
 		{"vllm:num_requests_running", "Sequences in the running batch.", float64(s.Running)},
 		{"vllm:num_requests_waiting", "Requests in the queue.", float64(s.Waiting)},
 		{"vllm:kv_cache_usage_perc", "Part of the KV pages in use, 0 to 1.",
@@ -188,8 +188,8 @@ func gauges(s sched.Stats) []reading[float64] {
 	}
 }
 
-func totals(s sched.Stats) []reading[uint64] {
-	return []reading[uint64]{
+func totals(s sched.Stats) []metric[uint64] {
+	return []metric[uint64]{
 		{"vllm:num_preemptions_total", "Sequences that were preempted and computed again.",
 			s.Preemptions},
 		{"vllm:prefix_cache_queries_total",

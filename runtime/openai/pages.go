@@ -107,8 +107,8 @@ func parseAll(lines []string) (all []parameter) {
 
 // fieldSchema is the schema of a field. Null always means absent.
 func fieldSchema(kind string, bounds []string) schema {
-	list := func(of string) schema {
-		return schema{"type": []string{"array", "null"}, "items": schema{"type": of}}
+	list := func(item string) schema {
+		return schema{"type": []string{"array", "null"}, "items": schema{"type": item}}
 	}
 	switch kind {
 	case "any":
@@ -136,10 +136,10 @@ func fieldSchema(kind string, bounds []string) schema {
 	return s
 }
 
-var inPath = regexp.MustCompile(`\{(\w+)\}`)
+var pathVariable = regexp.MustCompile(`\{(\w+)\}`)
 
-// faults are the error answers that any request can get.
-var faults = map[string]string{"400": "refused, with the field that is wrong",
+// faultAnswers are the error answers that any request can get.
+var faultAnswers = map[string]string{"400": "refused, with the field that is wrong",
 	"401": "the key is missing or wrong", "403": "the host or the page's origin is not allowed",
 	"404": "no such thing", "405": "not with this method", "408": "the body did not come in time",
 	"409": "not in this state", "413": "the body is too large", "415": "not application/json",
@@ -170,7 +170,7 @@ func (o operation) document(path string) schema {
 	id := strings.Trim(notLetters.ReplaceAllString(strings.ToLower(o.route), "_"), "_")
 	d := schema{"summary": o.summary, "operationId": id}
 	var parameters []schema
-	for _, m := range inPath.FindAllStringSubmatch(path, -1) {
+	for _, m := range pathVariable.FindAllStringSubmatch(path, -1) {
 		parameters = append(parameters, schema{"name": m[1], "in": "path", "required": true,
 			"schema": schema{"type": "string", "minLength": 1}})
 	}
@@ -191,7 +191,7 @@ func (o operation) document(path string) schema {
 	}
 	responses := schema{"200": schema{"description": "done", "content": o.content()}}
 	fault := schema{"$ref": "#/components/schemas/Fault"}
-	for status, why := range faults {
+	for status, why := range faultAnswers {
 		responses[status] = schema{"description": why,
 			"content": schema{"application/json": schema{"schema": fault}}}
 	}

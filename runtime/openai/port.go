@@ -50,12 +50,12 @@ type port struct {
 	Options
 	driver    *answer.Driver
 	metrics   *metrics
-	tools     *tools.Kept
+	tools     *tools.Pool
 	chat      chat.API
 	responses *responses.API
 	messages  messages.API
 	ollama    ollama.API
-	wrong     wrongKeys
+	wrongKeys wrongKeys
 }
 
 // Handler is a port.
@@ -95,13 +95,13 @@ func NewHandler(o Options) *Handler {
 	for path, methods := range p.routes() {
 		mux.Handle(path, methods)
 	}
-	return &Handler{p.around(mux), p}
+	return &Handler{p.wrap(mux), p}
 }
 
 func newPort(o Options) *port {
 	d := answer.New(o.Options)
 	o.Options = d.Options
-	p := &port{Options: o, driver: d, tools: tools.NewKept(o.Tools)}
+	p := &port{Options: o, driver: d, tools: tools.NewPool(o.Tools)}
 	p.metrics = newMetrics(d.Options, d.Preparing)
 	d.Count = p.metrics
 	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools)
@@ -157,10 +157,10 @@ func (m methods) refuse(e *answer.Exchange, r *http.Request) (any, *answer.Fault
 const routesHint = "the API is under /v1/, with chat/completions, responses, completions, " +
 	"messages and models; the chat page is at /"
 
-func refuseRoute(instead string) answer.Handler {
+func refuseRoute(hint string) answer.Handler {
 	return func(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 		return nil, answer.Refusal(http.StatusNotFound, "", "unknown_url",
-			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, instead))
+			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, hint))
 	}
 }
 
@@ -234,9 +234,9 @@ func (p *port) showModel(e *answer.Exchange, r *http.Request) (any, *answer.Faul
 		}
 	}
 	// a request may use names that are not in the list
-	runner, err := p.driver.Named(r.Context(), e, id)
+	runner, err := p.driver.FindModel(r.Context(), e, id)
 	if err != nil {
 		return nil, answer.Unavailable(err)
 	}
-	return answer.ModelNamed(id, []string{runner.ID()}, runner.ContextLength(), 0), nil
+	return answer.NewModelObject(id, []string{runner.ID()}, runner.ContextLength(), 0), nil
 }

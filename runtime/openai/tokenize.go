@@ -19,7 +19,7 @@ import (
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
 func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
-	runner, err := p.driver.Named(r.Context(), e, o.Text("model"))
+	runner, err := p.driver.FindModel(r.Context(), e, o.Text("model"))
 	if err != nil {
 		return nil, answer.Unavailable(err)
 	}
@@ -28,7 +28,7 @@ func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	var f *answer.Fault
 	if o.Has("messages") {
 		if req := chat.Parse(o, p.MaxReasoning); o.Fault() == nil {
-			ids, f = p.driver.Rendered(r.Context(), e, &req.Request)
+			ids, f = p.driver.RenderPrompt(r.Context(), e, &req.Request)
 		}
 	} else if o.Need("prompt") {
 		// a prompt gets no leading token, whatever add_special_tokens is
@@ -41,7 +41,7 @@ func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
 }
 
 // writeTokens streams the answer, which may be many times longer than the text.
-func writeTokens(e *answer.Exchange, ids []int32, most int, strs bool) {
+func writeTokens(e *answer.Exchange, ids []int32, maxLen int, strs bool) {
 	w := newPieceWriter(e)
 	list := func(name string, item func(b []byte, id int32) []byte) {
 		w.b = append(append(append(w.b, `,"`...), name...), `":[`...)
@@ -54,7 +54,7 @@ func writeTokens(e *answer.Exchange, ids []int32, most int, strs bool) {
 		}
 		w.b = append(w.b, ']')
 	}
-	w.b = fmt.Appendf(w.b, `{"count":%d,"max_model_len":%d`, len(ids), most)
+	w.b = fmt.Appendf(w.b, `{"count":%d,"max_model_len":%d`, len(ids), maxLen)
 	list("tokens", func(b []byte, id int32) []byte { return strconv.AppendInt(b, int64(id), 10) })
 	if strs {
 		list("token_strs", func(b []byte, id int32) []byte {
@@ -105,7 +105,7 @@ func newPieceWriter(e *answer.Exchange) *pieceWriter {
 // send writes the buffer if it has at least least bytes.
 func (w *pieceWriter) send(least int) {
 	if len(w.b) >= least {
-		_ = w.control.SetWriteDeadline(time.Now().Add(answer.Patience)) // best effort
+		_ = w.control.SetWriteDeadline(time.Now().Add(answer.WriteTimeout)) // best effort
 		_, _ = w.e.Write(w.b)
 		w.b = w.b[:0]
 	}

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	freeTries   = 5 // wrong keys of an address that are answered without delay
-	longestWait = 5 * time.Second
-	rememberFor = 10 * time.Minute // since the last wrong key of an address
-	mostSenders = 10_000
+	freeAttempts = 5 // wrong keys of an address that are answered without delay
+	maxWait      = 5 * time.Second
+	forgetAfter  = 10 * time.Minute // since the last wrong key of an address
+	maxSenders   = 10_000
 )
 
 type wrongKeys struct {
 	mu   sync.Mutex
-	from map[netip.Prefix]tries
+	from map[netip.Prefix]attempts
 }
 
-type tries struct {
+type attempts struct {
 	n    int
 	last time.Time
 }
@@ -34,23 +34,23 @@ type tries struct {
 func (k *wrongKeys) count(from netip.Prefix, now time.Time) (n int, wait time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.from == nil || len(k.from) >= mostSenders {
-		fresh := map[netip.Prefix]tries{}
+	if k.from == nil || len(k.from) >= maxSenders {
+		recent := map[netip.Prefix]attempts{}
 		for address, t := range k.from {
-			if now.Sub(t.last) < rememberFor && len(fresh) < mostSenders/2 {
-				fresh[address] = t
+			if now.Sub(t.last) < forgetAfter && len(recent) < maxSenders/2 {
+				recent[address] = t
 			}
 		}
-		k.from = fresh
+		k.from = recent
 	}
 	t := k.from[from]
-	if now.Sub(t.last) >= rememberFor {
+	if now.Sub(t.last) >= forgetAfter {
 		t.n = 0
 	}
 	t.n, t.last = t.n+1, now
 	k.from[from] = t
-	if t.n > freeTries {
-		wait = min(100*time.Millisecond<<min(t.n-freeTries-1, 10), longestWait)
+	if t.n > freeAttempts {
+		wait = min(100*time.Millisecond<<min(t.n-freeAttempts-1, 10), maxWait)
 	}
 	return t.n, wait
 }
@@ -58,15 +58,15 @@ func (k *wrongKeys) count(from netip.Prefix, now time.Time) (n int, wait time.Du
 // sender groups requests by IPv4 address, or by the 64-bit network that an IPv6 subscriber has. A
 // Unix socket has none.
 func sender(r *http.Request) netip.Prefix {
-	at, _ := netip.ParseAddrPort(r.RemoteAddr)
-	address := at.Addr().Unmap().WithZone("")
+	addrPort, _ := netip.ParseAddrPort(r.RemoteAddr)
+	address := addrPort.Addr().Unmap().WithZone("")
 	p, _ := address.Prefix(min(address.BitLen(), 64))
 	return p
 }
 
 // refuseKey logs a wrong key and delays the answer.
 func (p *port) refuseKey(r *http.Request) {
-	n, wait := p.wrong.count(sender(r), time.Now())
+	n, wait := p.wrongKeys.count(sender(r), time.Now())
 	p.Log.Warn("wrong API key", "from", r.RemoteAddr, "tries", n)
 	select {
 	case <-time.After(wait):

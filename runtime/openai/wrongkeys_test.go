@@ -26,13 +26,13 @@ func TestWrongKeysAreCountedByAddress(t *testing.T) {
 	if n, _ := k.count(of("[2001:db8::2]:9"), now); n != 2 {
 		t.Errorf("a subscriber's second address begins with try %d", n)
 	}
-	if n, wait := k.count(of("192.0.2.1:7"), now.Add(rememberFor)); n != 1 || wait != 0 {
+	if n, wait := k.count(of("192.0.2.1:7"), now.Add(forgetAfter)); n != 1 || wait != 0 {
 		t.Errorf("after a rest: try %d waits %v", n, wait)
 	}
-	for i := range 3 * mostSenders {
+	for i := range 3 * maxSenders {
 		k.count(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}),
 			32), now)
-		if len(k.from) > mostSenders {
+		if len(k.from) > maxSenders {
 			t.Fatalf("%d addresses are remembered", len(k.from))
 		}
 	}

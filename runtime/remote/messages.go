@@ -39,8 +39,8 @@ type message struct {
 
 const browserPrefix = "browser_"
 
-// offered returns the request's callable tools as functions.
-func offered(r session.Request) (all []tool) {
+// callableTools returns the request's callable tools as functions.
+func callableTools(r session.Request) (all []tool) {
 	add := func(name, does string, parameters raw) {
 		all = append(all, tool{"function", function{name, does, parameters}})
 	}
@@ -73,7 +73,7 @@ func offered(r session.Request) (all []tool) {
 	return all
 }
 
-func choice(c grammar.ToolChoice) string {
+func toolChoice(c grammar.ToolChoice) string {
 	switch c {
 	case grammar.None:
 		return "none"
@@ -84,7 +84,7 @@ func choice(c grammar.ToolChoice) string {
 }
 
 // recipientOf converts a function call to the model's recipient and arguments.
-func recipientOf(name, arguments string) (recipient, given string) {
+func recipientOf(name, arguments string) (recipient, input string) {
 	if rest, ok := strings.CutPrefix(name, browserPrefix); ok {
 		return "browser." + rest, arguments
 	}
@@ -102,21 +102,21 @@ func recipientOf(name, arguments string) (recipient, given string) {
 	return "python", arguments // as gpt-oss was trained: the code alone
 }
 
-func functionOf(recipient, given string) (name, arguments string) {
+func functionOf(recipient, input string) (name, arguments string) {
 	if rest, ok := strings.CutPrefix(recipient, "browser."); ok {
-		return browserPrefix + rest, given
+		return browserPrefix + rest, input
 	}
 	if recipient == "python" {
-		code, _ := json.Marshal(map[string]string{"code": given}) // text cannot fail
+		code, _ := json.Marshal(map[string]string{"code": input}) // text cannot fail
 		return "python", string(code)
 	}
-	return strings.TrimPrefix(recipient, "functions."), given
+	return strings.TrimPrefix(recipient, "functions."), input
 }
 
 // messages converts the request's messages, joining consecutive messages of the assistant.
 func messages(r session.Request, field string) (all []message) {
 	if r.Instructions != "" {
-		all = append(all, said("system", r.Instructions))
+		all = append(all, textMessage("system", r.Instructions))
 	}
 	thought := ""
 	open := false // the last message is the assistant's and can be extended
@@ -127,10 +127,10 @@ func messages(r session.Request, field string) (all []message) {
 		}
 		return &all[len(all)-1]
 	}
-	answered := map[string]bool{}
+	hasResult := map[string]bool{}
 	for _, m := range r.Messages {
 		if m.Role == harmony.RoleTool {
-			answered[m.CallID] = true
+			hasResult[m.CallID] = true
 		}
 	}
 	for _, m := range r.Messages {
@@ -138,7 +138,7 @@ func messages(r session.Request, field string) (all []message) {
 		switch {
 		case m.Role == harmony.RoleTool:
 			open = false
-			result := said("tool", text)
+			result := textMessage("tool", text)
 			result.CallID = m.CallID
 			all = append(all, result)
 		case m.Role != harmony.RoleAssistant:
@@ -147,9 +147,9 @@ func messages(r session.Request, field string) (all []message) {
 			if m.Role != harmony.RoleUser {
 				role = "system"
 			}
-			all = append(all, said(role, text))
+			all = append(all, textMessage(role, text))
 		case m.Recipient != "":
-			if !answered[m.CallID] { // it was cancelled: ports refuse a call without a result
+			if !hasResult[m.CallID] { // it was cancelled: ports refuse a call without a result
 				continue
 			}
 			c := client.Call{ID: m.CallID, Type: "function"}
@@ -175,4 +175,4 @@ func messages(r session.Request, field string) (all []message) {
 	return all
 }
 
-func said(role, text string) message { return message{Role: role, Content: &text} }
+func textMessage(role, text string) message { return message{Role: role, Content: &text} }

@@ -18,7 +18,7 @@ func TestOffered(t *testing.T) {
 		{[]string{}, nil},
 	} {
 		var names []string
-		for _, o := range offered(session.Request{Browser: true, Python: true, Only: c.only,
+		for _, o := range callableTools(session.Request{Browser: true, Python: true, Only: c.only,
 			Functions: []harmony.ToolDescription{{Name: "a"}, {Name: "b"}}}) {
 			names = append(names, o.Function.Name)
 		}

@@ -32,8 +32,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// lookTime bounds each request before the chat opens.
-const lookTime = 5 * time.Second
+// checkTimeout bounds each request before the chat opens.
+const checkTimeout = 5 * time.Second
 
 // Port is a server with models. It is safe for concurrent use.
 type Port struct {
@@ -42,9 +42,9 @@ type Port struct {
 	models []session.ModelInfo
 	ours   bool // the port is ossrun's
 
-	lacks     sync.Map     // parameters that were refused
-	said      sync.Map     // messages already reported
-	reasoning atomic.Value // the field in which the port sends it
+	unsupported sync.Map     // parameters that were refused
+	reported    sync.Map     // messages already reported
+	reasoning   atomic.Value // the field in which the port sends it
 }
 
 // Model is a model of a port.
@@ -61,7 +61,7 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 	}
 	p := &Port{client: to, report: report}
 	p.reasoning.Store("reasoning")
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	list, err := to.Models(ctx)
 	if err != nil {
@@ -88,19 +88,19 @@ func (p *Port) Close() { p.client.Close() }
 // Get finds a model by its name or a part of it; "" is a gpt-oss if the port has one, else the
 // first.
 func (p *Port) Get(ctx context.Context, name string) (*Model, error) {
-	at := slices.IndexFunc(p.models, func(m session.ModelInfo) bool {
+	index := slices.IndexFunc(p.models, func(m session.ModelInfo) bool {
 		return strings.EqualFold(m.ID, name)
 	})
-	if at < 0 {
-		at = slices.IndexFunc(p.models, func(m session.ModelInfo) bool {
+	if index < 0 {
+		index = slices.IndexFunc(p.models, func(m session.ModelInfo) bool {
 			part := cmp.Or(strings.ToLower(name), "gpt-oss")
 			return strings.Contains(strings.ToLower(m.ID), part)
 		})
 	}
-	if at < 0 && name == "" {
-		at = 0
+	if index < 0 && name == "" {
+		index = 0
 	}
-	if at < 0 {
+	if index < 0 {
 		var names []string
 		for _, m := range p.models {
 			names = append(names, m.ID)
@@ -108,16 +108,16 @@ func (p *Port) Get(ctx context.Context, name string) (*Model, error) {
 		return nil, fmt.Errorf("%w %q: the server at %s has %s", session.ErrUnknownModel, name,
 			p.client.Root(), strings.Join(names, ", "))
 	}
-	m := &Model{p, p.models[at]}
+	m := &Model{p, p.models[index]}
 	if m.info.ContextLength == 0 {
-		m.info.ContextLength = p.contextOf(ctx, m.info.ID)
+		m.info.ContextLength = p.contextLength(ctx, m.info.ID)
 	}
 	return m, nil
 }
 
-// contextOf asks with llama.cpp's and ollama's requests; 0 if neither is answered.
-func (p *Port) contextOf(ctx context.Context, name string) int {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// contextLength asks with llama.cpp's and ollama's requests; 0 if neither is answered.
+func (p *Port) contextLength(ctx context.Context, name string) int {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var props struct {
 		Settings struct {
@@ -169,7 +169,7 @@ func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 	began := time.Now()
 	for {
 		body := m.body(r)
-		for name := range m.port.lacks.Range {
+		for name := range m.port.unsupported.Range {
 			delete(body, name.(string))
 		}
 		stream, err := m.port.client.Stream(ctx, "/v1/chat/completions", body)
@@ -179,7 +179,7 @@ func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err = m.refused(err, body); err != nil {
+		if err = m.handleRefusal(err, body); err != nil {
 			return nil, err
 		}
 	}
@@ -199,16 +199,17 @@ var optional = func() []parameter {
 		"the model has no tools here"})
 }()
 
-type parameter struct{ name, without string }
+type parameter struct{ name, effect string }
 
-// refused records a refused parameter and returns nil, or returns the error if it is another one.
-func (m *Model) refused(err error, body map[string]any) error {
+// handleRefusal records a refused parameter and returns nil, or returns the error if it is another
+// one.
+func (m *Model) handleRefusal(err error, body map[string]any) error {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {
 		return err
 	}
-	if isFull(e) {
-		return &fullError{e, sched.ContextLengthError{Max: m.info.ContextLength}}
+	if isContextError(e) {
+		return &contextError{e, sched.ContextLengthError{Max: m.info.ContextLength}}
 	}
 	if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 		return err
@@ -221,32 +222,32 @@ func (m *Model) refused(err error, body map[string]any) error {
 		if _, sent := body[o.name]; !sent || !strings.Contains(text, o.name) {
 			continue
 		}
-		m.port.lacks.Store(o.name, true)
-		if o.without != "" {
-			m.port.once("the server does not accept " + o.name + ": " + o.without)
+		m.port.unsupported.Store(o.name, true)
+		if o.effect != "" {
+			m.port.reportOnce("the server does not accept " + o.name + ": " + o.effect)
 		}
 		return nil
 	}
 	return err
 }
 
-// once reports a message unless it was reported before.
-func (p *Port) once(text string) {
-	if _, told := p.said.LoadOrStore(text, true); !told {
+// reportOnce reports a message unless it was reported before.
+func (p *Port) reportOnce(text string) {
+	if _, ok := p.reported.LoadOrStore(text, true); !ok {
 		p.report(text)
 	}
 }
 
-// fullError is the refusal of a request longer than the context. Its text is the port's.
-type fullError struct {
-	said *client.Error
-	full sched.ContextLengthError
+// contextError is the refusal of a request longer than the context. Its text is the port's.
+type contextError struct {
+	refusal *client.Error
+	length  sched.ContextLengthError
 }
 
-func (f *fullError) Error() string   { return f.said.Error() }
-func (f *fullError) Unwrap() []error { return []error{f.said, &f.full} }
+func (f *contextError) Error() string   { return f.refusal.Error() }
+func (f *contextError) Unwrap() []error { return []error{f.refusal, &f.length} }
 
-func isFull(e *client.Error) bool {
+func isContextError(e *client.Error) bool {
 	text := strings.ToLower(e.Code + " " + e.Type + " " + e.Message)
 	return e.Status < 500 && (strings.Contains(text, "context_length") ||
 		strings.Contains(text, "context length") || strings.Contains(text, "context size") ||
@@ -270,9 +271,9 @@ func (m *Model) body(r session.Request) map[string]any {
 	set("reasoning_effort", r.Effort, r.Effort != "")
 	set("stop", r.Stop, len(r.Stop) > 0)
 	set(formField, formOf(r.Schema), len(r.Schema) > 0)
-	if tools := offered(r); len(tools) > 0 {
+	if tools := callableTools(r); len(tools) > 0 {
 		body["tools"] = tools
-		set("tool_choice", choice(r.ToolChoice), choice(r.ToolChoice) != "")
+		set("tool_choice", toolChoice(r.ToolChoice), toolChoice(r.ToolChoice) != "")
 	}
 	return body
 }
@@ -310,9 +311,9 @@ func formOf(schema json.RawMessage) any {
 }
 
 // refusesForm tells whether a lower-case refusal is about the form.
-func refusesForm(said string) bool {
+func refusesForm(text string) bool {
 	return slices.ContainsFunc([]string{formField, "schema", "grammar", "structured output"},
-		func(word string) bool { return strings.Contains(said, word) })
+		func(word string) bool { return strings.Contains(text, word) })
 }
 
 // check validates a complete answer against its form; nil is free text.
@@ -332,5 +333,5 @@ func check(form *jsonschema.Resolved, answer string) error {
 	return nil
 }
 
-// TellsOfForms tells whether the port puts the schema into the prompt, as ossrun's does.
-func (p *Port) TellsOfForms() bool { return p.ours }
+// ShowsSchema tells whether the port puts the schema into the prompt, as ossrun's does.
+func (p *Port) ShowsSchema() bool { return p.ours }

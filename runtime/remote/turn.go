@@ -20,8 +20,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// mostCalls bounds the calls of one turn that a port may send.
-const mostCalls = 128
+// maxCalls bounds the calls of one turn that a port may send.
+const maxCalls = 128
 
 type turn struct {
 	ctx    context.Context
@@ -31,18 +31,18 @@ type turn struct {
 	first  time.Time // when the first and the latest token arrived
 	latest time.Time
 
-	ready  []session.Event // to be returned by Next
-	calls  []*open
-	finish string
-	usage  session.Usage
-	told   bool // usage is the port's
-	form   *jsonschema.Resolved
-	result session.Result
-	ended  bool
+	ready      []session.Event // to be returned by Next
+	calls      []*openCall
+	finish     string
+	usage      session.Usage
+	usageKnown bool // usage is the port's
+	form       *jsonschema.Resolved
+	result     session.Result
+	done       bool
 }
 
-// open is an incomplete call.
-type open struct {
+// openCall is an incomplete call.
+type openCall struct {
 	session.Call
 	text    strings.Builder
 	started bool
@@ -56,7 +56,7 @@ func (t *turn) Next() (session.Event, bool) {
 			t.ready = t.ready[1:]
 			return e, true
 		}
-		if t.ended {
+		if t.done {
 			return nil, false
 		}
 		var c client.Chunk
@@ -64,13 +64,13 @@ func (t *turn) Next() (session.Event, bool) {
 			t.end(err)
 			continue
 		}
-		t.take(c)
+		t.addChunk(c)
 	}
 }
 
-func (t *turn) take(c client.Chunk) {
+func (t *turn) addChunk(c client.Chunk) {
 	if u := c.Usage; u != nil && u.Completion > 0 {
-		t.told = true
+		t.usageKnown = true
 		t.usage = session.Usage{Prompt: u.Prompt, Completion: u.Completion,
 			Cached: u.OfPrompt.Cached, Reasoning: u.OfCompletion.Reasoning}
 	}
@@ -81,7 +81,7 @@ func (t *turn) take(c client.Chunk) {
 	if c.Choices[0].Finish != "" {
 		t.finish = c.Choices[0].Finish
 	}
-	before := len(t.ready)
+	n := len(t.ready)
 	field := "reasoning"
 	thought := d.Reasoning
 	if thought == "" && d.ReasoningContent != "" {
@@ -97,32 +97,32 @@ func (t *turn) take(c client.Chunk) {
 		t.ready = append(t.ready, session.Answer{Text: text})
 	}
 	for i, p := range d.Calls {
-		t.piece(i, p)
+		t.addCallPiece(i, p)
 	}
-	if len(t.ready) > before {
+	if len(t.ready) > n {
 		t.latest = time.Now()
 		if t.first.IsZero() {
 			t.first = t.latest
 		}
-		if !t.told {
+		if !t.usageKnown {
 			t.usage.Completion++
 		}
 	}
 }
 
-// piece adds to a call. Some ports index calls, others send each call complete.
-func (t *turn) piece(at int, p client.Call) {
-	index := at
+// addCallPiece adds to a call. Some ports index calls, others send each call complete.
+func (t *turn) addCallPiece(position int, p client.Call) {
+	index := position
 	if p.Index != nil {
 		index = *p.Index
 	} else if p.ID != "" {
 		index = len(t.calls)
 	}
-	if index < 0 || index > len(t.calls) || index >= mostCalls {
+	if index < 0 || index > len(t.calls) || index >= maxCalls {
 		return
 	}
 	if index == len(t.calls) {
-		t.calls = append(t.calls, &open{})
+		t.calls = append(t.calls, &openCall{})
 	}
 	c := t.calls[index]
 	c.ID = cmp.Or(c.ID, p.ID)
@@ -145,14 +145,15 @@ func (t *turn) piece(at int, p client.Call) {
 
 // end closes the turn at the stream's end, for any reason.
 func (t *turn) end(err error) {
-	t.ended = true
+	t.done = true
 	_ = t.stream.Close() // it has been read, or is useless
 	done := session.Done{Finish: session.FinishStop}
 	switch {
 	case t.ctx.Err() != nil:
 		done.Finish = session.FinishCancelled
 	case errors.Is(err, io.EOF) && (t.finish != "" || t.stream.Complete()):
-		if done.Finish = t.reason(); done.Finish == session.FinishToolCalls && !t.named() {
+		if done.Finish = t.finishReason(); done.Finish == session.FinishToolCalls &&
+			!t.haveNames() {
 			done.Finish, done.Err = session.FinishError, errors.New("the server sent a call "+
 				"without a name")
 		}
@@ -166,10 +167,10 @@ func (t *turn) end(err error) {
 			done.Finish, done.Err = session.FinishError, err
 		}
 	}
-	if !t.told && done.Finish != session.FinishCancelled {
-		t.port.once("the server does not report token counts, so context use is an estimate")
+	if !t.usageKnown && done.Finish != session.FinishCancelled {
+		t.port.reportOnce("the server does not report token counts, so context use is an estimate")
 	}
-	t.write(done.Finish == session.FinishToolCalls)
+	t.addMessages(done.Finish == session.FinishToolCalls)
 	done.Usage = t.usage
 	done.Timing.Prompt, done.Timing.Cached = t.usage.Prompt, t.usage.Cached
 	done.Timing.Generated = t.usage.Completion
@@ -195,8 +196,8 @@ func broken(err error) error {
 	return fmt.Errorf("the server's answer cannot be read: %w", err)
 }
 
-// reason is the finish reason that the port reported.
-func (t *turn) reason() session.Finish {
+// finishReason is the finish reason that the port reported.
+func (t *turn) finishReason() session.Finish {
 	if len(t.calls) > 0 && t.finish != "length" {
 		return session.FinishToolCalls
 	}
@@ -206,12 +207,12 @@ func (t *turn) reason() session.Finish {
 	return session.FinishStop
 }
 
-func (t *turn) named() bool {
-	return !slices.ContainsFunc(t.calls, func(c *open) bool { return !c.started })
+func (t *turn) haveNames() bool {
+	return !slices.ContainsFunc(t.calls, func(c *openCall) bool { return !c.started })
 }
 
-// write ends complete calls and adds the turn to its result's messages.
-func (t *turn) write(called bool) {
+// addMessages ends complete calls and adds the turn to its result's messages.
+func (t *turn) addMessages(called bool) {
 	r := &t.result
 	if r.Reasoning != "" {
 		r.Messages = append(r.Messages, session.AssistantReasoning(r.Reasoning))

@@ -53,7 +53,7 @@ func (r Request) size() int {
 }
 
 // maxSchemas bounds what one request makes the server compile.
-const maxSchemas = 2 * schema.MostText
+const maxSchemas = 2 * schema.MaxText
 
 var errSchemasTooLong = fmt.Errorf("the schemas of the functions are longer than %d KiB in all",
 	maxSchemas>>10)

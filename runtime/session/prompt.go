@@ -50,12 +50,13 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 		}
 		head = append(head, harmony.Developer(d))
 	}
-	opts := harmony.RenderOptions{FunctionTools: len(r.Functions) > 0, More: func(ids int) error {
+	opts := harmony.RenderOptions{FunctionTools: len(r.Functions) > 0}
+	opts.Continue = func(ids int) error {
 		if m.context > 0 && ids > maxPromptContexts*m.context {
 			return &sched.ContextLengthError{Max: m.context, Asked: ids}
 		}
 		return ctx.Err()
-	}}
+	}
 	ids := make([]int32, 0, m.promptSize(r))
 	for _, msg := range head {
 		if ids, err = harmony.RenderMessage(ids, msg, opts); err != nil {

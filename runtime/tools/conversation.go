@@ -7,9 +7,9 @@ import "github.com/ossrun/ossrun/runtime/session"
 
 // Conversation holds the tools of one conversation at a time. It is not safe for concurrent use.
 type Conversation struct {
-	from   *Tools
-	report func(line string)
-	now    []session.Tool
+	from    *Tools
+	report  func(line string)
+	current []session.Tool
 }
 
 // Conversation returns t's tools for a first conversation. Closing it closes t too.
@@ -23,25 +23,25 @@ func (t *Tools) Conversation(report func(line string)) (*Conversation, error) {
 }
 
 // Tools returns the tools of the conversation.
-func (c *Conversation) Tools() []session.Tool { return c.now }
+func (c *Conversation) Tools() []session.Tool { return c.current }
 
 // Renew closes the tools and makes new ones for another conversation.
 func (c *Conversation) Renew() (list []session.Tool, err error) {
-	c.leave()
-	c.now, err = c.from.For()
-	return c.now, err
+	c.closeTools()
+	c.current, err = c.from.ForConversation()
+	return c.current, err
 }
 
-func (c *Conversation) leave() {
-	for _, tool := range c.now {
+func (c *Conversation) closeTools() {
+	for _, tool := range c.current {
 		if err := tool.Close(); err != nil {
 			c.report("closing a tool: " + err.Error())
 		}
 	}
-	c.now = nil
+	c.current = nil
 }
 
 func (c *Conversation) Close() {
-	c.leave()
+	c.closeTools()
 	_ = c.from.Close() // closes the connections that no conversation uses
 }

@@ -128,7 +128,7 @@ func TestToolsKilled(t *testing.T) {
 		}
 	}
 	for round := range 8 {
-		list, err := here.For()
+		list, err := here.ForConversation()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func (t *Tools) openPython(o Options) error {
 	}
 	sandbox := o.Sandbox
 	if sandbox == "" {
-		sandbox = guideSandbox(os.Getenv("PYTHON_EXECUTION_BACKEND"))
+		sandbox = sandboxFromEnv(os.Getenv("PYTHON_EXECUTION_BACKEND"))
 	}
 	p := &python.Options{Sandbox: sandbox}
 	trial, err := python.New(*p)
@@ -170,8 +170,8 @@ func (t *Tools) openPython(o Options) error {
 	return nil
 }
 
-// guideSandbox reads the environment variable of vLLM's guide for gpt-oss.
-func guideSandbox(backend string) string {
+// sandboxFromEnv reads the environment variable of vLLM's guide for gpt-oss.
+func sandboxFromEnv(backend string) string {
 	switch {
 	case strings.HasPrefix(backend, "dangerously_"):
 		return "unsafe"
@@ -181,20 +181,20 @@ func guideSandbox(backend string) string {
 	return ""
 }
 
-// For makes the tools for a new conversation. The caller closes them.
-func (t *Tools) For() (list []session.Tool, err error) {
+// ForConversation makes the tools for a new conversation. The caller closes them.
+func (t *Tools) ForConversation() (list []session.Tool, err error) {
 	for _, kind := range []string{Browser, Python, MCP} {
-		more, err := t.Of(kind, "")
-		if list = append(list, more...); err != nil {
+		created, err := t.ForKind(kind, "")
+		if list = append(list, created...); err != nil {
 			return list, err
 		}
 	}
 	return list, nil
 }
 
-// Of makes the tools of one kind: for MCP those of the server with this name, or all for "". The
-// list may be empty.
-func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
+// ForKind makes the tools of one kind: for MCP those of the server with this name, or all for "".
+// The list may be empty.
+func (t *Tools) ForKind(kind, server string) ([]session.Tool, error) {
 	switch {
 	case kind == Browser && t.browser != nil:
 		return []session.Tool{browser.New(*t.browser)}, nil
@@ -205,11 +205,11 @@ func (t *Tools) Of(kind, server string) ([]session.Tool, error) {
 		}
 		return []session.Tool{p}, nil
 	case t.servers != nil:
-		theirs := t.servers.Tool(kind == Browser, kind == Python, func(name string) bool {
+		tool := t.servers.Tool(kind == Browser, kind == Python, func(name string) bool {
 			return kind == MCP && (server == "" || name == server)
 		})
-		if theirs != nil && (server == "" || len(theirs.Tools()) > 0) {
-			return []session.Tool{theirs}, nil
+		if tool != nil && (server == "" || len(tool.Tools()) > 0) {
+			return []session.Tool{tool}, nil
 		}
 	}
 	return nil, nil
@@ -236,7 +236,7 @@ func (t *Tools) Memory() int64 {
 	if t.python == nil {
 		return 0
 	}
-	return python.Together
+	return python.TotalMemory
 }
 
 // Close closes the connections that no conversation uses.
@@ -247,8 +247,8 @@ func (t *Tools) Close() error {
 	return t.servers.Close()
 }
 
-// Found is a built-in tool as this machine can run it, for doctor.
-type Found struct {
+// Detected is a built-in tool as this machine can run it, for doctor.
+type Detected struct {
 	Tool    string `json:"tool"`
 	What    string `json:"what,omitempty"`
 	Missing string `json:"missing,omitempty"` // how to install it
@@ -256,18 +256,18 @@ type Found struct {
 }
 
 // Detect reports how the built-in tools would run here.
-func Detect() []Found {
-	var list []Found
+func Detect() []Detected {
+	var list []Detected
 	for _, kind := range []string{Browser, Python} {
 		t := &Tools{}
-		found := Found{Tool: kind}
+		detected := Detected{Tool: kind}
 		if err := t.builtin(kind, Options{}); err != nil {
-			found.Missing = err.Error()
+			detected.Missing = err.Error()
 		} else {
-			_, found.What, _ = strings.Cut(t.Lines[0], ": ")
-			found.Memory = t.Memory()
+			_, detected.What, _ = strings.Cut(t.Lines[0], ": ")
+			detected.Memory = t.Memory()
 		}
-		list = append(list, found)
+		list = append(list, detected)
 	}
 	return list
 }

@@ -136,9 +136,9 @@ func TestFor(t *testing.T) {
 	}
 	defer got.Close()
 	offered := func(kind, server string) (runs []string) {
-		list, err := got.Of(kind, server)
+		list, err := got.ForKind(kind, server)
 		if kind == "" {
-			list, err = got.For()
+			list, err = got.ForConversation()
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -161,11 +161,11 @@ func TestFor(t *testing.T) {
 			t.Errorf("%v: %q", c, got)
 		}
 	}
-	a, err := got.Of(Python, "")
+	a, err := got.ForKind(Python, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := got.Of(Python, "")
+	b, err := got.ForKind(Python, "")
 	if err != nil || a[0] == b[0] {
 		t.Errorf("two conversations share a tool: %v", err)
 	}

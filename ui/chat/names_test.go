@@ -13,8 +13,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools"
 )
 
-// What is allowed for good is one tool of one server: not another whose name the model reads alike
-// or that it ends like, and not that of a server that says it has the same name.
+// A decision for the chat covers one tool of one server: not one with a similar name or ending, nor
+// one of a server that claims the same name.
 func TestAllowedIsOneToolOfOneServer(t *testing.T) {
 	names := []string{"query", "write_query", "write.query", "write-query", "write query",
 		"files_query", "löschen", "l_schen", "削除"}
@@ -42,7 +42,7 @@ func TestAllowedIsOneToolOfOneServer(t *testing.T) {
 		if err != nil || len(all.Notes) > 0 {
 			t.Fatal(err, all.Notes)
 		}
-		list, err := all.Of(tools.MCP, "")
+		list, err := all.ForKind(tools.MCP, "")
 		if err != nil || len(list) != 1 {
 			t.Fatal(list, err)
 		}

@@ -77,7 +77,7 @@ func TestZooInTheChat(t *testing.T) {
 	}
 	for _, a := range zoo {
 		got := strings.ReplaceAll(k.told[a.Name+"_echo"], "server "+a.Name, "server it")
-		if a.Called() != (got != "") || !strings.Contains(got, a.Says) ||
+		if a.Callable() != (got != "") || !strings.Contains(got, a.Says) ||
 			!strings.Contains(got, a.Fails) {
 			t.Errorf("%s, %s: %.300q, not %q%q", a.Over, a.Fault, got, a.Says, a.Fails)
 		}

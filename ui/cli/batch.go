@@ -70,10 +70,10 @@ func batchCommand(t Terminal) *cli.Command {
 			"Answers that\n" +
 			"the output has are kept, so an interrupted batch continues.",
 		Flags: flagTable(
-			serverAt(&base, "base-url", "the server at `URL` (default: the running one)"),
-			text(&model, "model", "`M` is asked where a body names none, and served where a "+
+			serverFlag(&base, "base-url", "the server at `URL` (default: the running one)"),
+			textFlag(&model, "model", "`M` is asked where a body names none, and served where a "+
 				"server is started"),
-			atLeast(&atOnce, "max-concurrency", 1, "`N` requests at once")),
+			minFlag(&atOnce, "max-concurrency", 1, "`N` requests at once")),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
 				return fail(exitUsage, "batch needs two files: ossrun batch INPUT.jsonl "+
@@ -86,8 +86,9 @@ func batchCommand(t Terminal) *cli.Command {
 			if len(b.todo) == 0 {
 				return b.run()
 			}
-			needed := local.Needed{By: "batch", Model: model, MayStart: true, Report: notify(t)}
-			address, stop, err := needed.Find(c.Context, base)
+			finder := local.ServerFinder{Caller: "batch", Model: model, MayStart: true,
+				Report: notify(t)}
+			address, stop, err := finder.Find(c.Context, base)
 			if err != nil {
 				return errors.Join(err, b.out.Close())
 			}
@@ -110,8 +111,8 @@ type batch struct {
 	done   int // lines that the output already had
 	out    *jsonlines.File
 
-	mu             sync.Mutex
-	ended, refused int
+	mu                 sync.Mutex
+	completed, refused int
 }
 
 // read reads the requests and drops those already in the output.
@@ -124,27 +125,27 @@ func (b *batch) read(input, output string) error {
 	if err != nil {
 		return fail(exitUsage, "%s: %s", input, err)
 	}
-	before, err := os.Stat(input)
-	if after, none := os.Stat(output); err == nil && none == nil && os.SameFile(before, after) {
+	inputInfo, err := os.Stat(input)
+	if outputInfo, statErr := os.Stat(output); err == nil && statErr == nil && os.SameFile(inputInfo, outputInfo) {
 		err = fail(exitUsage, "input and output are the same file")
 	}
 	if err != nil {
 		return err
 	}
-	had := map[string]bool{}
+	done := map[string]bool{}
 	b.out, err = jsonlines.Open(output, func(text []byte) error {
 		var line batchResult
 		err := json.Unmarshal(text, &line)
 		if err == nil && line.CustomID == "" {
 			err = errors.New("it has no custom_id")
 		}
-		had[line.CustomID] = true
+		done[line.CustomID] = true
 		return err
 	})
 	if err != nil {
 		return fail(exitUsage, "%s", err)
 	}
-	b.todo = slices.DeleteFunc(all, func(line batchLine) bool { return had[line.CustomID] })
+	b.todo = slices.DeleteFunc(all, func(line batchLine) bool { return done[line.CustomID] })
 	b.done = len(all) - len(b.todo)
 	return nil
 }
@@ -158,25 +159,25 @@ func readBatch(text []byte) (list []batchLine, err error) {
 		}
 		var line batchLine
 		var body map[string]json.RawMessage
-		wrong := json.Unmarshal(text, &line)
+		fault := json.Unmarshal(text, &line)
 		switch {
-		case wrong != nil:
+		case fault != nil:
 		case line.CustomID == "":
-			wrong = errors.New("it has no custom_id")
+			fault = errors.New("it has no custom_id")
 		case ids[line.CustomID]:
-			wrong = fmt.Errorf("the custom_id %q came before", line.CustomID)
+			fault = fmt.Errorf("the custom_id %q came before", line.CustomID)
 		case !strings.EqualFold(line.Method, http.MethodPost):
-			wrong = fmt.Errorf("its method must be POST, not %q", line.Method)
+			fault = fmt.Errorf("its method must be POST, not %q", line.Method)
 		case !slices.Contains(batchRoutes, line.URL):
-			wrong = fmt.Errorf("its url must be one of %s, not %q",
+			fault = fmt.Errorf("its url must be one of %s, not %q",
 				strings.Join(batchRoutes, ", "), line.URL)
 		case json.Unmarshal(line.Body, &body) != nil:
-			wrong = errors.New("its body must be an object")
+			fault = errors.New("its body must be an object")
 		case string(bytes.TrimSpace(body["stream"])) == "true":
-			wrong = errors.New("its body asks for a stream")
+			fault = errors.New("its body asks for a stream")
 		}
-		if wrong != nil {
-			return nil, fmt.Errorf("line %d: %w", number, wrong)
+		if fault != nil {
+			return nil, fmt.Errorf("line %d: %w", number, fault)
 		}
 		ids[line.CustomID] = true
 		list = append(list, line)
@@ -196,8 +197,8 @@ func (b *batch) run() error {
 			r := b.ask(ctx, line)
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			err := b.take(ctx, r) // a full disk, for example
-			bar.count(b.ended, all)
+			err := b.write(ctx, r) // a full disk, for example
+			bar.count(b.completed, all)
 			return err
 		})
 	}
@@ -210,7 +211,7 @@ func (b *batch) run() error {
 		return fail(exitFailure, "%s: %s. Run the same command to resume", name, err)
 	case b.c.Context.Err() != nil:
 		fmt.Fprintf(b.c.App.ErrWriter, "interrupted: %d of %d requests are in %s. Run the "+
-			"same command to resume\n", b.done+b.ended, b.done+len(b.todo), name)
+			"same command to resume\n", b.done+b.completed, b.done+len(b.todo), name)
 		return b.c.Context.Err()
 	}
 	fmt.Fprintf(b.c.App.ErrWriter, "%d requests, %d of them new, %d refused: %s\n",
@@ -229,16 +230,16 @@ func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 		body = withModel(body, b.model)
 	}
 	var answer json.RawMessage
-	err := client.Patience{Tries: 6, Pause: time.Second}.Do(ctx, func() error {
+	err := client.RetryPolicy{Attempts: 6, Pause: time.Second}.Do(ctx, func() error {
 		return b.client.Call(ctx, http.MethodPost, line.URL, []byte(body), &answer)
 	})
-	refused, no := errors.AsType[*client.Error](err)
+	refused, isRefusal := errors.AsType[*client.Error](err)
 	switch {
 	case err == nil:
 		var named struct{ ID string }
 		_ = json.Unmarshal(answer, &named) // an answer may have no id
 		r.Response = &batchResponse{http.StatusOK, named.ID, answer}
-	case no:
+	case isRefusal:
 		text, _ := json.Marshal(map[string]any{"error": map[string]string{
 			"message": refused.Message, "type": refused.Type, "code": refused.Code,
 			"param": refused.Param}})
@@ -260,16 +261,16 @@ func withModel(body json.RawMessage, model string) json.RawMessage {
 	return body
 }
 
-// take writes a line, unless the request was interrupted. b.mu is held.
-func (b *batch) take(ctx context.Context, r batchResult) error {
-	whole := r.Response != nil && r.Response.StatusCode == http.StatusOK
-	if ctx.Err() != nil && !whole {
+// write writes a line, unless the request was interrupted. b.mu is held.
+func (b *batch) write(ctx context.Context, r batchResult) error {
+	ok := r.Response != nil && r.Response.StatusCode == http.StatusOK
+	if ctx.Err() != nil && !ok {
 		return nil
 	}
 	if err := b.out.Append(r); err != nil {
 		return err
 	}
-	if b.ended++; !whole {
+	if b.completed++; !ok {
 		b.refused++
 	}
 	return nil

@@ -34,23 +34,23 @@ func (b *benchSuite) flags() []cli.Flag {
 	b.fraction, b.lengths = 1, 1
 	share := func(f float64) bool { return f > 0 && f <= 1 }
 	return flagTable(groupSuite,
-		parsed("suite", "", "seed: measure a server with the requests of the gpt-oss guide for "+
+		checkedFlag("suite", "", "seed: measure a server with the requests of the gpt-oss guide for "+
 			"vLLM and of the vLLM 0.10.1 benchmarks, beside what these publish", "must be seed",
 			func(name string) bool {
 				b.name = name
 				return name == "seed"
 			}),
-		serverAt(&b.base, "base-url", "the server at `URL` (default: the running one, else a new "+
+		serverFlag(&b.base, "base-url", "the server at `URL` (default: the running one, else a new "+
 			"one)"),
-		source(&b.conversations, "dataset-path", "ShareGPT's `FILE` of conversations; without it "+
+		inputFlag(&b.conversations, "dataset-path", "ShareGPT's `FILE` of conversations; without it "+
 			"that run is skipped"),
-		atLeast(&b.prompts, "num-prompts", 1, "`N` requests in each run"),
-		between(&b.fraction, "fraction", share, "lie above 0 and at most at 1", "this `PART` of "+
+		minFlag(&b.prompts, "num-prompts", 1, "`N` requests in each run"),
+		boundedFlag(&b.fraction, "fraction", share, "lie above 0 and at most at 1", "this `PART` of "+
 			"each run's requests"),
-		between(&b.lengths, "token-fraction", share, "lie above 0 and at most at 1", "this `PART` "+
+		boundedFlag(&b.lengths, "token-fraction", share, "lie above 0 and at most at 1", "this `PART` "+
 			"of each random request's lengths"),
-		atLeast(&b.gpus, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
-		target(&b.output, "output-file", "append each run's JSON object to `FILE`; runs that stand "+
+		minFlag(&b.gpus, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
+		outputFlag(&b.output, "output-file", "append each run's JSON object to `FILE`; runs that stand "+
 			"there are not made again"))
 }
 
@@ -64,14 +64,14 @@ type suiteRun struct {
 func (b *benchSuite) runs() (list []suiteRun) {
 	part := func(n int, f float64) int { return int(math.Ceil(float64(n) * f)) }
 	for _, w := range load.Workloads {
-		whole := w
+		published := w
 		w.Prompts = part(w.Prompts, b.fraction)
 		if b.prompts > 0 {
 			w.Prompts = b.prompts
 		}
 		w.Random.Input, w.Random.Output = part(w.Random.Input, b.lengths),
 			part(w.Random.Output, b.lengths)
-		r := suiteRun{Workload: w, short: w != whole,
+		r := suiteRun{Workload: w, short: w != published,
 			requests: fmt.Sprintf("%d requests", w.Prompts)}
 		if w.Dataset == "random" {
 			r.requests += fmt.Sprintf(" of %d + %d tokens", w.Random.Input, w.Random.Output)
@@ -120,7 +120,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	if err != nil {
 		return err
 	}
-	needed := local.Needed{By: "bench", Model: model, MayStart: true, Report: notify(t)}
+	needed := local.ServerFinder{Caller: "bench", Model: model, MayStart: true, Report: notify(t)}
 	address, stop, err := needed.Find(c.Context, b.base)
 	if err != nil {
 		return err
@@ -136,12 +136,12 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	defer client.Close()
 	v.load.Model = model
 	if !c.Bool("json") {
-		fmt.Fprintf(cleaned{c.App.Writer}, "model %s at %s\npublished figures: %s\n", model,
+		fmt.Fprintf(cleanWriter{c.App.Writer}, "model %s at %s\npublished figures: %s\n", model,
 			address, load.PublishedSource)
 	}
 	results, failed := []suiteResult{}, 0
 	for _, r := range plan {
-		result, err := b.one(c, v, client, r)
+		result, err := b.runOne(c, v, client, r)
 		if errors.Is(err, context.Canceled) {
 			hint := "Run the same command to resume after the runs in " + b.output
 			if b.output == "" {
@@ -169,7 +169,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 }
 
 // runOne makes a run, or takes it from the file, and prints it.
-func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Client,
+func (b *benchSuite) runOne(c *cli.Context, v *benchServeVerb, client *client.Client,
 	r suiteRun) (result suiteResult, err error) {
 	result = suiteResult{Workload: r.Name, Requests: r.requests, Shortened: r.short}
 	out := textOutput(c)
@@ -183,11 +183,11 @@ func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Clien
 		return result, nil
 	}
 	v.load.Metadata = map[string]string{"suite": b.name, "workload": r.Name, "requests": r.requests}
-	run, found, err := b.saved(v.load.Model, r)
+	run, ok, err := b.saved(v.load.Model, r)
 	if err != nil {
 		return result, err
 	}
-	if found {
+	if ok {
 		fmt.Fprintf(out, "taken from %s\n", b.output)
 	} else if run, err = v.measure(c, client, r.Workload, r.list); err != nil {
 		return result, err
@@ -200,7 +200,7 @@ func (b *benchSuite) one(c *cli.Context, v *benchServeVerb, client *client.Clien
 	return result, load.Compare(out, append([]load.Saved{run}, result.Published...))
 }
 
-func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, found bool, err error) {
+func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, ok bool, err error) {
 	if b.output == "" {
 		return s, false, nil
 	}

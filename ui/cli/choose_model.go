@@ -27,15 +27,15 @@ import (
 // chooseModel opens the model for the chat. stays is true for an interactive chat: it may ask the
 // person and shows the load's progress. chosen is called after the last question and before the
 // long work.
-func chooseModel(c *cli.Context, t Terminal, o *serve.Options, stays bool, report func(string),
+func chooseModel(c *cli.Context, t Terminal, o *serve.Options, interactive bool, report func(string),
 	chosen func(), talk *chat.Options) (closeIt func(), err error) {
 	if url := c.String("endpoint"); url != "" {
 		return chooseEndpoint(c, url, report, talk)
 	}
 	opener := local.Opener{Options: modelOptions(c, t, o), Version: build().Version,
-		OwnEngine: wantsOwn(c) || len(o.Lora) > 0, Absent: absentModel(c, t, stays), Chosen: chosen,
+		OwnEngine: wantsOwn(c) || len(o.Adapters) > 0, Absent: absentModel(c, t, interactive), Chosen: chosen,
 		Report: report}
-	if stays {
+	if interactive {
 		talk.Loading = &chat.Loading{}
 		opener.Loading = talk.Loading
 	}
@@ -44,8 +44,10 @@ func chooseModel(c *cli.Context, t Terminal, o *serve.Options, stays bool, repor
 		return nil, err
 	}
 	if s, ok := m.Server(); ok {
-		where := either(s.Kind == local.Chat, fmt.Sprintf("chat of process %d", s.PID),
-			"server at "+s.URL)
+		where := "server at " + s.URL
+		if s.Kind == local.Chat {
+			where = fmt.Sprintf("chat of process %d", s.PID)
+		}
 		talk.Notice = "joined the " + where + ", which has the model loaded; --alone loads it here"
 	}
 	talk.Model, talk.Switch, talk.Models = m, m.Switch, m.Models
@@ -80,7 +82,7 @@ func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.
 		port.Close()
 		return nil, fail(exitUsage, "%s", err)
 	}
-	if port.TellsOfForms() {
+	if port.ShowsSchema() {
 		talk.Format = ""
 	}
 	talk.Model = model
@@ -110,7 +112,7 @@ func openPort(ctx context.Context, base string, model *string) (*client.Client, 
 // to the server that OpenAI's own programs would use.
 func portKey(base string) string {
 	key := cmp.Or(os.Getenv("OSSRUN_API_KEY"), os.Getenv("VLLM_API_KEY"))
-	if key == "" && client.OneServer(base, cmp.Or(os.Getenv("OPENAI_BASE_URL"),
+	if key == "" && client.SameServer(base, cmp.Or(os.Getenv("OPENAI_BASE_URL"),
 		"https://api.openai.com/v1")) {
 		key = os.Getenv("OPENAI_API_KEY")
 	}

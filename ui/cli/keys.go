@@ -39,40 +39,40 @@ func keysCommand(t Terminal) *cli.Command {
 					"Example: ossrun keys add alice --models 20b --tools none --rate 60 " +
 					"--tokens 2m",
 				Flags: flagTable(
-					parsed("models", "", "it may ask only these `MODELS`, with commas between",
+					checkedFlag("models", "", "it may ask only these `MODELS`, with commas between",
 						"must be names", func(text string) bool {
-							k.Models = listOf(text)
+							k.Models = splitList(text)
 							return true
 						}),
-					parsed("tools", "", "it may use only these `TOOLS` of the server, with commas "+
+					checkedFlag("tools", "", "it may use only these `TOOLS` of the server, with commas "+
 						"between: browser, python, mcp; or none", "must be some of browser, "+
 						"python, mcp, or none", func(text string) bool {
 						if k.Tools = []string{}; text != "none" {
-							k.Tools = append(k.Tools, listOf(text)...)
+							k.Tools = append(k.Tools, splitList(text)...)
 						}
 						return !slices.ContainsFunc(k.Tools, func(kind string) bool {
 							return kind != tools.Browser && kind != tools.Python &&
 								kind != tools.MCP
 						})
 					}),
-					bound(&k.Rate, "rate", "/min", "it may send `N` requests a minute"),
-					bound(&k.Tokens, "tokens", "/day", "it may use `N` tokens a day, of prompts "+
+					boundFlag(&k.Rate, "rate", "/min", "it may send `N` requests a minute"),
+					boundFlag(&k.Tokens, "tokens", "/day", "it may use `N` tokens a day, of prompts "+
 						"and answers; days are UTC's"),
-					toggle(&k.Admin, "admin", "it may read /metrics"),
-					mark("json", "as JSON")),
+					switchFlag(&k.Admin, "admin", "it may read /metrics"),
+					boolFlag("json", "as JSON")),
 				Action: func(c *cli.Context) error { return addKey(c, t, k) }},
 			{Name: "list", Usage: "list the keys", Description: "Example: ossrun keys list --json",
-				Flags: flagTable(mark("json", "as JSON")), Action: listKeys},
+				Flags: flagTable(boolFlag("json", "as JSON")), Action: listKeys},
 			{Name: "usage", Usage: "print what each key has used, by the day",
 				Description: "Example: ossrun keys usage --json",
-				Flags:       flagTable(mark("json", "as JSON")), Action: showUsage},
+				Flags:       flagTable(boolFlag("json", "as JSON")), Action: showUsage},
 			{Name: "rotate", Usage: "replace the key of a name",
 				ArgsUsage: "[flags] NAME", Description: "Example: ossrun keys rotate alice",
-				Flags: flagTable(mark("json", "as JSON")),
+				Flags: flagTable(boolFlag("json", "as JSON")),
 				Action: func(c *cli.Context) error {
 					var key string
-					return changeKey(c, func(all []keys.Key, at int) ([]keys.Key, error) {
-						key = all[at].Renew()
+					return changeKey(c, func(all []keys.Key, i int) ([]keys.Key, error) {
+						key = all[i].Renew()
 						return all, nil
 					}, func(name string) error { return printKey(c, t, name, key) })
 				}},
@@ -80,8 +80,8 @@ func keysCommand(t Terminal) *cli.Command {
 				Description: "What its client has left on the server ends with its age.\n\n" +
 					"Example: ossrun keys rm alice",
 				Action: func(c *cli.Context) error {
-					return changeKey(c, func(all []keys.Key, at int) ([]keys.Key, error) {
-						return slices.Delete(all, at, at+1), nil
+					return changeKey(c, func(all []keys.Key, i int) ([]keys.Key, error) {
+						return slices.Delete(all, i, i+1), nil
 					}, func(name string) error {
 						t.report("the key of %s no longer works", name)
 						return nil
@@ -92,10 +92,10 @@ func keysCommand(t Terminal) *cli.Command {
 }
 
 // boundFlag is a number per period, with or without its unit: 60 or 60/min.
-func bound(to *int, name, time, usage string) cli.Flag {
-	return parsed(name, "", usage, "must be a whole number from 1 on, such as 60"+time+" or 2m",
+func boundFlag(to *int, name, time, usage string) cli.Flag {
+	return checkedFlag(name, "", usage, "must be a whole number from 1 on, such as 60"+time+" or 2m",
 		func(text string) bool {
-			n, err := strconv.Atoi(plain(&cli.IntFlag{}, strings.TrimSuffix(text, time)))
+			n, err := strconv.Atoi(expandUnits(&cli.IntFlag{}, strings.TrimSuffix(text, time)))
 			*to = n
 			return err == nil && n > 0
 		})
@@ -103,20 +103,20 @@ func bound(to *int, name, time, usage string) cli.Flag {
 
 var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
-func addKey(c *cli.Context, t Terminal, asked keys.Key) error {
+func addKey(c *cli.Context, t Terminal, limits keys.Key) error {
 	name := c.Args().First()
 	if c.NArg() != 1 || !keyName.MatchString(name) {
 		return fail(exitUsage, "keys add needs one name of letters, digits and . _ @ -, such as "+
 			"alice")
 	}
 	k, key := keys.New(name)
-	asked.ID, asked.Name, asked.Hash, asked.Created = k.ID, k.Name, k.Hash, k.Created
+	limits.ID, limits.Name, limits.Hash, limits.Created = k.ID, k.Name, k.Hash, k.Created
 	if err := keys.Change(keys.File(), func(all []keys.Key) ([]keys.Key, error) {
 		if keys.Index(all, name) >= 0 {
 			return nil, fail(exitUsage, "%s already has a key. Run ossrun keys rotate %[1]s for "+
 				"a new one", name)
 		}
-		return append(all, asked), nil
+		return append(all, limits), nil
 	}); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func printKey(c *cli.Context, t Terminal, name, key string) error {
 }
 
 // changeKey changes the key with the argument's name.
-func changeKey(c *cli.Context, work func(all []keys.Key, at int) ([]keys.Key, error),
+func changeKey(c *cli.Context, work func(all []keys.Key, i int) ([]keys.Key, error),
 	done func(name string) error) error {
 	if c.NArg() != 1 {
 		return fail(exitUsage, "keys %s needs one name. Run ossrun keys list to see them",
@@ -141,12 +141,12 @@ func changeKey(c *cli.Context, work func(all []keys.Key, at int) ([]keys.Key, er
 	}
 	name := c.Args().First()
 	if err := keys.Change(keys.File(), func(all []keys.Key) ([]keys.Key, error) {
-		at := keys.Index(all, name)
-		if at < 0 {
+		i := keys.Index(all, name)
+		if i < 0 {
 			return nil, fail(exitUsage, "no key has the name %q. Run ossrun keys list",
 				name)
 		}
-		return work(all, at)
+		return work(all, i)
 	}); err != nil {
 		return err
 	}
@@ -172,17 +172,25 @@ func listKeys(c *cli.Context) error {
 	w := columns(c.App.Writer)
 	fmt.Fprintln(w, "NAME\tCREATED\tMODELS\tTOOLS\tREQUESTS/MIN\tTOKENS/DAY\tADMIN")
 	for _, k := range all {
-		may := cmp.Or(strings.Join(k.Tools, ","), either(k.Tools == nil, "all", "none"))
+		allowed := "all"
+		if k.Tools != nil {
+			allowed = cmp.Or(strings.Join(k.Tools, ","), "none")
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.Name,
 			k.Created.Local().Format(time.DateOnly), cmp.Or(strings.Join(k.Models, ","), "all"),
-			may, unbounded(k.Rate), unbounded(k.Tokens), either(k.Admin, "yes", "no"))
+			allowed, unbounded(k.Rate), unbounded(k.Tokens), yesNo[k.Admin])
 	}
 	return w.Flush()
 }
 
-func unbounded(n int) string { return either(n == 0, "any", digits(n)) }
+func unbounded(n int) string {
+	if n == 0 {
+		return "any"
+	}
+	return digits(n)
+}
 
-type usedInDay struct {
+type dailyUsage struct {
 	Name string `json:"name"` // "": the key was removed
 	Day  string `json:"day"`
 	keys.Usage
@@ -193,18 +201,18 @@ func showUsage(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return withSessions(c, func(p chat.Places) error {
-		rows := []usedInDay{}
-		for id, days := range keys.Used(p.Store) {
+	return withSessions(c, func(p chat.Stores) error {
+		rows := []dailyUsage{}
+		for id, days := range keys.AllUsage(p.Store) {
 			name := ""
-			if at := slices.IndexFunc(all, func(k keys.Key) bool { return k.ID == id }); at >= 0 {
-				name = all[at].Name
+			if i := slices.IndexFunc(all, func(k keys.Key) bool { return k.ID == id }); i >= 0 {
+				name = all[i].Name
 			}
 			for day, used := range days {
-				rows = append(rows, usedInDay{name, day, used})
+				rows = append(rows, dailyUsage{name, day, used})
 			}
 		}
-		slices.SortFunc(rows, func(a, b usedInDay) int {
+		slices.SortFunc(rows, func(a, b dailyUsage) int {
 			return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(a.Name, b.Name))
 		})
 		if c.Bool("json") {

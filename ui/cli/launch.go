@@ -84,7 +84,7 @@ func opencodeSettings(s agentPort) (arguments, environment []string, err error) 
 }
 
 func launchCommand(t Terminal) *cli.Command {
-	names := each(agents, func(a agent) string { return a.name })
+	names := mapSlice(agents, func(a agent) string { return a.name })
 	var base, model string
 	var port portFlags
 	return &cli.Command{
@@ -98,12 +98,12 @@ func launchCommand(t Terminal) *cli.Command {
 			"agent exits. The agent's own settings are not changed. Arguments after AGENT go " +
 			"to the agent.",
 		Flags: flagTable(
-			serverAt(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
+			serverFlag(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
 				"running one)"),
-			text(&model, "model", "`M` is one of the server's models (default: its first)"),
-			source(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
+			textFlag(&model, "model", "`M` is one of the server's models (default: its first)"),
+			inputFlag(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
 				"OSSRUN_API_KEY)"),
-			mark("print", "print what would be started, for a shell"), configFlag()),
+			boolFlag("print", "print what would be started, for a shell"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
 				return fail(exitUsage, "launch needs an agent: %s", oneOfWords(names))
@@ -129,7 +129,7 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 	if missing != nil && !show {
 		return fail(exitFailure, "%s is not installed. Run npm install -g %s", a.name, a.install)
 	}
-	needed := local.Needed{By: a.name, Model: model, MayStart: !show, Report: notify(t)}
+	needed := local.ServerFinder{Caller: a.name, Model: model, MayStart: !show, Report: notify(t)}
 	base, stop, err := needed.Find(c.Context, base)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 			words = append(words, name+"="+shellWord(value))
 		}
 		words = append(words, a.name)
-		words = append(words, each(arguments, shellWord)...)
+		words = append(words, mapSlice(arguments, shellWord)...)
 		fmt.Fprintln(t.Out, strings.Join(words, " "))
 		return nil
 	}

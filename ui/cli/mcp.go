@@ -33,25 +33,27 @@ func mcpCommand(t Terminal) *cli.Command {
 			"start it. With it, SSE\n" +
 			"is at /sse and streamable HTTP at /mcp, and vLLM takes it as " +
 			"--tool-server 127.0.0.1:8001.",
-		Flags: flagTable(backendFlags(&o), groupListen, text(&host, "host", "listen on this `ADDRESS`"),
-			integer(&port, "port", "listen on port `N`; 0 picks a free one (default: stdin and "+
+		Flags: flagTable(backendFlags(&o), groupListen, textFlag(&host, "host", "listen on this `ADDRESS`"),
+			intFlag(&port, "port", "listen on port `N`; 0 picks a free one (default: stdin and "+
 				"stdout)"), anyUserFlag(&anyUser), configFlag()),
 		Action: func(c *cli.Context) error {
 			kind := c.Args().First()
-			namespace := either(kind == tools.Browser, harmony.BuiltinBrowser(),
-				harmony.BuiltinPython())
+			namespace := harmony.BuiltinPython()
+			if kind == tools.Browser {
+				namespace = harmony.BuiltinBrowser()
+			}
 			if kind != namespace.Name || c.NArg() > 1 {
 				return fail(exitUsage,
 					"mcp needs one tool: browser or python")
 			}
 			o.Names = []string{kind}
-			here, err := openTools(c.Context, o, notify(t))
+			backends, err := openTools(c.Context, o, notify(t))
 			if err != nil {
 				return err
 			}
-			defer here.Close()
+			defer backends.Close()
 			server := mcp.NewHost(namespace, build().Version, func() (session.Tool, error) {
-				list, err := here.Of(kind, "")
+				list, err := backends.ForKind(kind, "")
 				if err != nil {
 					return nil, err
 				}

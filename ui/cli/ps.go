@@ -21,14 +21,14 @@ func psCommand() *cli.Command {
 		Name:        "ps",
 		Usage:       "show the servers that run, and their models",
 		Description: "Example: ossrun ps --json",
-		Flags:       flagTable(mark("json", "as one JSON array"), configFlag()),
+		Flags:       flagTable(boolFlag("json", "as one JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
 			list, err := local.Running(c.Context)
 			if err != nil {
 				return err
 			}
 			if c.Bool("json") {
-				all := each(list, func(s local.Server) local.Status { return s.Status })
+				all := mapSlice(list, func(s local.Server) local.Status { return s.Status })
 				return json.NewEncoder(c.App.Writer).Encode(all)
 			}
 			if len(list) == 0 {
@@ -48,8 +48,10 @@ func printServers(c *cli.Context, list []local.Server) error {
 			if i > 0 && m.State == string(serve.Unloaded) {
 				continue // ossrun list has the models it could load
 			}
-			state := either(s.State == local.Draining, string(s.State), m.State)
-			memory, kv := "-", "-"
+			state, memory, kv := m.State, "-", "-"
+			if s.State == local.Draining {
+				state = string(s.State)
+			}
 			if m.Bytes > 0 {
 				memory, kv = gigabytes(m.Bytes), fmt.Sprintf("%.0f%%", 100*m.KV)
 			}
@@ -59,7 +61,10 @@ func printServers(c *cli.Context, list []local.Server) error {
 			} else if m.State != "ready" || m.Running > 0 {
 				unloads = "-"
 			}
-			port := either(s.Kind == local.Chat, "none: a chat", s.URL+"/v1")
+			port := s.URL + "/v1"
+			if s.Kind == local.Chat {
+				port = "none: a chat"
+			}
 			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.PID, m.Name, state,
 				memory, m.Context, m.Running, m.Waiting, kv,
 				unloads, brief(time.Since(s.Started)), port)
@@ -78,9 +83,9 @@ func stopCommand(t Terminal) *cli.Command {
 			"It returns when the server is gone. Without an argument it stops the only server " +
 			"that runs.",
 		Flags: flagTable(
-			mark("now", "end running requests with an error instead of waiting up to 30 s for "+
+			boolFlag("now", "end running requests with an error instead of waiting up to 30 s for "+
 				"them"),
-			mark("all", "stop every server of this user"), configFlag()),
+			boolFlag("all", "stop every server of this user"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
 				return fail(exitUsage,
@@ -110,9 +115,9 @@ func stopServer(ctx context.Context, s local.Server, now bool) error {
 		return fail(exitFailure,
 			"process %d does not answer: %s; kill %[1]d ends it", s.PID, rootCause(err))
 	}
-	wait, cancel := context.WithTimeout(ctx, drainTime+2*lastWords)
+	wait, cancel := context.WithTimeout(ctx, drainTime+2*closeTime)
 	defer cancel()
-	if err := s.Gone(wait); err != nil {
+	if err := s.AwaitEnd(wait); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -36,7 +36,7 @@ import (
 const (
 	drainTime = 30 * time.Second
 	// closeTime is how long interrupted answers may take to send their error.
-	lastWords = 5 * time.Second
+	closeTime = 5 * time.Second
 )
 
 func serveCommand(t Terminal) *cli.Command {
@@ -85,14 +85,14 @@ func (v *serveVerb) run() (err error) {
 	if err := modelArgument(c); err != nil {
 		return err
 	}
-	var elsewhere *serve.Upstreams
-	shown := false
+	var upstreams *serve.Upstreams
+	printed := false
 	if v.engine == "vllm" {
-		elsewhere, shown, err = v.upstreams()
+		upstreams, printed, err = v.upstreams()
 	} else {
 		err = v.native()
 	}
-	if err != nil || shown {
+	if err != nil || printed {
 		return err
 	}
 	if v.apiKey, err = v.key(); err != nil {
@@ -102,16 +102,16 @@ func (v *serveVerb) run() (err error) {
 	if err != nil {
 		return err
 	}
-	o.ServedNames = listOf(v.servedNames)
+	o.ServedNames = splitList(v.servedNames)
 	o.Keep.RememberOnDisk = !c.Bool("no-remember-on-disk")
 	o.MaxBody = int64(v.maxBody) << 20
 	var m *serve.Models
-	if elsewhere != nil {
+	if upstreams != nil {
 		o.Notify = notify(t)
-		m = serve.NewUpstream(c.Context, *o, *elsewhere)
+		m = serve.NewUpstream(c.Context, *o, *upstreams)
 	} else {
 		chosen := modelOptions(c, t, o)
-		chosen.Progress = v.besideReading(chosen.Progress)
+		chosen.Progress = v.withReadiness(chosen.Progress)
 		if m, err = serve.New(c.Context, chosen); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (v *serveVerb) run() (err error) {
 	if c.Bool("print-config") {
 		return printConfig(t.Out, c, o, m)
 	}
-	for _, n := range append(v.notes, m.Settled().Notes...) {
+	for _, n := range append(v.notes, m.Effective().Notes...) {
 		o.Notify(n)
 	}
 	listener, err := v.listen()
@@ -133,22 +133,22 @@ func (v *serveVerb) run() (err error) {
 		return err
 	}
 	defer listener.Close()
-	if elsewhere == nil {
-		found, err := m.Find(absentModel(c, t, false))
+	if upstreams == nil {
+		source, err := m.Find(absentModel(c, t, false))
 		if err != nil {
 			return err
 		}
-		m.Choose(found)
+		m.Choose(source)
 	}
-	given, err := v.openTools(m, listener)
+	toolset, err := v.openTools(m, listener)
 	if err != nil {
 		return err
 	}
-	m.CountTools(given.Memory())
+	m.SetToolMemory(toolset.Memory())
 	if v.answers.Keys, err = keys.Open(keys.File(), m.Store(), o.Notify); err == nil {
-		err = newServer(v, m, listener, secure, given).run(c.Context)
+		err = newServer(v, m, listener, secure, toolset).run(c.Context)
 	}
-	return errors.Join(err, given.Close())
+	return errors.Join(err, toolset.Close())
 }
 
 // openTools opens the tools for requests: by default the available ones, none for other machines.
@@ -195,18 +195,18 @@ type server struct {
 }
 
 func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls.Config,
-	given *tools.Tools) *server {
+	toolset *tools.Tools) *server {
 	s := &server{serveVerb: v, Models: m, listener: listener, secure: secure != nil,
-		tools: given, stop: make(chan bool, 2)}
+		tools: toolset, stop: make(chan bool, 2)}
 	s.state.Store(local.Loading)
-	log, o := v.log(v.t.Err), m.Settled()
+	log, o := v.log(v.t.Err), m.Effective()
 	a := v.answers
 	a.Models, a.Log, a.Store, a.MaxBody = m, log, m.Store(), o.MaxBody
 	a.MaxTexts, a.MaxWaiting = m.Requests().Texts, o.Settings.MaxWaiting
 	a.Interval, a.ReasoningContent = o.StreamInterval, v.reasoningField == "reasoning_content"
 	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,
-		Version: build().Version, Origins: listOf(v.origins), Hosts: v.allowedHosts(),
-		Tools: given.Of, Offers: given.Offers, Ready: s.ready})
+		Version: build().Version, Origins: splitList(v.origins), Hosts: v.allowedHosts(),
+		Tools: toolset.ForKind, Offers: toolset.Offers, Ready: s.ready})
 	s.http = &http.Server{Handler: s.port, TLSConfig: secure,
 		ReadHeaderTimeout: 30 * time.Second, // runtime/openai bounds body and answer
 		IdleTimeout:       2 * time.Minute,
@@ -229,10 +229,10 @@ func (s *server) ready() error {
 }
 
 // withReadiness also shows the load's progress in the readiness status.
-func (v *serveVerb) besideReading(shown func(string) (func(done, total int64), func())) func(
+func (v *serveVerb) withReadiness(progress func(string) (func(done, total int64), func())) func(
 	string) (func(done, total int64), func()) {
 	return func(what string) (func(done, total int64), func()) {
-		show, end := shown(what)
+		show, end := progress(what)
 		return func(done, total int64) {
 			v.read.Store(fmt.Sprintf(", %.1f of %.1f GB", float64(done)/1e9, float64(total)/1e9))
 			show(done, total)
@@ -247,8 +247,11 @@ func (s *server) urls() []string {
 	if s.uds != "" {
 		return []string{"unix:" + s.uds}
 	}
-	scheme := either(s.secure, "https://", "http://")
-	return each(addresses(s.listener), func(address string) string { return scheme + address })
+	scheme := "http://"
+	if s.secure {
+		scheme = "https://"
+	}
+	return mapSlice(addresses(s.listener), func(address string) string { return scheme + address })
 }
 
 func (s *server) run(ctx context.Context) (err error) {
@@ -264,12 +267,12 @@ func (s *server) run(ctx context.Context) (err error) {
 	closeSocket := s.openSocket()
 	defer closeSocket()
 	ctx, end := context.WithCancel(ctx)
-	var others sync.WaitGroup
-	defer others.Wait()
+	var workers sync.WaitGroup
+	defer workers.Wait()
 	defer end()
 	loaded := make(chan error, 1)
 	go func() { loaded <- s.Models.Ensure(ctx) }()
-	others.Go(func() { s.Models.GiveBack(ctx, s.port.Preparing) })
+	workers.Go(func() { s.Models.ReleaseMemory(ctx, s.port.Preparing) })
 	now := false
 	var damaged error
 	for {
@@ -287,7 +290,7 @@ func (s *server) run(ctx context.Context) (err error) {
 			if err == nil {
 				s.state.Store(local.Ready)
 				s.announce()
-				others.Go(func() { s.port.TakeOver(ctx) })
+				workers.Go(func() { s.port.TakeOver(ctx) })
 			}
 			loaded = nil
 			continue
@@ -329,7 +332,7 @@ func (s *server) drain(now bool) error {
 	s.port.GiveUp()
 	cut, err := s.Models.Drain(ctx)
 	second := ctx.Err() != nil && limit.Err() == nil
-	last, end := context.WithTimeout(context.Background(), lastWords)
+	last, end := context.WithTimeout(context.Background(), closeTime)
 	defer end()
 	if shut := s.http.Shutdown(last); shut != nil {
 		_ = s.http.Close() // connections that would not end
@@ -370,13 +373,13 @@ func (s *server) announce() {
 		s.t.report("%s on %s, context %d tokens: %s/v1", m.ID(), m.Device(), m.ContextLength(),
 			s.url())
 	}
-	if others := s.urls()[1:]; len(others) > 0 {
-		s.options.Notify("from other machines and containers: " + strings.Join(others, ", "))
+	if urls := s.urls()[1:]; len(urls) > 0 {
+		s.options.Notify("from other machines and containers: " + strings.Join(urls, ", "))
 	}
 	if n := s.answers.Keys.Len(); n > 0 {
 		s.options.Notify("clients need a key: " + count(n, "named one") + ", see ossrun keys list")
 	}
-	switch beyond := s.beyond(); {
+	switch beyond := s.isPublic(); {
 	case beyond && s.apiKey != "" && len(s.apiKey) < shortKey:
 		s.options.Notify(fmt.Sprintf("the key has %d characters, and other machines can try "+
 			"keys: ossrun keys add NAME makes a long one", len(s.apiKey)))
@@ -393,7 +396,7 @@ func (s *server) announce() {
 }
 
 // isPublic reports whether other machines can reach the server.
-func (s *server) beyond() bool {
+func (s *server) isPublic() bool {
 	ip, tcp := s.listener.Addr().(*net.TCPAddr)
 	return tcp && !ip.IP.IsLoopback()
 }

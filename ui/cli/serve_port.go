@@ -50,43 +50,43 @@ func (p *portFlags) flags() []cli.Flag {
 	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: serve.StandardBody >> 20,
 		logLevel: "info", logFormat: "auto", reasoningField: "reasoning"}
 	return flagTable(groupListen,
-		text(&p.host, "host", "listen on this `ADDRESS`; 0.0.0.0 is every one"),
-		integer(&p.port, "port", "listen on port `N`; 0 picks a free one"),
-		text(&p.uds, "uds", "listen on the Unix socket `PATH` instead"),
+		textFlag(&p.host, "host", "listen on this `ADDRESS`; 0.0.0.0 is every one"),
+		intFlag(&p.port, "port", "listen on port `N`; 0 picks a free one"),
+		textFlag(&p.uds, "uds", "listen on the Unix socket `PATH` instead"),
 		anyUserFlag(&p.anyUser),
-		source(&p.certFile, "ssl-certfile", "speak TLS with the certificates of `FILE`"),
-		source(&p.keyFile, "ssl-keyfile", "private key for --ssl-certfile, in `FILE`"),
-		source(&p.apiKeyFile, "api-key-file", "ask clients for the key in `FILE`; "+
+		inputFlag(&p.certFile, "ssl-certfile", "speak TLS with the certificates of `FILE`"),
+		inputFlag(&p.keyFile, "ssl-keyfile", "private key for --ssl-certfile, in `FILE`"),
+		inputFlag(&p.apiKeyFile, "api-key-file", "ask clients for the key in `FILE`; "+
 			"OSSRUN_API_KEY or VLLM_API_KEY in the environment do the same"),
-		text(&p.apiKey, "api-key", "ask clients for this `KEY`; others on this machine can read "+
+		textFlag(&p.apiKey, "api-key", "ask clients for this `KEY`; others on this machine can read "+
 			"it in /proc/PID/cmdline, so --api-key-file is better"),
-		text(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the server, with "+
+		textFlag(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the server, with "+
 			"commas between; * is every one (default: pages of this machine)"),
-		text(&p.hosts, "allowed-hosts", "further `NAMES` that clients call this server by, with "+
+		textFlag(&p.hosts, "allowed-hosts", "further `NAMES` that clients call this server by, with "+
 			"commas between; * is every one (default: localhost and what it listens on)"),
-		atLeast(&p.maxBody, "max-body", 1, "refuse request bodies of more than `MIB`"),
-		oneOf(&p.logLevel, "log-level", "log from `LEVEL` on: debug, info (a line a request), "+
+		minFlag(&p.maxBody, "max-body", 1, "refuse request bodies of more than `MIB`"),
+		enumFlag(&p.logLevel, "log-level", "log from `LEVEL` on: debug, info (a line a request), "+
 			"warning or error", "debug", "info", "warning", "error"),
-		oneOf(&p.logFormat, "log-format", "write the log as `FORMAT`: text, json, a JSON object "+
+		enumFlag(&p.logFormat, "log-format", "write the log as `FORMAT`: text, json, a JSON object "+
 			"a line, or auto: short lines on a terminal, else text", "auto", "text", "json"),
-		toggle(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, prompts "+
+		switchFlag(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, prompts "+
 			"included; without it none is logged"),
-		toggle(&p.answers.IgnoreImages, "ignore-images", "replace images by a note to the "+
+		switchFlag(&p.answers.IgnoreImages, "ignore-images", "replace images by a note to the "+
 			"model; by default they are refused, since it reads text only"),
-		oneOf(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
+		enumFlag(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
 			"`NAME`: reasoning, or reasoning_content for clients that read only this",
 			"reasoning", "reasoning_content"))
 }
 
 func anyUserFlag(any *bool) cli.Flag {
-	return toggle(any, "any-user", "serve the programs of every user of this machine; without it, "+
+	return switchFlag(any, "any-user", "serve the programs of every user of this machine; without it, "+
 		"and without a key, a loopback address and a Unix socket serve those of yours alone")
 }
 
 // ownUserOnly refuses other users' programs on a local server without a key. If the system does not
 // report owners, they are served, and doctor says so.
 func ownUserOnly(s *http.Server, l net.Listener) {
-	if at, tcp := l.Addr().(*net.TCPAddr); !tcp || at.IP.IsLoopback() {
+	if address, tcp := l.Addr().(*net.TCPAddr); !tcp || address.IP.IsLoopback() {
 		_ = process.NoteStrangers(s)
 	}
 }
@@ -123,13 +123,13 @@ func (p *portFlags) key() (string, error) {
 }
 
 // asksForKey reports whether clients need a key.
-func (p *portFlags) asksForKey() bool { return p.apiKey != "" || p.answers.Keys.Asks() }
+func (p *portFlags) asksForKey() bool { return p.apiKey != "" || p.answers.Keys.NeedsKey() }
 
 func (p *portFlags) allowedHosts() []string {
-	names := append(listOf(p.hosts), p.host)
+	names := append(splitList(p.hosts), p.host)
 	if ip, err := netip.ParseAddr(p.host); err == nil && ip.IsUnspecified() {
-		if own, err := os.Hostname(); err == nil {
-			names = append(names, own)
+		if hostname, err := os.Hostname(); err == nil {
+			names = append(names, hostname)
 		}
 	}
 	return names
@@ -138,15 +138,15 @@ func (p *portFlags) allowedHosts() []string {
 // addresses are the addresses that reach a listener; for a wildcard, all of this machine's,
 // loopback first.
 func addresses(l net.Listener) []string {
-	at, ok := l.Addr().(*net.TCPAddr)
-	if !ok || !at.IP.IsUnspecified() {
+	address, ok := l.Addr().(*net.TCPAddr)
+	if !ok || !address.IP.IsUnspecified() {
 		return []string{l.Addr().String()}
 	}
-	list := []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))}
-	own, _ := net.InterfaceAddrs() // on an error only the loopback
-	for _, a := range own {
+	list := []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(address.Port))}
+	interfaces, _ := net.InterfaceAddrs() // on an error only the loopback
+	for _, a := range interfaces {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
-			list = append(list, net.JoinHostPort(n.IP.String(), strconv.Itoa(at.Port)))
+			list = append(list, net.JoinHostPort(n.IP.String(), strconv.Itoa(address.Port)))
 		}
 	}
 	return list
@@ -192,8 +192,8 @@ func listenUnix(path string, mode os.FileMode) (net.Listener, error) {
 	l, err := net.Listen("unix", path)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		info, stat := os.Lstat(path)
-		if other, dial := net.Dial("unix", path); dial == nil {
-			other.Close()
+		if conn, dial := net.Dial("unix", path); dial == nil {
+			conn.Close()
 			return nil, fail(exitPort, "a server listens on %s already", path)
 		}
 		if stat == nil && info.Mode()&os.ModeSocket != 0 && os.Remove(path) == nil {
@@ -248,7 +248,7 @@ func rootCause(err error) error {
 
 // openSocket creates the socket for other processes and returns its closer; it is optional.
 func (s *server) openSocket() (closeIt func()) {
-	s.sayOthers()
+	s.reportOthers()
 	folder, err := local.Folder()
 	var l net.Listener
 	if err == nil {
@@ -262,17 +262,17 @@ func (s *server) openSocket() (closeIt func()) {
 }
 
 // reportOthers reports that another process has the weights in memory.
-func (s *server) sayOthers() {
+func (s *server) reportOthers() {
 	list, _ := local.Running(s.c.Context) // on an error none
-	for _, other := range list {
-		for _, m := range other.Models {
+	for _, peer := range list {
+		for _, m := range peer.Models {
 			if m.Name == s.Models.First().ID() && m.State != string(serve.Unloaded) {
-				where := "at " + other.URL
-				if other.Kind == local.Chat {
+				where := "at " + peer.URL
+				if peer.Kind == local.Chat {
 					where = "in a chat"
 				}
 				s.t.report("%s is already running %s (PID %d). Loading a second copy", m.Name,
-					where, other.PID)
+					where, peer.PID)
 			}
 		}
 	}

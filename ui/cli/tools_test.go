@@ -127,7 +127,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	if err != nil || len(here.Notes) > 0 {
 		t.Fatal(err, here.Notes)
 	}
-	list, err := here.Of(tools.Browser, "")
+	list, err := here.ForKind(tools.Browser, "")
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
@@ -146,8 +146,8 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 }
 
-// Requests may name the tools that the flags say; without flags what is here, and nothing where
-// other machines reach the port.
+// Requests may name the tools chosen by flags; by default the available ones, and none if other
+// machines reach the port.
 func TestServeTools(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -183,7 +183,7 @@ func TestDoctorSandbox(t *testing.T) {
 	r := doctorJSON(t, 0, "--device", "cpu", "--sandbox")
 	kinds := ""
 	for _, a := range r.Attacks {
-		if !a.Held || a.Sandbox != "bwrap" {
+		if !a.Blocked || a.Sandbox != "bwrap" {
 			t.Errorf("%+v", a)
 		}
 		kinds += a.Attack + "\n"
@@ -200,8 +200,8 @@ func TestDoctorSandbox(t *testing.T) {
 	}
 }
 
-// TestToolThatFailsIsTold: a sandbox that works at the start and not in the turn. The answer goes
-// on without it, and nobody need ask for the reasoning to learn why.
+// TestToolThatFailsIsTold: a sandbox works at the start and not in the turn. The answer continues
+// without it, with a notice outside the reasoning.
 func TestToolThatFailsIsTold(t *testing.T) {
 	programs := withoutTools(t)
 	script := "#!/bin/sh\n[ $1 = ps ] && exit 0\necho 'no space left on device' >&2\nexit 125\n"

@@ -39,25 +39,25 @@ func (s *vllmSettings) flags() []cli.Flag {
 	r := &s.request
 	s.print = "plan"
 	return flagTable(groupVLLM,
-		toggle(&s.dryRun, "dry-run", "print the plan, with a reason and its place in the guide "+
+		switchFlag(&s.dryRun, "dry-run", "print the plan, with a reason and its place in the guide "+
 			"for each line, and start nothing"),
-		oneOf(&s.print, "print", "print the plan as `FORM`: plan, shell (one line), k8s or "+
+		enumFlag(&s.print, "print", "print the plan as `FORM`: plan, shell (one line), k8s or "+
 			"compose; start nothing", "plan", "shell", "k8s", "compose"),
-		text(&r.Hardware, "hardware", "plan for `NAME`, such as H100, B200 or MI300X (default: "+
+		textFlag(&r.Hardware, "hardware", "plan for `NAME`, such as H100, B200 or MI300X (default: "+
 			"what is found here)"),
-		oneOf(&r.Launch, "launch", "start vLLM by `WAY`: docker, or local for an installed one "+
+		enumFlag(&r.Launch, "launch", "start vLLM by `WAY`: docker, or local for an installed one "+
 			"(default: docker)", "docker", "local"),
-		oneOf(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3", "eagle3"),
-		text(&r.Version, "vllm-version", "`VERSION` of vLLM, such as v0.12.0"),
-		oneOf(&r.Platform, "platform", "the image's `PLATFORM`: linux/amd64 or linux/aarch64",
+		enumFlag(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3", "eagle3"),
+		textFlag(&r.Version, "vllm-version", "`VERSION` of vLLM, such as v0.12.0"),
+		enumFlag(&r.Platform, "platform", "the image's `PLATFORM`: linux/amd64 or linux/aarch64",
 			"linux/amd64", "linux/aarch64"),
-		atLeast(&r.Input, "input-len", 1, "prompts have at most `N` tokens"),
-		atLeast(&r.Output, "output-len", 1, "answers have at most `N` tokens"),
-		atLeast(&r.Concurrency, "concurrency", 1, "clients send `N` requests at once"),
-		atLeast(&r.Nodes, "nodes", 1, "spread the model over `N` machines, by Ray"),
-		serversAt(&s.upstream, "upstream", "answer through the servers at `URLS`, with commas "+
-			"between, that run already, vLLM's or ones like them, and start none", listOf),
-		text(&s.upstreamModel, "upstream-model", "what those servers call the model (default: the "+
+		minFlag(&r.Input, "input-len", 1, "prompts have at most `N` tokens"),
+		minFlag(&r.Output, "output-len", 1, "answers have at most `N` tokens"),
+		minFlag(&r.Concurrency, "concurrency", 1, "clients send `N` requests at once"),
+		minFlag(&r.Nodes, "nodes", 1, "spread the model over `N` machines, by Ray"),
+		serversFlag(&s.upstream, "upstream", "answer through the servers at `URLS`, with commas "+
+			"between, that run already, vLLM's or ones like them, and start none", splitList),
+		textFlag(&s.upstreamModel, "upstream-model", "what those servers call the model (default: the "+
 			"first that each lists)"))
 }
 
@@ -81,7 +81,7 @@ func (v *serveVerb) native() (err error) {
 	if v.notes, err = vllmNotes(v.c); err != nil {
 		return err
 	}
-	v.options.Lora = append(v.options.Lora, listOf(v.c.String("lora-modules"))...)
+	v.options.Adapters = append(v.options.Adapters, splitList(v.c.String("lora-modules"))...)
 	notes, err := speculation(v.c, v.speculative, &v.options)
 	if err != nil {
 		return err
@@ -92,10 +92,10 @@ func (v *serveVerb) native() (err error) {
 
 // upstreams returns the servers for --engine vllm: running ones, or vLLM by the recipes for this
 // hardware. shown reports that the plan was only printed.
-func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
+func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
 	s, c := &v.vllm, v.c
 	r := &s.request
-	if len(v.options.Lora) > 0 {
+	if len(v.options.Adapters) > 0 {
 		return nil, false, fail(exitUsage, "--lora is for the native engine; vLLM takes "+
 			"--enable-lora --lora-modules NAME=FOLDER")
 	}
@@ -110,7 +110,7 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 					"plan for --%s to change or show", n)
 			}
 		}
-		e.Servers = pool.Options{URLs: listOf(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
+		e.Servers = pool.Options{URLs: splitList(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
 			Model: s.upstreamModel}
 		return e, false, nil
 	}
@@ -132,8 +132,8 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 	r.Extra = vllmWords(c)
 	if r.Hardware == "" {
 		gpu, gpus, firmware := serve.Hardware(c.Context)
-		name, known := vllm.Recognise(gpu)
-		if !known {
+		name, ok := vllm.Recognise(gpu)
+		if !ok {
 			return nil, false, fail(exitUsage, "no supported GPU found (%s). To plan for "+
 				"another machine: --hardware H100",
 				cmp.Or(gpu, "none"))
@@ -144,7 +144,7 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
 	r.Vocabulary = folder
 	manifest := s.print == "k8s" || s.print == "compose"
-	r.Behind = manifest || !show // vLLM runs as an upstream of this port
+	r.HasFront = manifest || !show // vLLM runs as an upstream of this port
 	if manifest {
 		r.Host, r.Port = "", vllm.SecondPort(v.port)
 	}
@@ -169,8 +169,8 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, shown bool, err error) {
 	// other programs on this machine can reach its port too
 	p.Key = rand.Text()
 	e.Servers.Key = p.Key
-	e.Start = func(ctx context.Context, ended func(error)) (func() error, error) {
-		return v.startVLLM(ctx, p, folder, ended)
+	e.Start = func(ctx context.Context, onExit func(error)) (func() error, error) {
+		return v.startVLLM(ctx, p, folder, onExit)
 	}
 	return e, false, nil
 }
@@ -185,7 +185,7 @@ func freePort() (host string, port int, err error) {
 
 // startVLLM starts vLLM. ended is called if it exits before stop is called.
 func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
-	ended func(error)) (stop func() error, err error) {
+	onExit func(error)) (stop func() error, err error) {
 	if err := vllm.WriteVocabulary(folder); err != nil {
 		return nil, err
 	}
@@ -194,21 +194,21 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 		v.t.report("%s: %s", w.Text, w.Why)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	over := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
-		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: cleaned{v.t.Err},
+		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: cleanWriter{v.t.Err},
 			Trouble: func(t vllm.Trouble) {
 				v.t.report("known trouble: %s; %s (%s)", t.Name, t.Cure, t.Place)
 			}})
 		if ctx.Err() == nil {
-			ended(cmp.Or(err, errors.New("vLLM ended")))
+			onExit(cmp.Or(err, errors.New("vLLM ended")))
 			err = nil // already reported
 		}
-		over <- err
+		done <- err
 	}()
 	return func() error {
 		cancel()
-		return <-over
+		return <-done
 	}, nil
 }
 
@@ -229,8 +229,8 @@ func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) err
 // vllmWords are the flags to pass on to vLLM, in its spelling, that the plan does not set itself.
 func vllmWords(c *cli.Context) (list []string) {
 	for _, f := range c.Command.Flags {
-		name, own := f.Names()[0], f.(cli.VisibleFlag).IsVisible()
-		if !c.IsSet(name) || own && !slices.Contains(shared, name) ||
+		name, isOurs := f.Names()[0], f.(cli.VisibleFlag).IsVisible()
+		if !c.IsSet(name) || isOurs && !slices.Contains(shared, name) ||
 			name == "tensor-parallel-size" { // the plan sets it itself
 			continue
 		}

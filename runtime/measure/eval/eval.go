@@ -142,7 +142,7 @@ func one(b bool) int {
 	return 0
 }
 
-var patience = client.Patience{Tries: 8, Pause: time.Second}
+var patience = client.RetryPolicy{Attempts: 8, Pause: time.Second}
 
 func (r *Run) ask(ctx context.Context, a *Attempt, q *Question) {
 	text, wanted := q.ask(r.Seed, a.Number)

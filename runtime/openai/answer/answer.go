@@ -33,13 +33,13 @@ type Request struct {
 	Unpaced bool   // tokens are sent at once, however many streams are open
 	History string // the field that holds the prompt or conversation, for errors
 	Format  format // of the answer
-	Lines   bool   // a stream is lines of JSON, not events
+	NDJSON  bool   // a stream is lines of JSON, not events
 	ShowIDs bool   // show the tokens of prompt and answer
 	// the client sent a prediction; usage reports how much of it matched
-	Predicted bool
-	Ignored   []string // parts of the request that have no effect
-	Loops     bool     // turns that repeat themselves continue
-	Start     Starter  // nil: the runner starts the turns
+	Predicted  bool
+	Ignored    []string // parts of the request that have no effect
+	AllowLoops bool     // turns that repeat themselves continue
+	Start      Starter  // nil: the runner starts the turns
 	// runs the answer even after the client has disconnected; nil: it ends with the client
 	Background func(a *Answer, r *http.Request)
 }
@@ -58,8 +58,8 @@ type Form interface {
 	Beat()
 	// End sends the last events of a stream; f is why the request failed, nil if it did not.
 	End(usage session.Usage, f *Fault)
-	// Whole is the body of an answer that is not streamed.
-	Whole(usage session.Usage) any
+	// Body is the body of an answer that is not streamed.
+	Body(usage session.Usage) any
 }
 
 // Reader makes a request and its form from the body; faults are added to o.
@@ -80,19 +80,19 @@ type Answer struct {
 	Model    string          // as the client named it
 	out      *Stream         // nil: not streamed
 
-	Quiet func() error  // called after each Often without events; nil: a heartbeat to the client
-	Often time.Duration // at most Options.Silence
+	OnIdle       func() error  // called after each IdleInterval without events; nil: a heartbeat
+	IdleInterval time.Duration // at most Options.Silence
 }
 
-// Answering is the handler of a route that generates.
-func (d *Driver) Answering(read Reader) Handler {
-	return d.Reading(func(e *Exchange, r *http.Request, body *Object) (any, *Fault) {
+// AnswerHandler is the handler of a route that generates.
+func (d *Driver) AnswerHandler(read Reader) Handler {
+	return d.BodyHandler(func(e *Exchange, r *http.Request, body *Object) (any, *Fault) {
 		return nil, d.answer(e, r, body, read)
 	})
 }
 
-// mostRelaxed bounds the header about unenforced schemas: clients read 8 KiB of headers and more.
-const mostRelaxed = 6000
+// maxRelaxedHeader bounds the header about unenforced schemas: clients read at least 8 KiB.
+const maxRelaxedHeader = 6000
 
 // answer returns a fault if it has not sent anything yet.
 func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader) *Fault {
@@ -109,8 +109,8 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 		return Unavailable(err)
 	}
 	for i := range req.Turns {
-		req.Turns[i].AllowLoops = req.Loops || d.AllowLoops
-		e.Keep(&req.Turns[i])
+		req.Turns[i].AllowLoops = req.AllowLoops || d.AllowLoops
+		e.LimitCache(&req.Turns[i])
 	}
 	req.Ignored = append(req.Ignored, body.Unread()...)
 	ctx, cancel := context.WithCancel(r.Context())
@@ -132,22 +132,22 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 		relaxed = append(relaxed, a.Turns[0].Result().Relaxed...)
 	}
 	e.relaxed = e.SetHeader("X-Ossrun-Relaxed",
-		shortened(strings.Join(relaxed, "; "), mostRelaxed))
+		shorten(strings.Join(relaxed, "; "), maxRelaxedHeader))
 	return a.run()
 }
 
 // ModelOf returns the requested model.
 func (d *Driver) ModelOf(ctx context.Context, e *Exchange, r *Request) (session.Runner, error) {
-	runner, err := d.Named(ctx, e, r.Model)
+	runner, err := d.FindModel(ctx, e, r.Model)
 	if r.StandIn && errors.Is(err, session.ErrUnknownModel) {
-		return d.Named(ctx, e, "")
+		return d.FindModel(ctx, e, "")
 	}
 	return runner, err
 }
 
 // Ignore reports further parts of the request without effect.
-func (a *Answer) Ignore(more []string) {
-	a.Request.Ignored = append(a.Request.Ignored, more...)
+func (a *Answer) Ignore(fields []string) {
+	a.Request.Ignored = append(a.Request.Ignored, fields...)
 	slices.Sort(a.Request.Ignored)
 	a.Exchange.ignored = a.Exchange.SetHeader("X-Ossrun-Ignored",
 		Brief(strings.Join(slices.Compact(slices.Clone(a.Request.Ignored)), ", ")))
@@ -179,20 +179,20 @@ func (a *Answer) startTurns(ctx context.Context) error {
 func (a *Answer) run() *Fault {
 	patient := patientWriter{e: a.Exchange}
 	follow := follower{turns: a.Turns, cancel: a.Cancel, silence: a.Driver.Silence, batch: a.take,
-		quiet: patient.quiet, whole: true}
-	cut := false // the last events of a turn were dropped
-	follow.dropped = func(choice int, d session.Done) { a.Dones[choice], cut = &d, true }
+		onIdle: patient.quiet, notStreamed: true}
+	dropped := false // the last events of a turn were dropped
+	follow.dropped = func(choice int, d session.Done) { a.Dones[choice], dropped = &d, true }
 	switch {
-	case a.Quiet != nil:
-		follow.quiet, follow.silence = a.Quiet, min(a.Driver.Silence, a.Often)
+	case a.OnIdle != nil:
+		follow.onIdle, follow.silence = a.OnIdle, min(a.Driver.Silence, a.IdleInterval)
 	case a.Request.Stream:
 		defer a.Driver.pace.enter()()
-		if a.Request.Lines {
+		if a.Request.NDJSON {
 			a.out = StartLines(a.Exchange, a.Cancel)
 		} else {
 			a.out = StartEvents(a.Exchange, a.Cancel)
 		}
-		follow.quiet, follow.whole = a.beat, false
+		follow.onIdle, follow.notStreamed = a.beat, false
 		if !a.Request.Unpaced {
 			follow.pace = a.Driver.pace
 		}
@@ -206,15 +206,15 @@ func (a *Answer) run() *Fault {
 	}
 	// if the client is gone already, this cancels the turns; they are still read to their end
 	_ = a.flush()
-	gone := follow.run()
+	writeErr := follow.run()
 	usage := a.count()
-	failed := a.failed()
-	if cut {
+	failed := a.failure()
+	if dropped {
 		failed = FaultOf(context.Canceled, a.Request.History)
 	}
 	switch {
-	case gone != nil:
-		a.Exchange.Fault = gone.Error()
+	case writeErr != nil:
+		a.Exchange.Fault = writeErr.Error()
 	case failed != nil:
 		a.Exchange.Fault = failed.Message
 	}
@@ -226,15 +226,15 @@ func (a *Answer) run() *Fault {
 		}
 		return nil
 	}
-	if gone == nil && failed == nil {
+	if writeErr == nil && failed == nil {
 		if slices.ContainsFunc(a.Dones, func(d *session.Done) bool {
 			return d.Finish == session.FinishLoop
 		}) {
 			a.Exchange.Fault = a.Exchange.SetHeader("X-Ossrun-Loop", session.ErrLoop.Error())
 		}
-		WriteJSON(a.Exchange, http.StatusOK, a.form.Whole(usage))
+		WriteJSON(a.Exchange, http.StatusOK, a.form.Body(usage))
 	}
-	if gone != nil {
+	if writeErr != nil {
 		return nil // the client is gone
 	}
 	return failed
@@ -251,7 +251,7 @@ func (a *Answer) event(choice int, e session.Event) {
 	if d, ok := e.(session.Done); ok {
 		a.Dones[choice] = &d
 	}
-	a.form.Take(choice, a.Request.Format.shown(e))
+	a.form.Take(choice, a.Request.Format.convertEvent(e))
 }
 
 func (a *Answer) beat() error {
@@ -295,8 +295,8 @@ func (a *Answer) count() (all session.Usage) {
 	return all
 }
 
-// failed returns the request's failure, nil if it succeeded.
-func (a *Answer) failed() *Fault {
+// failure returns the request's failure, nil if it succeeded.
+func (a *Answer) failure() *Fault {
 	for _, d := range a.Dones {
 		if f := a.FailureOf(*d); f != nil {
 			return f
@@ -323,9 +323,9 @@ func (a *Answer) FailureOf(d session.Done) *Fault {
 	return nil
 }
 
-// Rendered returns the prompt of a request.
-func (d *Driver) Rendered(ctx context.Context, e *Exchange, req *Request) ([]int32, *Fault) {
-	e.Keep(&req.Turns[0])
+// RenderPrompt returns the prompt of a request.
+func (d *Driver) RenderPrompt(ctx context.Context, e *Exchange, req *Request) ([]int32, *Fault) {
+	e.LimitCache(&req.Turns[0])
 	ids, err := session.Prompt(ctx, d.Store, req.Turns[0])
 	if err != nil {
 		return nil, FaultOf(err, req.History)

@@ -35,34 +35,34 @@ const (
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
-	begun   time.Time
+	started time.Time
 	arrived int64
 	client  string
-	texts   *texts
+	texts   *bodyQuota
 }
 
-// texts counts the bytes of the bodies of all requests.
-type texts struct {
-	most int64
-	mu   sync.Mutex
-	all  int64
-	of   map[string]int64 // by client
+// bodyQuota counts the bytes of the bodies of all requests.
+type bodyQuota struct {
+	limit    int64
+	mu       sync.Mutex
+	total    int64
+	byClient map[string]int64 // by client
 }
 
-// take counts bytes of a client, and tells whether it may have them. A client may have at most
+// add counts bytes of a client, and tells whether it may have them. A client may have at most
 // seven times the free rest, so some always remains for others.
-func (t *texts) take(client string, n int64) bool {
+func (t *bodyQuota) add(client string, n int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.all += n
-	if t.of[client] += n; t.of[client] == 0 {
-		delete(t.of, client)
+	t.total += n
+	if t.byClient[client] += n; t.byClient[client] == 0 {
+		delete(t.byClient, client)
 	}
-	return t.of[client] <= 7*(t.most-t.all)
+	return t.byClient[client] <= 7*(t.limit-t.total)
 }
 
-// errTexts ends reading a body if the bodies of other requests leave no room for it.
-var errTexts = errors.New("too much text waits already")
+// errNoRoom ends reading a body if the bodies of other requests leave no room for it.
+var errNoRoom = errors.New("too much text waits already")
 
 // LimitBody bounds the body's length and time. The deadline is set at once, since the server also
 // reads bodies that no handler has read. The bytes count against MaxTexts until release.
@@ -73,18 +73,18 @@ func (d *Driver) LimitBody(w http.ResponseWriter, r *http.Request) (release func
 	body := http.MaxBytesReader(w, r.Body, d.MaxBody)
 	if open := encodings[contentEncoding(r)]; open != nil {
 		// the decompressed body is bounded and counted too
-		body = http.MaxBytesReader(w, &decoded{ReadCloser: body, open: open}, d.MaxBody)
+		body = http.MaxBytesReader(w, &decodedBody{ReadCloser: body, open: open}, d.MaxBody)
 		r.ContentLength = -1
 	}
 	t := &timedBody{ReadCloser: body,
-		control: http.NewResponseController(w), begun: time.Now(), texts: &d.texts}
+		control: http.NewResponseController(w), started: time.Now(), texts: &d.texts}
 	t.extend()
 	r.Body = t
-	return func() { d.texts.take(t.client, -t.arrived) }
+	return func() { d.texts.add(t.client, -t.arrived) }
 }
 
 func (t *timedBody) extend() {
-	steady := t.begun.Add(bodyGrace + time.Duration(t.arrived)*time.Second/bodyRate)
+	steady := t.started.Add(bodyGrace + time.Duration(t.arrived)*time.Second/bodyRate)
 	if silent := time.Now().Add(bodyGrace); silent.Before(steady) {
 		steady = silent
 	}
@@ -94,8 +94,8 @@ func (t *timedBody) extend() {
 func (t *timedBody) Read(b []byte) (int, error) {
 	n, err := t.ReadCloser.Read(b)
 	t.arrived += int64(n)
-	if !t.texts.take(t.client, int64(n)) && n > 0 {
-		return n, errTexts
+	if !t.texts.add(t.client, int64(n)) && n > 0 {
+		return n, errNoRoom
 	}
 	switch err {
 	case nil:
@@ -119,7 +119,7 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
 		return nil, Refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
 			fmt.Sprintf("the request body is larger than %d MiB; the server's --max-body "+
 				"raises the limit", tooLarge.Limit>>20))
-	case errors.Is(err, errTexts):
+	case errors.Is(err, errNoRoom):
 		return nil, FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, Refusal(http.StatusRequestTimeout, "", "request_timeout",
@@ -157,7 +157,7 @@ func (d *Driver) readAll(e *Exchange, r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	if timed {
-		t.begun = time.Now()
+		t.started = time.Now()
 		t.extend()
 	}
 	b, err := readAll(r.Body, r.ContentLength)

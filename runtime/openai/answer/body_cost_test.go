@@ -109,8 +109,8 @@ func TestTooManyAreRefused(t *testing.T) {
 			many(answer.MostItems+1, `"a"`) + `]}]}`, "messages[0].content", answer.TooLong},
 		{"/v1/chat/completions", `{"messages":[` + porttest.Hello + `],"bad_words":[` +
 			many(answer.MostItems, `"a"`) + `]}`, "messages", answer.TooLong},
-		{"/v1/completions", `{"prompt":"` + strings.Repeat("?!<~", answer.MostPrompt/2) + `"}`, "prompt",
-			answer.CodeContextLength},
+		{"/v1/completions", `{"prompt":"` + strings.Repeat("?!<~", answer.MaxPrompt/2) + `"}`,
+			"prompt", answer.CodeContextLength},
 	} {
 		r := porttest.Ask(t, "POST", srv.URL+c.path, c.body)
 		var got struct{ Error struct{ Param, Code string } }

@@ -13,17 +13,17 @@ import (
 
 // Admit counts a request that is about to generate, unless its key's limit is reached.
 func (e *Exchange) Admit() *Fault {
-	after, why := e.Key.Admit()
+	retryAfter, why := e.Key.Admit()
 	if why == "" {
 		return nil
 	}
 	f := &Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
 		Code: "rate_limit_exceeded", Message: why}
-	return f.After(int((after + time.Second - 1) / time.Second))
+	return f.WithRetryAfter(int((retryAfter + time.Second - 1) / time.Second))
 }
 
-// Named returns a model that the client may use; "" is the first such model.
-func (d *Driver) Named(ctx context.Context, e *Exchange, name string) (session.Runner, error) {
+// FindModel returns a model that the client may use; "" is the first such model.
+func (d *Driver) FindModel(ctx context.Context, e *Exchange, name string) (session.Runner, error) {
 	if e.Key == nil {
 		return d.Models.Get(ctx, name)
 	}
@@ -32,11 +32,11 @@ func (d *Driver) Named(ctx context.Context, e *Exchange, name string) (session.R
 			return d.Models.Get(ctx, m.ID)
 		}
 	}
-	if !d.mayAsk(e, name) {
+	if !d.mayUse(e, name) {
 		return nil, notForKey(name)
 	}
 	runner, err := d.Models.Get(ctx, name)
-	if err == nil && !d.mayAsk(e, runner.ID()) { // the list did not have this name
+	if err == nil && !d.mayUse(e, runner.ID()) { // the list did not have this name
 		err = notForKey(name)
 	}
 	return runner, err
@@ -47,13 +47,13 @@ func notForKey(name string) error {
 		Brief(name)+" for this key; GET /v1/models lists those that it may use")
 }
 
-// mayAsk tells whether the client may use a model under a name that the list may not have.
-func (d *Driver) mayAsk(e *Exchange, name string) bool {
+// mayUse tells whether the client may use a model under a name that the list may not have.
+func (d *Driver) mayUse(e *Exchange, name string) bool {
 	for _, m := range d.Models.List() {
 		names := append([]string{m.ID}, m.Aliases...)
 		for _, n := range names {
 			if strings.EqualFold(n, name) {
-				return e.Key.MayAsk(names...)
+				return e.Key.MayUseModel(names...)
 			}
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
 )
 
-// constraints are the fields, and the kind of each value (see constrain). With member, the value is
-// that member of an object that has other members too.
-var constraints = []struct{ name, member, kind string }{{"response_format", "", "nested"},
+// constraintFields are the fields, and the kind of each value (see constrain). With member, the
+// value is that member of an object that has other members too.
+var constraintFields = []struct{ name, member, kind string }{{"response_format", "", "nested"},
 	{"text", "format", "flat"}, {"format", "", "schema"}, {"output_format", "", "free"},
 	{"output_config", "format", "free"}, {"structured_outputs", "", "structured"},
 	{"guided_json", "", "json"}, {"json_schema", "", "json"}, {"response_schema", "", "json"},
@@ -38,7 +38,7 @@ var guidedMembers = []string{"json", "json_object", "regex", "choice", "grammar"
 
 // Constraints returns the rows of these fields. The given ones are documented by their lines.
 func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
-	for _, c := range constraints {
+	for _, c := range constraintFields {
 		line := c.name
 		if i := slices.IndexFunc(documented, func(l string) bool {
 			return strings.HasPrefix(l, c.name+" ")
@@ -54,9 +54,9 @@ func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
 		})
 		switch {
 		case c.name == "text":
-			row = row.With("format", "verbosity")
+			row = row.WithMembers("format", "verbosity")
 		case c.kind == "more":
-			for _, c := range constraints {
+			for _, c := range constraintFields {
 				row.members = append(row.members, c.name)
 			}
 		}
@@ -67,9 +67,9 @@ func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
 
 // constrain sets the answer's format from a value.
 func (d *Draft) constrain(v Value, kind string) {
-	off := kind == "json_object" && string(bytes.TrimSpace(v.Raw)) == "false"
-	off = off || kind == "grammar" && string(v.Raw) == `""` // llama.cpp's clients always send it
-	if off || v.Kind() == jsondoc.Null {
+	unset := kind == "json_object" && string(bytes.TrimSpace(v.Raw)) == "false"
+	unset = unset || kind == "grammar" && string(v.Raw) == `""` // llama.cpp's clients send it
+	if unset || v.Kind() == jsondoc.Null {
 		return
 	}
 	var f format
@@ -84,7 +84,7 @@ func (d *Draft) constrain(v Value, kind string) {
 		f = readFormat(v, schemaForm)
 	case "structured":
 		o := v.Object()
-		o.only(guidedMembers)
+		o.allowOnly(guidedMembers)
 		for _, kind := range guidedMembers[:5] {
 			d.constrain(o.Get(kind), kind)
 		}
@@ -134,7 +134,7 @@ func (g guidedField) read() format {
 		return f
 	case "json_object":
 		if string(bytes.TrimSpace(v.Raw)) != "true" {
-			v.Wrong("a boolean")
+			v.WrongType("a boolean")
 		}
 		f.Final = jsonschema.AnyObject()
 	case "regex":
@@ -165,14 +165,14 @@ func (g guidedField) read() format {
 
 // readTyped reads TGI's grammar: a type and its value.
 func readTyped(o *Object) format {
-	o.only([]string{"type", "value"})
+	o.allowOnly([]string{"type", "value"})
 	switch kind := o.Text("type"); kind {
 	case "json", "regex":
 		if o.Need("value") {
 			return guidedField{o.Get("value"), kind}.read()
 		}
 	default:
-		o.Get("type").Must("json or regex")
+		o.Get("type").MustBe("json or regex")
 	}
 	return freeText
 }

@@ -51,12 +51,12 @@ func fileText(part *Object) string {
 			"send its text in file_data"))
 		return ""
 	}
-	at := holder.At("file_data")
+	path := holder.PathOf("file_data")
 	data := holder.Text("file_data")
 	if header, body, ok := strings.Cut(data, ";base64,"); ok && strings.HasPrefix(header, "data:") {
 		data = body
 	}
-	text := FileContents(holder, at, data)
+	text := FileContents(holder, path, data)
 	if name := holder.Text("filename"); name != "" && text != "" {
 		return name + ":\n" + text
 	}
@@ -64,19 +64,19 @@ func fileText(part *Object) string {
 }
 
 // FileContents returns the text of a file from base64; at is its path in o.
-func FileContents(o *Object, at, data string) string {
+func FileContents(o *Object, path, data string) string {
 	b, err := base64.StdEncoding.DecodeString(data)
 	switch {
 	case err != nil:
-		o.AddFault(Invalid(at, "%s is not base64: %v", at, err))
+		o.AddFault(Invalid(path, "%s is not base64: %v", path, err))
 	case pdf.Is(b):
 		text, err := pdf.Text(o.c.ctx, b)
 		if err != nil {
-			o.AddFault(Invalid(at, "%s: %v", at, err))
+			o.AddFault(Invalid(path, "%s: %v", path, err))
 		}
 		return text
 	case !utf8.Valid(b):
-		o.AddFault(Unsupported(at, "a file that is neither text in UTF-8 nor a PDF document",
+		o.AddFault(Unsupported(path, "a file that is neither text in UTF-8 nor a PDF document",
 			"the model reads text only"))
 	default:
 		return string(b)
@@ -91,11 +91,11 @@ var textParts = []string{"text", "input_text", "output_text", "refusal", "summar
 // ImageParts are the types of parts that hold images, of all APIs.
 var ImageParts = []string{"input_image", "image_url", "image"}
 
-// structured are the types of parts that contain text deeper inside.
-var structured = []string{"search_result", "document", "resource"}
+// structuredParts are the types of parts that contain text deeper inside.
+var structuredParts = []string{"search_result", "document", "resource"}
 
-// LeftOut replaces a part that the model cannot read.
-func LeftOut(kind string) string { return "[" + kind + " left out: the model reads text only]" }
+// LeftOutNote replaces a part that the model cannot read.
+func LeftOutNote(kind string) string { return "[" + kind + " left out: the model reads text only]" }
 
 // Content reads text: a string, parts of text joined unchanged, or null. Images and the like are
 // refused. In a tool's result (lenient), in the past, or if the server ignores images, a note
@@ -103,7 +103,7 @@ func LeftOut(kind string) string { return "[" + kind + " left out: the model rea
 // result is read.
 func Content(m *Object, name string, lenient bool) string {
 	v := m.Get(name)
-	past := m.Past()
+	past := m.IsPast()
 	switch v.Kind() {
 	case jsondoc.Null:
 		return ""
@@ -112,11 +112,11 @@ func Content(m *Object, name string, lenient bool) string {
 	case jsondoc.Array:
 	case jsondoc.Object:
 		if lenient {
-			return cmp.Or(Inside(v.Object()), string(v.Raw))
+			return cmp.Or(TextInside(v.Object()), string(v.Raw))
 		}
 		fallthrough
 	default:
-		v.Wrong("a string or an array of content parts")
+		v.WrongType("a string or an array of content parts")
 		return ""
 	}
 	list := v.List()
@@ -133,10 +133,10 @@ func Content(m *Object, name string, lenient bool) string {
 		case (kind == "input_file" || kind == "file") && !lenient && !past:
 			all = append(all, fileText(part))
 		case (m.c.images || lenient || past) && slices.Contains(ImageParts, kind):
-			all = append(all, LeftOut(kind))
+			all = append(all, LeftOutNote(kind))
 		case (lenient || past) && slices.Contains(thoughtParts, kind):
-		case lenient, past, slices.Contains(structured, kind):
-			all = append(all, cmp.Or(Inside(part), LeftOut(kind)))
+		case lenient, past, slices.Contains(structuredParts, kind):
+			all = append(all, cmp.Or(TextInside(part), LeftOutNote(kind)))
 		case kind == "":
 			part.Get("type").Missing()
 		default:

@@ -31,8 +31,8 @@ type Conversation struct {
 	Lead     []string // system and developer texts before everything else
 	Messages []session.Message
 
-	names map[string]string // of called functions, by call id
-	named int               // messages that are in names already
+	names      map[string]string // of called functions, by call id
+	namedUntil int               // messages that are in names already
 
 	foreign map[string]foreignCall // by call id
 }
@@ -66,29 +66,29 @@ func (c *Conversation) Add(message func(text string) session.Message, text strin
 	}
 }
 
-// Called returns the name of the function that the conversation calls under an id.
-func (c *Conversation) Called(id string) (name string, ok bool) {
+// FunctionOf returns the name of the function that the conversation calls under an id.
+func (c *Conversation) FunctionOf(id string) (name string, ok bool) {
 	if c.names == nil {
 		c.names = map[string]string{}
 	}
-	for _, m := range c.Messages[c.named:] {
+	for _, m := range c.Messages[c.namedUntil:] {
 		if name, ok := strings.CutPrefix(m.Recipient, "functions."); ok {
 			c.names[m.CallID] = name
 		}
 	}
-	c.named = len(c.Messages)
+	c.namedUntil = len(c.Messages)
 	name, ok = c.names[id]
 	return name, ok
 }
 
 // Replace replaces all messages.
 func (c *Conversation) Replace(messages []session.Message) {
-	c.Messages, c.names, c.named = messages, nil, 0
+	c.Messages, c.names, c.namedUntil = messages, nil, 0
 }
 
 // Calls returns the items of a message's list that may become separate messages.
 func (c *Conversation) Calls(v Value) []Value {
-	if len(c.Messages)+v.Count(mostMessages+1) > mostMessages {
+	if len(c.Messages)+v.Count(maxMessages+1) > maxMessages {
 		v.tooMany(CodeContextLength)
 		return nil
 	}
@@ -97,8 +97,8 @@ func (c *Conversation) Calls(v Value) []Value {
 
 // Result adds a tool's result; name is used only if the call is not part of the conversation.
 func (c *Conversation) Result(id, name, output string) {
-	c.join(id)
-	if called, ok := c.Called(id); ok {
+	c.addForeign(id)
+	if called, ok := c.FunctionOf(id); ok {
 		name = called
 	}
 	if !ToolName(name) { // it becomes a word of a header
@@ -111,7 +111,7 @@ func (c *Conversation) Result(id, name, output string) {
 // which custom tools call input.
 func ReadCall(talk *Conversation, o *Object, id string) {
 	name := SpacedName(o.Text("namespace"), o.Text("name"))
-	if !ToolName(name) && o.Past() {
+	if !ToolName(name) && o.IsPast() {
 		name = "unknown" // from another server, which allows more
 	}
 	if !ToolName(name) {
@@ -150,11 +150,11 @@ func SpacedName(space, name string) string {
 
 // Ledger tracks calls and their results.
 type Ledger struct {
-	called []string
-	Open   map[string]bool // by call id: whether it waits for a result
-	waits  int             // number of calls that wait
-	spoken int             // number of calls before the user's last message
-	told   bool            // the fault of a waiting call was reported
+	called   []string
+	Open     map[string]bool // by call id: whether it waits for a result
+	waiting  int             // number of calls that wait
+	required int             // number of calls before the user's last message
+	reported bool            // the fault of a waiting call was reported
 
 	Function, Path string // the last deprecated function_call, and its id
 }
@@ -165,7 +165,7 @@ func (l *Ledger) Call(id string) {
 		l.Open = map[string]bool{}
 	}
 	if !l.Open[id] {
-		l.waits++
+		l.waiting++
 	}
 	l.called, l.Open[id] = append(l.called, id), true
 }
@@ -175,14 +175,14 @@ func (l *Ledger) Answer(id string) bool {
 	open, ok := l.Open[id]
 	if open {
 		l.Open[id] = false
-		l.waits--
+		l.waiting--
 	}
 	return ok
 }
 
 // unanswered returns the calls that wait for their results.
 func (l *Ledger) unanswered(calls []string) (ids []string) {
-	if l.waits == 0 {
+	if l.waiting == 0 {
 		return nil
 	}
 	for _, id := range calls {
@@ -196,25 +196,25 @@ func (l *Ledger) unanswered(calls []string) (ids []string) {
 // Waiting returns why a user message is not allowed yet, "" if all calls have their results. It
 // reports this once.
 func (l *Ledger) Waiting() string {
-	if l.told {
+	if l.reported {
 		return ""
 	}
 	ids := l.unanswered(l.called)
 	if len(ids) == 0 {
 		return ""
 	}
-	l.told = true
+	l.reported = true
 	return "each call must be followed by its result: none was found for " +
 		strings.Join(ids, ", ")
 }
 
 // UserSpeaks marks the calls so far, whose results Overdue then requires.
-func (l *Ledger) UserSpeaks() { l.spoken = len(l.called) }
+func (l *Ledger) UserSpeaks() { l.required = len(l.called) }
 
 // Overdue is the fault, in OpenAI's words, of a call without a result before the user's last
 // message.
 func (l *Ledger) Overdue() *Fault {
-	ids := l.unanswered(l.called[:l.spoken])
+	ids := l.unanswered(l.called[:l.required])
 	if len(ids) == 0 {
 		return nil
 	}

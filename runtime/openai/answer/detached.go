@@ -26,8 +26,8 @@ func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 	return client
 }
 
-// Detached is an answer that never had a client.
-func (d *Driver) Detached(req *Request, f Form, id string) (*Answer, error) {
+// NewDetached is an answer that never had a client.
+func (d *Driver) NewDetached(req *Request, f Form, id string) (*Answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	runner, err := d.Models.Get(ctx, req.Model)
 	if err != nil {
@@ -45,7 +45,7 @@ func (a *Answer) RunDetached(r *http.Request) {
 	defer func() {
 		a.Cancel()
 		a.Exchange.Released()
-		a.Driver.Ended(r, a.Exchange, time.Since(began))
+		a.Driver.LogRequest(r, a.Exchange, time.Since(began))
 	}()
 	a.Exchange.Status = http.StatusOK
 	if err := a.startTurns(a.ctx); err != nil {

@@ -53,7 +53,7 @@ type Driver struct {
 	pace      *pace
 	gate      session.Gate // for bodies that are read
 	preparing atomic.Int64 // requests whose turns have not started
-	texts     texts
+	texts     bodyQuota
 }
 
 // counter counts finished turns and streams.
@@ -75,7 +75,7 @@ func New(o Options) *Driver {
 		o.Store = session.NewStore()
 	}
 	return &Driver{Options: o, pace: &pace{tokens: o.Interval}, gate: session.NewGate(),
-		texts: texts{most: o.MaxTexts, of: map[string]int64{}}}
+		texts: bodyQuota{limit: o.MaxTexts, byClient: map[string]int64{}}}
 }
 
 // Preparing counts the requests that are read and checked, and have no turn yet.
@@ -84,8 +84,8 @@ func (d *Driver) Preparing() int64 { return d.preparing.Load() }
 // Handler answers a request: with the body of a 200, with a fault, or by itself if both are nil.
 type Handler func(e *Exchange, r *http.Request) (any, *Fault)
 
-// Reading is the handler of a route whose body is an object.
-func (d *Driver) Reading(do func(e *Exchange, r *http.Request, o *Object) (any, *Fault)) Handler {
+// BodyHandler is the handler of a route whose body is an object.
+func (d *Driver) BodyHandler(do func(*Exchange, *http.Request, *Object) (any, *Fault)) Handler {
 	return func(e *Exchange, r *http.Request) (any, *Fault) {
 		o, f := d.readBody(e, r)
 		if f != nil {
@@ -113,10 +113,10 @@ type ModelObject struct {
 	Aliases     []string `json:"aliases"`        // the model's other names
 }
 
-func ModelNamed(name string, names []string, context int, created int64) ModelObject {
-	others := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
+func NewModelObject(name string, names []string, context int, created int64) ModelObject {
+	aliases := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 	return ModelObject{ID: name, Object: "model", Created: created, OwnedBy: "ossrun",
-		MaxModelLen: context, Context: context, Aliases: others}
+		MaxModelLen: context, Context: context, Aliases: aliases}
 }
 
 // AllModels lists every name of every model that the client may use.
@@ -124,11 +124,11 @@ func (d *Driver) AllModels(e *Exchange) []ModelObject {
 	list := []ModelObject{}
 	for _, m := range d.Models.List() {
 		names := append([]string{m.ID}, m.Aliases...)
-		if !e.Key.MayAsk(names...) {
+		if !e.Key.MayUseModel(names...) {
 			continue
 		}
 		for _, name := range names {
-			list = append(list, ModelNamed(name, names, m.ContextLength, m.Created))
+			list = append(list, NewModelObject(name, names, m.ContextLength, m.Created))
 		}
 	}
 	return list

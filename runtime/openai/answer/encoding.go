@@ -46,15 +46,15 @@ func contentEncoding(r *http.Request) string {
 	return name
 }
 
-// decoded is a compressed body, opened when it is read.
-type decoded struct {
+// decodedBody is a compressed body, opened when it is read.
+type decodedBody struct {
 	io.ReadCloser
 	open func(io.Reader) (io.Reader, func(), error)
 	text io.Reader
 	end  func()
 }
 
-func (d *decoded) Read(b []byte) (n int, err error) {
+func (d *decodedBody) Read(b []byte) (n int, err error) {
 	if d.text == nil {
 		if d.text, d.end, err = d.open(d.ReadCloser); err != nil {
 			d.text = nil

@@ -57,9 +57,9 @@ func (e *Exchange) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController find the connection.
 func (e *Exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// Keep limits a turn's prefix cache to the client and the salt of its request, so that it cannot
-// name another client's. All turns of the request have one share of the machine.
-func (e *Exchange) Keep(r *session.Request) {
+// LimitCache limits a turn's prefix cache to the client and the salt of its request, so that it
+// cannot name another client's. All turns of the request have one share of the machine.
+func (e *Exchange) LimitCache(r *session.Request) {
 	if e.share == nil {
 		e.share = &sched.Share{Client: e.Client}
 	}
@@ -85,8 +85,8 @@ func Printable(r rune) rune {
 	return r
 }
 
-// Ended counts the usage of a finished request and logs it.
-func (d *Driver) Ended(r *http.Request, e *Exchange, took time.Duration) {
+// LogRequest counts the usage of a finished request and logs it.
+func (d *Driver) LogRequest(r *http.Request, e *Exchange, took time.Duration) {
 	e.Key.Count(e.Usage)
 	level := slog.LevelInfo
 	if e.Status >= 500 && r.URL.Path != "/health" && r.URL.Path != "/ready" { // no error
@@ -97,8 +97,9 @@ func (d *Driver) Ended(r *http.Request, e *Exchange, took time.Duration) {
 		slog.Int("status", e.Status),
 		slog.Int("prompt_tokens", e.Usage.Prompt), slog.Int("cached_tokens", e.Usage.Cached),
 		slog.Int("completion_tokens", e.Usage.Completion), slog.Int64("ms", took.Milliseconds())}
-	for _, a := range []slog.Attr{slog.String("key", e.Key.Named()), slog.String("error", e.Fault),
-		slog.String("ignored", e.ignored), slog.String("relaxed", e.relaxed)} {
+	for _, a := range []slog.Attr{slog.String("key", e.Key.KeyName()),
+		slog.String("error", e.Fault), slog.String("ignored", e.ignored),
+		slog.String("relaxed", e.relaxed)} {
 		if a.Value.String() != "" {
 			attrs = append(attrs, a)
 		}
@@ -106,8 +107,8 @@ func (d *Driver) Ended(r *http.Request, e *Exchange, took time.Duration) {
 	d.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// soon is the delay before a retry while the server cannot answer, in seconds.
-const soon = 2
+// defaultRetryAfter is the delay before a retry while the server cannot answer, in seconds.
+const defaultRetryAfter = 2
 
 // WriteFault answers with an error. If the headers of a full answer were sent already (sse.go), it
 // cuts the connection.
@@ -116,12 +117,12 @@ func WriteFault(e *Exchange, f *Fault) {
 	if e.Status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	after := f.retryAfter
-	if after == 0 && f.Status == http.StatusServiceUnavailable {
-		after = soon
+	retryAfter := f.retryAfter
+	if retryAfter == 0 && f.Status == http.StatusServiceUnavailable {
+		retryAfter = defaultRetryAfter
 	}
-	if after > 0 {
-		e.Header().Set("Retry-After", strconv.Itoa(after))
+	if retryAfter > 0 {
+		e.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	if f.Status == http.StatusUnauthorized {
 		e.Header().Set("WWW-Authenticate", "Bearer")
@@ -131,7 +132,7 @@ func WriteFault(e *Exchange, f *Fault) {
 
 // WriteJSON writes one full answer. A failed write is ignored: the client is gone.
 func WriteJSON(e *Exchange, status int, v any) {
-	_ = http.NewResponseController(e).SetWriteDeadline(time.Now().Add(Patience)) // or there is none
+	_ = http.NewResponseController(e).SetWriteDeadline(time.Now().Add(WriteTimeout)) // best effort
 	b, err := Marshal(v)
 	if err != nil {
 		status, b = http.StatusInternalServerError,

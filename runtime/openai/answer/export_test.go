@@ -3,7 +3,7 @@
 package answer
 
 const (
-	MostItems    = mostItems
-	MostMessages = mostMessages
-	TooLong      = tooLong
+	MostItems    = maxItems
+	MostMessages = maxMessages
+	TooLong      = codeTooLong
 )

@@ -56,8 +56,8 @@ func Failure(status int, code, message string) *Fault {
 	return &Fault{Status: status, Kind: KindServer, Code: code, Message: message}
 }
 
-// After sets in how many seconds the request may be retried.
-func (f *Fault) After(seconds int) *Fault {
+// WithRetryAfter sets in how many seconds the request may be retried.
+func (f *Fault) WithRetryAfter(seconds int) *Fault {
 	f.retryAfter = max(1, seconds)
 	return f
 }
@@ -79,9 +79,9 @@ func NotFound(param, what, id string) *Fault {
 }
 
 // Unsupported is the fault of a parameter of OpenAI's that this server lacks; instead gives advice.
-func Unsupported(param, what, instead string) *Fault {
+func Unsupported(param, what, advice string) *Fault {
 	return Refusal(http.StatusBadRequest, param, "unsupported_parameter",
-		what+" is not supported by this server; "+instead)
+		what+" is not supported by this server; "+advice)
 }
 
 // FaultOf turns an error of the models or the session into a fault. history is the parameter that
@@ -114,24 +114,24 @@ func FaultOf(err error, history string) *Fault {
 		return Failure(http.StatusInternalServerError, "non_finite_logits", "the model computed "+
 			"NaN or infinite logits, so this request was ended; other requests continue")
 	case isBroken:
-		return Failure(http.StatusInternalServerError, "engine_fault", public(broken))
+		return Failure(http.StatusInternalServerError, "engine_fault", withoutFolders(broken))
 	case errors.Is(err, sched.ErrClosed):
 		return Failure(http.StatusServiceUnavailable, KindServer, "the server is shutting down")
 	case errors.Is(err, session.ErrUnavailable):
-		return Failure(http.StatusServiceUnavailable, "model_unavailable", public(err))
+		return Failure(http.StatusServiceUnavailable, "model_unavailable", withoutFolders(err))
 	case errors.Is(err, session.ErrUnknownModel):
-		return Refusal(http.StatusNotFound, "model", "model_not_found", public(err))
+		return Refusal(http.StatusNotFound, "model", "model_not_found", withoutFolders(err))
 	case errors.Is(err, context.Canceled):
 		return Failure(StatusClientGone, "cancelled", "the request was cancelled")
 	}
-	return Failure(http.StatusInternalServerError, KindServer, public(err))
+	return Failure(http.StatusInternalServerError, KindServer, withoutFolders(err))
 }
 
 // folders matches the folders of an absolute path, without its last name.
 var folders = regexp.MustCompile(`(^|[\s"'(=,])(?:[A-Za-z]:[\\/]|/)(?:[^\s/\\:"',]+[\\/])+`)
 
-// public removes folders from an error for a client: the server's layout is private.
-func public(err error) string { return folders.ReplaceAllString(err.Error(), "$1") }
+// withoutFolders removes folders from an error for a client: the server's layout is private.
+func withoutFolders(err error) string { return folders.ReplaceAllString(err.Error(), "$1") }
 
 func parameterOf(field, history string) string {
 	switch field {
@@ -164,9 +164,9 @@ func (f *Fault) body() errorBody {
 }
 
 // Brief shortens a text that may quote megabytes of a client's request.
-func Brief(s string) string { return shortened(s, 1000) }
+func Brief(s string) string { return shorten(s, 1000) }
 
-func shortened(s string, most int) string {
+func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

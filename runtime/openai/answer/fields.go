@@ -27,14 +27,14 @@ import (
 // Limits of one request: far more than any context holds, and small enough that each piece may be
 // decoded separately.
 const (
-	// mostItems bounds the items of all lists of a request, counted each time a list is read.
-	mostItems = 1 << 17
-	// mostMessages bounds the messages or items of input of a request.
-	mostMessages = 1 << 15
-	mostMembers  = 1 << 16 // of an object
+	// maxItems bounds the items of all lists of a request, counted each time a list is read.
+	maxItems = 1 << 17
+	// maxMessages bounds the messages or items of input of a request.
+	maxMessages = 1 << 15
+	maxMembers  = 1 << 16 // of an object
 
-	// tooLong is the code of a list that is too long and is not the conversation
-	tooLong = "array_above_max_length"
+	// codeTooLong is the code of a list that is too long and is not the conversation
+	codeTooLong = "array_above_max_length"
 )
 
 // firstFault holds the first fault found in a request.
@@ -77,10 +77,10 @@ func ParseObject(b []byte) (*Object, *Fault) { return parseFor(context.Backgroun
 func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
 	b = jsondoc.Unmarked(b)
 	if !utf8.Valid(b) {
-		at, _ := token.ScanUTF8(b)
-		line, column := position(b, int64(at)+1)
+		offset, _ := token.ScanUTF8(b)
+		line, column := position(b, int64(offset)+1)
 		return nil, Invalid("", "the request body is not valid JSON: it is not UTF-8: %#02x at "+
-			"line %d, column %d (byte %d)", b[at], line, column, at+1)
+			"line %d, column %d (byte %d)", b[offset], line, column, offset+1)
 	}
 	if !json.Valid(b) {
 		err := json.Unmarshal(b, new(json.RawMessage)) // its error says where
@@ -98,13 +98,13 @@ func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
 // position counts lines and columns from one; offset is the number of bytes read when the error was
 // found.
 func position(b []byte, offset int64) (line, column int) {
-	before := b[:max(0, min(offset-1, int64(len(b))))]
-	return bytes.Count(before, []byte{'\n'}) + 1, len(before) - bytes.LastIndexByte(before, '\n')
+	prefix := b[:max(0, min(offset-1, int64(len(b))))]
+	return bytes.Count(prefix, []byte{'\n'}) + 1, len(prefix) - bytes.LastIndexByte(prefix, '\n')
 }
 
-// gone tells whether the client has disconnected. That becomes the fault, and the rest of the
-// request is not read.
-func (c *firstFault) gone() bool {
+// isCancelled tells whether the client has disconnected. That becomes the fault, and the rest of
+// the request is not read.
+func (c *firstFault) isCancelled() bool {
 	err := c.ctx.Err()
 	if err != nil {
 		c.add(FaultOf(err, ""))
@@ -118,8 +118,8 @@ func (o *Object) Owner() string { return o.c.owner }
 // Fault is the first fault of the request, nil if there is none.
 func (o *Object) Fault() *Fault { return o.c.first }
 
-// Insist replaces the request's fault.
-func (o *Object) Insist(f *Fault) { o.c.first = f }
+// ReplaceFault replaces the request's fault.
+func (o *Object) ReplaceFault(f *Fault) { o.c.first = f }
 
 // Ctx is the request's; it ends when the client disconnects.
 func (o *Object) Ctx() context.Context { return o.c.ctx }
@@ -144,42 +144,42 @@ func valuesOf(c *firstFault, items []json.RawMessage, path string) (list []Value
 	return list
 }
 
-// Becomes is another value at the same path.
-func (v Value) Becomes(raw json.RawMessage) Value {
+// WithRaw is another value at the same path.
+func (v Value) WithRaw(raw json.RawMessage) Value {
 	return Value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}
 }
 
 func (v Value) AddFault(f *Fault) { v.c.add(f) }
 
 // read reads a value by one of Field's methods. A wrong value adds a fault and returns instead.
-func read[T any](v Value, by func(jsondoc.Field) (T, error), instead T) T {
-	got, err := by(v.Field)
+func read[T any](v Value, method func(jsondoc.Field) (T, error), fallback T) T {
+	got, err := method(v.Field)
 	e, wrong := errors.AsType[*jsondoc.FieldError](err)
 	switch {
 	case !wrong:
 		return got
 	case e.Want != "":
-		Value{e.Field, v.c}.Wrong(e.Want)
+		Value{e.Field, v.c}.WrongType(e.Want)
 	default:
 		v.c.add(Invalid(e.Path, "%s", e))
 	}
-	return instead
+	return fallback
 }
 
 // member reads the member with this name, or returns instead if it is absent.
-func member[T any](o *Object, name string, by func(jsondoc.Field) (T, error), instead T) T {
+func member[T any](o *Object, name string, method func(jsondoc.Field) (T, error), fallback T) T {
 	if !o.Has(name) {
-		return instead
+		return fallback
 	}
-	return read(o.Get(name), by, instead)
+	return read(o.Get(name), method, fallback)
 }
 
 // kindNames are JSON's types in the words of OpenAI's messages.
 var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string", "an array",
 	"an object"}
 
-// Wrong adds the fault of a value of the wrong type.
-func (v Value) Wrong(want string) {
+// WrongType adds the fault of a value of the wrong type.
+func (v Value) WrongType(want string) {
 	where := v.Path
 	if where == "" {
 		where = "the request body"
@@ -194,8 +194,8 @@ func (v Value) Invalid(format string, a ...any) {
 	v.c.add(Invalid(v.Path, "%s", v.Path+fmt.Sprintf(format, a...)))
 }
 
-// Must adds the fault of an unknown word; the value may be absent.
-func (v Value) Must(be string) {
+// MustBe adds the fault of an unknown word; the value may be absent.
+func (v Value) MustBe(be string) {
 	word := ""
 	if v.Kind() != jsondoc.Null {
 		word = v.Text()
@@ -207,20 +207,20 @@ func (v Value) Must(be string) {
 func (v Value) Missing() { v.c.add(missing(v.Path)) }
 
 // Unsupported adds the fault of a feature that this server lacks; instead gives advice.
-func (v Value) Unsupported(what, instead string) { v.c.add(Unsupported(v.Path, what, instead)) }
+func (v Value) Unsupported(what, advice string) { v.c.add(Unsupported(v.Path, what, advice)) }
 
 // Unreadable adds the fault of a part of a message with an unknown type.
-func (o *Object) Unreadable(instead string) {
-	o.Get("type").Unsupported(fmt.Sprintf("content of type %q", o.Text("type")), instead)
+func (o *Object) Unreadable(advice string) {
+	o.Get("type").Unsupported(fmt.Sprintf("content of type %q", o.Text("type")), advice)
 }
 
 // Object is nil if the value is not an object.
 func (v Value) Object() *Object {
-	if v.c.gone() {
+	if v.c.isCancelled() {
 		return nil
 	}
 	members := read(v, func(f jsondoc.Field) (*jsondoc.Parts, error) {
-		return f.Parts(mostMembers)
+		return f.Parts(maxMembers)
 	}, nil)
 	if members == nil {
 		return nil
@@ -229,24 +229,24 @@ func (v Value) Object() *Object {
 }
 
 // List returns the items of an array; none if the value is not an array, or one that is too long.
-func (v Value) List() []Value { return v.listOf(mostItems, tooLong) }
+func (v Value) List() []Value { return v.listOf(maxItems, codeTooLong) }
 
 // Messages returns the items of a conversation.
-func (v Value) Messages() []Value { return v.listOf(mostMessages, CodeContextLength) }
+func (v Value) Messages() []Value { return v.listOf(maxMessages, CodeContextLength) }
 
 func (v Value) listOf(most int, code string) []Value {
-	if v.c.gone() {
+	if v.c.isCancelled() {
 		return nil
 	}
 	if v.Kind() != jsondoc.Array {
-		v.Wrong("an array")
+		v.WrongType("an array")
 		return nil
 	}
-	left := mostItems - v.c.items
-	n := v.Count(min(most, left) + 1)
-	if n > min(most, left) {
-		if left < most { // other lists have used up the rest
-			code = tooLong
+	remaining := maxItems - v.c.items
+	n := v.Count(min(most, remaining) + 1)
+	if n > min(most, remaining) {
+		if remaining < most { // other lists have used up the rest
+			code = codeTooLong
 		}
 		v.tooMany(code)
 		return nil
@@ -270,7 +270,7 @@ func TextsOf(list []Value) (texts []string) {
 func (v Value) tooMany(code string) {
 	v.c.add(Refusal(http.StatusBadRequest, v.Path, code, fmt.Sprintf("%s is too long: a request "+
 		"has at most %d messages or items of input, calls included, and %d items in all its lists",
-		v.Path, mostMessages, mostItems)))
+		v.Path, maxMessages, maxItems)))
 }
 
 // Text is the value, "" if it is not a string.
@@ -295,14 +295,14 @@ func (o *Object) Get(name string) Value {
 	if o.seen != nil {
 		o.seen[name] = true
 	}
-	return Value{jsondoc.Field{Raw: o.members.Get(name), Path: o.At(name)}, o.c}
+	return Value{jsondoc.Field{Raw: o.members.Get(name), Path: o.PathOf(name)}, o.c}
 }
 
 // Value is the object itself, for faults.
 func (o *Object) Value() Value { return Value{jsondoc.Field{Raw: o.raw, Path: o.path}, o.c} }
 
-// At is the path of a member.
-func (o *Object) At(name string) string {
+// PathOf is the path of a member.
+func (o *Object) PathOf(name string) string {
 	if o == nil || o.path == "" {
 		return name
 	}
@@ -337,23 +337,23 @@ func (o *Object) List(name string) []Value {
 }
 
 // Boolean is a boolean member, or otherwise if it is absent.
-func (o *Object) Boolean(name string, otherwise bool) bool {
-	return member(o, name, jsondoc.Field.Bool, otherwise)
+func (o *Object) Boolean(name string, fallback bool) bool {
+	return member(o, name, jsondoc.Field.Bool, fallback)
 }
 
 // Flag is a boolean member, false if it or the object is absent.
 func (o *Object) Flag(name string) bool { return o.Boolean(name, false) }
 
 // Number is a number member in [low, high], or otherwise if it is absent.
-func (o *Object) Number(name string, low, high, otherwise float64) float64 {
+func (o *Object) Number(name string, low, high, fallback float64) float64 {
 	return member(o, name, func(f jsondoc.Field) (float64, error) { return f.Number(low, high) },
-		otherwise)
+		fallback)
 }
 
 // Integer is an integer member in [low, high]; 5.0 is valid too.
-func (o *Object) Integer(name string, low, high, otherwise int) int {
+func (o *Object) Integer(name string, low, high, fallback int) int {
 	return member(o, name, func(f jsondoc.Field) (int, error) { return f.Integer(low, high) },
-		otherwise)
+		fallback)
 }
 
 // AddFault adds a fault. A nil object already has one, from when it was read.

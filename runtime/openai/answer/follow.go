@@ -2,14 +2,14 @@
 //
 // A turn can be silent for minutes (queue, prefill of a long prompt) and then yield faster than a
 // socket accepts. run turns both into calls of one goroutine: batch with everything that is ready,
-// quiet after a time without events. Every event costs a write, a wake-up of the client and a line
+// onIdle after a time without events. Every event costs a write, a wake-up of the client and a line
 // of JSON around the text. For a thousand streams that would keep two cores busy, so when many are
 // open each waits a little between two writes.
 //
 // What must stay true: run returns only after every turn has delivered its Done, so no goroutine is
 // left and every turn is counted. Once a batch has failed the turns' context is cancelled, and of
 // the rest only each Done is reported. The first piece of a turn, its calls and its end are never
-// delayed; nothing is delayed longer than mostHeld or, with a configured number of tokens per
+// delayed; nothing is delayed longer than maxDelay or, with a configured number of tokens per
 // event, the heartbeat.
 
 package answer
@@ -28,36 +28,36 @@ type arrival struct {
 	event  session.Event
 }
 
-// most bounds the events of one batch; further events of a turn wait in the scheduler.
-const most = 256
+// maxBatch bounds the events of one batch; further events of a turn wait in the scheduler.
+const maxBatch = 256
 
 type follower struct {
 	turns   []session.Turn
 	cancel  context.CancelFunc // ends the turns
 	silence time.Duration
 	batch   func([]arrival) error
-	quiet   func() error // nil: nothing to do
+	onIdle  func() error // nil: nothing to do
 	// dropped receives the end of a turn whose last events were dropped
 	dropped func(choice int, d session.Done)
 	pace    *pace // nil: a batch is passed on at once
-	// quiet is called regularly, even during events: the client sees none yet
-	whole bool
+	// onIdle is called regularly, even during events: the client sees none yet
+	notStreamed bool
 }
 
 func (f follower) run() error {
-	arrivals := make(chan arrival, most)
-	ended := make(chan struct{}, len(f.turns))
+	arrivals := make(chan arrival, maxBatch)
+	done := make(chan struct{}, len(f.turns))
 	for i, t := range f.turns {
 		go func() {
 			for e, ok := t.Next(); ok; e, ok = t.Next() {
 				arrivals <- arrival{i, e}
 			}
-			ended <- struct{}{}
+			done <- struct{}{}
 		}()
 	}
 	go func() {
 		for range f.turns {
-			<-ended
+			<-done
 		}
 		close(arrivals)
 	}()
@@ -80,43 +80,43 @@ func (f follower) run() error {
 				continue
 			}
 			arrived = true
-			batch := ready([]arrival{a}, arrivals)
+			batch := drain([]arrival{a}, arrivals)
 			if f.pace != nil && !sent.IsZero() {
-				batch = f.hold(batch, arrivals, sent)
+				batch = f.collect(batch, arrivals, sent)
 			}
 			err = f.batch(merge(batch))
 			sent = time.Now()
 		case <-timer.C:
-			if failed == nil && f.quiet != nil {
-				err = f.quiet()
+			if failed == nil && f.onIdle != nil {
+				err = f.onIdle()
 			}
 		}
 		if err != nil {
 			failed = err
 			f.cancel()
 		}
-		if !arrived || !f.whole {
+		if !arrived || !f.notStreamed {
 			timer.Reset(f.silence)
 		}
 	}
 }
 
-// hold adds events to a batch until its stream may be written again.
-func (f follower) hold(batch []arrival, arrivals <-chan arrival, sent time.Time) []arrival {
-	enough, until := f.pace.hold(sent, f.silence)
+// collect adds events to a batch until its stream may be written again.
+func (f follower) collect(batch []arrival, arrivals <-chan arrival, sent time.Time) []arrival {
+	enough, until := f.pace.nextWrite(sent, f.silence)
 	wait := time.Until(until)
-	if wait <= 0 || urgent(batch) {
+	if wait <= 0 || isUrgent(batch) {
 		return batch
 	}
 	clock := time.NewTimer(wait)
 	defer clock.Stop()
-	for pieces(batch) < enough && !urgent(batch) {
+	for countText(batch) < enough && !isUrgent(batch) {
 		select {
 		case a, ok := <-arrivals:
 			if !ok {
 				return batch // run meets the closed channel again
 			}
-			batch = ready(append(batch, a), arrivals)
+			batch = drain(append(batch, a), arrivals)
 		case <-clock.C:
 			return batch
 		}
@@ -124,9 +124,9 @@ func (f follower) hold(batch []arrival, arrivals <-chan arrival, sent time.Time)
 	return batch
 }
 
-// ready adds the events that have already arrived.
-func ready(batch []arrival, arrivals <-chan arrival) []arrival {
-	for len(batch) < most {
+// drain adds the events that have already arrived.
+func drain(batch []arrival, arrivals <-chan arrival) []arrival {
+	for len(batch) < maxBatch {
 		select {
 		case a, ok := <-arrivals:
 			if !ok {
@@ -181,9 +181,9 @@ func join(x, y session.Event) (session.Event, bool) {
 }
 
 const (
-	writesPerSecond = 5000                   // of all streams together; about a tenth of a core
-	leastHeld       = 5 * time.Millisecond   // shorter waits are skipped
-	mostHeld        = 250 * time.Millisecond // text still appears to flow
+	maxWritesPerSecond = 5000                   // of all streams together; about a tenth of a core
+	minDelay           = 5 * time.Millisecond   // shorter waits are skipped
+	maxDelay           = 250 * time.Millisecond // text still appears to flow
 )
 
 // pace is shared by the streams of a port.
@@ -199,24 +199,24 @@ func (p *pace) enter() (leave func()) {
 }
 
 func (p *pace) gap() time.Duration {
-	d := time.Duration(p.open.Load()) * time.Second / writesPerSecond
-	if d < leastHeld {
+	d := time.Duration(p.open.Load()) * time.Second / maxWritesPerSecond
+	if d < minDelay {
 		return 0
 	}
-	return min(d, mostHeld)
+	return min(d, maxDelay)
 }
 
-// hold returns the pieces of text that the next write waits for, and its latest time; last is the
-// time of the last write.
-func (p *pace) hold(last time.Time, heartbeat time.Duration) (pieces int, until time.Time) {
+// nextWrite returns the pieces of text that the next write waits for, and its latest time; last is
+// the time of the last write.
+func (p *pace) nextWrite(last time.Time, heartbeat time.Duration) (pieces int, until time.Time) {
 	if p.tokens > 0 {
 		return p.tokens, last.Add(heartbeat)
 	}
-	return most, last.Add(p.gap())
+	return maxBatch, last.Add(p.gap())
 }
 
-// pieces counts the pieces of text in a batch, at least one for each token with text.
-func pieces(batch []arrival) (n int) {
+// countText counts the pieces of text in a batch, at least one for each token with text.
+func countText(batch []arrival) (n int) {
 	for _, a := range batch {
 		if isText(a.event) {
 			n++
@@ -225,8 +225,8 @@ func pieces(batch []arrival) (n int) {
 	return n
 }
 
-// urgent tells that the batch has something a client acts on.
-func urgent(batch []arrival) bool {
+// isUrgent tells that the batch has something a client acts on.
+func isUrgent(batch []arrival) bool {
 	for _, a := range batch {
 		if !isText(a.event) {
 			return true

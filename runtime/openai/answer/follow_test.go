@@ -126,7 +126,7 @@ func TestEventStreamLeavesNoDeadline(t *testing.T) {
 	s := StartEvents(w, func() {})
 	s.Comment("x")
 	hosttest.Check(t, s.Flush())
-	if len(w.set) != 2 || time.Until(w.set[0]) < Patience/2 || !w.set[1].IsZero() {
+	if len(w.set) != 2 || time.Until(w.set[0]) < WriteTimeout/2 || !w.set[1].IsZero() {
 		t.Errorf("deadlines %v", w.set)
 	}
 }

@@ -42,15 +42,15 @@ type TextFormat struct {
 // freeText is the format of an unconstrained answer.
 var freeText = format{Wire: TextFormat{Type: "text"}}
 
-// Into makes the session enforce the format and adds it to the instructions.
-func (f format) Into(r *session.Request) {
+// ApplyTo makes the session enforce the format and adds it to the instructions.
+func (f format) ApplyTo(r *session.Request) {
 	r.Final = f.Final
 	r.Instructions = JoinParagraphs(r.Instructions, f.section)
 }
 
-// shown is the event as the client gets it. If the answer has a format, commentary before it is
-// shown as reasoning: clients parse the whole text of the answer.
-func (f format) shown(e session.Event) session.Event {
+// convertEvent is the event as the client gets it. If the answer has a format, commentary before it
+// is shown as reasoning: clients parse the whole text of the answer.
+func (f format) convertEvent(e session.Event) session.Event {
 	if c, ok := e.(session.Commentary); ok && f.Final != nil {
 		return session.Reasoning(c)
 	}
@@ -75,16 +75,16 @@ func readFormat(v Value, form formatForm) format {
 			return format{Final: jsonschema.AnyObject(), Wire: freeText.Wire}
 		case "text", "":
 		default:
-			v.Must(`"json" or a schema`)
+			v.MustBe(`"json" or a schema`)
 		}
 		return freeText
 	}
-	known := []string{"text", "json_object", "json_schema"}
+	types := []string{"text", "json_object", "json_schema"}
 	kind := Value{c: v.c}
 	if v.Kind() == jsondoc.Object {
 		kind = v.Object().Get("type")
 	}
-	word := kind.Kind() == jsondoc.String && slices.Contains(known, kind.Text())
+	word := kind.Kind() == jsondoc.String && slices.Contains(types, kind.Text())
 	if form == schemaForm && !word {
 		return guidedField{v, "json"}.read()
 	}
@@ -102,7 +102,7 @@ func namedFormat(o *Object, form formatForm) format {
 	inner, members := o, []string{"name", "description", "schema", "strict"}
 	if o.Has(nested) {
 		inner = o.Object(nested)
-		inner.only(members)
+		inner.allowOnly(members)
 		members = []string{nested}
 	}
 	f := freeText
@@ -121,19 +121,19 @@ func namedFormat(o *Object, form formatForm) format {
 		}
 		f = schemaFormat(inner, form >= freeForm)
 	default:
-		o.Get("type").Must("text, json_object or json_schema")
+		o.Get("type").MustBe("text, json_object or json_schema")
 	}
-	o.only(append(members, "type"))
+	o.allowOnly(append(members, "type"))
 	return f
 }
 
-// only refuses unknown members of a format.
-func (o *Object) only(known []string) {
+// allowOnly refuses unknown members of a format.
+func (o *Object) allowOnly(names []string) {
 	if o == nil {
 		return
 	}
 	for _, m := range o.members.List {
-		if v := o.Get(m.Name); v.Kind() != jsondoc.Null && !slices.Contains(known, m.Name) {
+		if v := o.Get(m.Name); v.Kind() != jsondoc.Null && !slices.Contains(names, m.Name) {
 			v.Unsupported(v.Path, "remove it, or use a JSON schema or a grammar")
 		}
 	}
@@ -149,7 +149,7 @@ func schemaFormat(o *Object, free bool) format {
 		f.Wire.Name = "response"
 	}
 	if (free || o.Need("name")) && !formatName(f.Wire.Name) {
-		o.Get("name").Must("1 to 64 letters, digits, _ or -")
+		o.Get("name").MustBe("1 to 64 letters, digits, _ or -")
 	}
 	if o.Has("strict") {
 		f.Wire.Strict = new(o.Flag("strict"))
@@ -159,24 +159,24 @@ func schemaFormat(o *Object, free bool) format {
 		return f
 	}
 	if v.Kind() != jsondoc.Object {
-		v.Wrong("an object")
+		v.WrongType("an object")
 		return f
 	}
 	f.Wire.Schema, f.section = v.Raw, formatSection(f.Wire.Name, f.Wire.Description, v.Raw)
-	var held *grammar.Grammar
-	var less []string
+	var compiled *grammar.Grammar
+	var missing []string
 	var err error
 	if o.Flag("strict") {
-		held, err = jsonschema.CompileWithin(v.c.ctx, v.Raw, false)
+		compiled, err = jsonschema.CompileWithin(v.c.ctx, v.Raw, false)
 	} else {
-		held, less, err = jsonschema.RelaxedWithin(v.c.ctx, v.Raw, false)
+		compiled, missing, err = jsonschema.RelaxedWithin(v.c.ctx, v.Raw, false)
 	}
 	if err != nil {
 		v.c.add(schemaFault(v, err))
 		return f
 	}
-	f.Final = held
-	for _, l := range less {
+	f.Final = compiled
+	for _, l := range missing {
 		f.relaxed = append(f.relaxed, v.Path+": "+l)
 	}
 	return f

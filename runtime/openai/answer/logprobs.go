@@ -19,11 +19,11 @@ func OwnPartOf(done *session.Done) *OwnPart {
 
 // TokenLogprob is one token, in chat completions and in responses.
 type TokenLogprob struct {
-	rivalLog
-	Top []rivalLog `json:"top_logprobs"`
+	alternative
+	Top []alternative `json:"top_logprobs"`
 }
 
-type rivalLog struct {
+type alternative struct {
 	Token   string  `json:"token"`
 	Logprob float32 `json:"logprob"`
 	Bytes   []int   `json:"bytes"` // numbers: encoding/json would make base64 of []byte
@@ -31,12 +31,12 @@ type rivalLog struct {
 
 // WireLogprobs converts logprobs for clients.
 func WireLogprobs(list []session.TokenLogprob) []TokenLogprob {
-	wire := func(l session.TokenLogprob) rivalLog {
-		return rivalLog{l.Token, Finite(l.Logprob), numbers(l.Bytes)}
+	wire := func(l session.TokenLogprob) alternative {
+		return alternative{l.Token, Finite(l.Logprob), byteNumbers(l.Bytes)}
 	}
 	out := make([]TokenLogprob, len(list))
 	for i, l := range list {
-		out[i] = TokenLogprob{wire(l), make([]rivalLog, len(l.Top))}
+		out[i] = TokenLogprob{wire(l), make([]alternative, len(l.Top))}
 		for k, t := range l.Top {
 			out[i].Top[k] = wire(t)
 		}
@@ -44,7 +44,7 @@ func WireLogprobs(list []session.TokenLogprob) []TokenLogprob {
 	return out
 }
 
-func numbers(b []byte) []int {
+func byteNumbers(b []byte) []int {
 	out := make([]int, len(b))
 	for i, x := range b {
 		out[i] = int(x)

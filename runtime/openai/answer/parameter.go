@@ -21,10 +21,10 @@ import (
 type Parameter struct {
 	Name string
 
-	kind    string    // for the document; "": it is not documented
-	bounds  []float64 // of a number: minimum and maximum
-	needed  bool      // in the document; the reader adds the fault
-	members []string  // the known members of an object; nil: all
+	kind     string    // for the document; "": it is not documented
+	bounds   []float64 // of a number: minimum and maximum
+	required bool      // in the document; the reader adds the fault
+	members  []string  // the known members of an object; nil: all
 	// nil: it has no effect, or is read with another
 	read func(o *Object, name string)
 }
@@ -34,11 +34,11 @@ type Parameter struct {
 func Row(line string, read func(o *Object, name string)) Parameter {
 	name, kind, _ := strings.Cut(line, " ")
 	name, needed := strings.CutSuffix(name, "!")
-	return Parameter{Name: name, kind: kind, needed: needed, read: read}
+	return Parameter{Name: name, kind: kind, required: needed, read: read}
 }
 
-// Known are parameters that have no effect here, or are read with others.
-func Known(lines ...string) (rows []Parameter) {
+// NoEffect are parameters that have no effect here, or are read with others.
+func NoEffect(lines ...string) (rows []Parameter) {
 	for _, line := range lines {
 		rows = append(rows, Row(line, nil))
 	}
@@ -53,24 +53,24 @@ func Text(name string, to *string) Parameter {
 }
 
 // Boolean is true or false; otherwise is its default.
-func Boolean(name string, otherwise bool, to *bool) Parameter {
+func Boolean(name string, fallback bool, to *bool) Parameter {
 	return Parameter{Name: name, kind: "boolean", read: func(o *Object, name string) {
-		*to = o.Boolean(name, otherwise)
+		*to = o.Boolean(name, fallback)
 	}}
 }
 
 // Integer is an integer in [low, high]; otherwise is its default.
-func Integer(name string, low, high, otherwise int, to *int) Parameter {
+func Integer(name string, low, high, fallback int, to *int) Parameter {
 	p := Parameter{Name: name, kind: "integer", bounds: []float64{float64(low), float64(high)},
-		read: func(o *Object, name string) { *to = o.Integer(name, low, high, otherwise) }}
-	if high >= most30 {
+		read: func(o *Object, name string) { *to = o.Integer(name, low, high, fallback) }}
+	if high >= unlimited {
 		p.bounds = p.bounds[:1]
 	}
 	return p
 }
 
-// most30 marks a bound that no request reaches, so it is not documented.
-const most30 = 1 << 30
+// unlimited marks a bound that no request reaches, so it is not documented.
+const unlimited = 1 << 30
 
 // number is a row of sample.Numbers. An absent one keeps its value; a negative integer becomes 0.
 func number(n sample.Number, params *sample.Params) Parameter {
@@ -90,45 +90,45 @@ func number(n sample.Number, params *sample.Params) Parameter {
 }
 
 // RefusedText refuses a text that would change the answer, unless it is empty.
-func RefusedText(name, instead string) Parameter {
+func RefusedText(name, advice string) Parameter {
 	return Row(name, func(o *Object, name string) {
 		if o.Text(name) != "" {
-			o.Get(name).Unsupported(name, instead)
+			o.Get(name).Unsupported(name, advice)
 		}
 	})
 }
 
 // Refused refuses a parameter that would change the answer. off is its neutral value in JSON.
-func Refused(name, off, instead string) Parameter {
+func Refused(name, neutral, advice string) Parameter {
 	return Row(name, func(o *Object, name string) {
 		if v := o.Get(name); v.Kind() != jsondoc.Null &&
-			(off == "" || string(bytes.TrimSpace(v.Raw)) != off) {
-			v.Unsupported(name, instead)
+			(neutral == "" || string(bytes.TrimSpace(v.Raw)) != neutral) {
+			v.Unsupported(name, advice)
 		}
 	})
 }
 
-// As is the same parameter under another name.
-func (p Parameter) As(name string) Parameter {
+// WithName is the same parameter under another name.
+func (p Parameter) WithName(name string) Parameter {
 	p.Name = name
 	return p
 }
 
-// Hidden is the same parameter without its documentation.
-func (p Parameter) Hidden() Parameter {
+// WithoutDoc is the same parameter without its documentation.
+func (p Parameter) WithoutDoc() Parameter {
 	p.kind = ""
 	return p
 }
 
-// With lists the known members of an object. Others are reported as ignored, like an unknown
+// WithMembers lists the known members of an object. Others are reported as ignored, like an unknown
 // parameter; without With an object may have any members.
-func (p Parameter) With(members ...string) Parameter {
+func (p Parameter) WithMembers(members ...string) Parameter {
 	p.members = members
 	return p
 }
 
-// Lines returns the documentation of the rows, required ones first.
-func Lines(rows []Parameter) (lines []string) {
+// DocLines returns the documentation of the rows, required ones first.
+func DocLines(rows []Parameter) (lines []string) {
 	needed := 0
 	for _, p := range rows {
 		line := " " + p.kind
@@ -137,7 +137,7 @@ func Lines(rows []Parameter) (lines []string) {
 		}
 		switch {
 		case p.kind == "":
-		case p.needed:
+		case p.required:
 			lines = slices.Insert(lines, needed, p.Name+"!"+line)
 			needed++
 		default:
@@ -176,18 +176,18 @@ func (o *Object) Unread() (names []string) {
 		return nil
 	}
 	for _, m := range o.members.List {
-		known := o.seen[m.Name] || slices.Contains(withoutEffect, m.Name) ||
+		isKnown := o.seen[m.Name] || slices.Contains(withoutEffect, m.Name) ||
 			jsondoc.Field{Raw: m.Value}.Kind() == jsondoc.Null
-		if !known {
+		if !isKnown {
 			names = append(names, m.Name)
 		}
 	}
-	for outer, known := range o.inner {
+	for outer, isKnown := range o.inner {
 		if o.Get(outer).Kind() != jsondoc.Object {
 			continue
 		}
 		for _, m := range o.Object(outer).members.List {
-			if !slices.Contains(known, m.Name) {
+			if !slices.Contains(isKnown, m.Name) {
 				names = append(names, outer+"."+m.Name)
 			}
 		}

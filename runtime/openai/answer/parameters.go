@@ -46,7 +46,7 @@ func NewDraft(history string, bound int) Draft {
 // Instruct sets the turn's instructions, followed by those of the parameters.
 func (d *Draft) Instruct(text string) {
 	d.Turn.Instructions = JoinParagraphs(text, d.verbosity)
-	d.Format.Into(&d.Turn)
+	d.Format.ApplyTo(&d.Turn)
 }
 
 // Sampling has the rows of sample.Params, except logprobs, which each dialect names differently.
@@ -77,17 +77,17 @@ func (d *Draft) Stop(line string) Parameter {
 var guidedLines = []string{"guided_json any", "guided_json_object boolean", "guided_regex string",
 	"guided_choice strings", "guided_grammar string", "structured_outputs object"}
 
-// Everywhere has the rows of all OpenAI routes. format is the line of the answer's format.
-func (d *Draft) Everywhere(format string) []Parameter {
+// CommonRows has the rows of all OpenAI routes. format is the line of the answer's format.
+func (d *Draft) CommonRows(format string) []Parameter {
 	rows := append(RefusedEverywhere(), Text("model", &d.Model),
 		Row("cache_salt string", func(o *Object, name string) {
 			if d.Turn.Salt = o.Text(name); o.Has(name) && d.Turn.Salt == "" {
-				o.Get(name).Must("a string that is not empty")
+				o.Get(name).MustBe("a string that is not empty")
 			}
 		}),
 		Boolean("stream", false, &d.Stream),
 		Row("detect_loops boolean", func(o *Object, name string) {
-			d.Loops = !o.Boolean(name, true)
+			d.AllowLoops = !o.Boolean(name, true)
 		}),
 		Row("stop_token_ids integers", func(o *Object, name string) {
 			d.Turn.StopTokens = stopTokens(o, name)
@@ -100,13 +100,13 @@ func (d *Draft) Choices() []Parameter {
 	return []Parameter{Integer("n", 1, MaxChoices, 1, &d.N),
 		Row("stream_options object", func(o *Object, name string) {
 			d.Usage = o.Object(name).Flag("include_usage")
-		}).With("include_usage", "include_obfuscation"),
+		}).WithMembers("include_usage", "include_obfuscation"),
 		Boolean("return_token_ids", false, &d.ShowIDs)}
 }
 
-// Talk has the rows of OpenAI's routes with a conversation. limits are the lines for the limit of
-// all tokens, in order of precedence.
-func (d *Draft) Talk(limits ...string) []Parameter {
+// ConversationRows has the rows of OpenAI's routes with a conversation. limits are the lines for
+// the limit of all tokens, in order of precedence.
+func (d *Draft) ConversationRows(limits ...string) []Parameter {
 	rows := append(d.Limit(limits...), Row("max_reasoning_tokens integer -1",
 		func(o *Object, name string) {
 			d.Turn.MaxReasoning = reasoningLimit(o, name, d.Turn.MaxReasoning)
@@ -118,7 +118,7 @@ func (d *Draft) Talk(limits ...string) []Parameter {
 			d.verbosity = verbosity(o, name)
 		}),
 		// arguments of vLLM's chat template; Harmony uses only this one
-		Row(templateKwargs+" object", nil).With("reasoning_effort"),
+		Row(templateKwargs+" object", nil).WithMembers("reasoning_effort"),
 		Refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
 		Refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
 		Refused("add_generation_prompt", "true", "render a prompt with /v1/completions"),
@@ -138,13 +138,13 @@ func RefusedEverywhere() []Parameter {
 // Limit is the limit of all tokens, under the first of its names that is present. Some clients send
 // -1 for "no limit".
 func (d *Draft) Limit(lines ...string) (rows []Parameter) {
-	given := false
+	done := false
 	for _, line := range lines {
 		rows = append(rows, Row(line, func(o *Object, name string) {
-			if given || !o.Has(name) {
+			if done || !o.Has(name) {
 				return
 			}
-			given = true
+			done = true
 			n := o.Integer(name, -1, math.MaxInt32, 0)
 			if n == 0 {
 				o.Get(name).Invalid(" must be at least 1")
@@ -166,8 +166,8 @@ func logitBias(o *Object, name string) map[int32]float32 {
 		key := b.Name
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || id < 0 || id >= token.VocabSize {
-			o.c.add(Invalid(bias.At(key), "logit_bias has the key %q, which is not a token id of "+
-				"0 to %d", key, token.VocabSize-1))
+			o.c.add(Invalid(bias.PathOf(key), "logit_bias has the key %q, which is not a token id "+
+				"of 0 to %d", key, token.VocabSize-1))
 			return nil
 		}
 		m[int32(id)] = float32(bias.Number(key, -100, 100, 0))
@@ -185,7 +185,7 @@ func stops(o *Object, name string) []string {
 		return NotEmpty([]string{v.Text()})
 	}
 	if v.Kind() != jsondoc.Array {
-		v.Wrong("a string or an array of strings")
+		v.WrongType("a string or an array of strings")
 		return nil
 	}
 	list := TextsOf(v.List())
@@ -232,7 +232,7 @@ func banWords(o *Object, name string, p *sample.Params) {
 // verbosity is the instruction for verbosity (chat) or text.verbosity (responses); medium needs
 // none, as the model's default.
 func verbosity(o *Object, name string) string {
-	v := given(o.Get(name), o.Object("text").Get("verbosity"))
+	v := firstNonNull(o.Get(name), o.Object("text").Get("verbosity"))
 	if v.Kind() == jsondoc.Null {
 		return ""
 	}
@@ -243,13 +243,13 @@ func verbosity(o *Object, name string) string {
 	case "high":
 		return "Verbosity: high. Make the final answer detailed."
 	default:
-		v.Must("low, medium or high")
+		v.MustBe("low, medium or high")
 	}
 	return ""
 }
 
-// given is the first value that is not null, else the last.
-func given(values ...Value) Value {
+// firstNonNull is the first value that is not null, else the last.
+func firstNonNull(values ...Value) Value {
 	for _, v := range values[:len(values)-1] {
 		if v.Kind() != jsondoc.Null {
 			return v
@@ -289,7 +289,7 @@ const templateKwargs = "chat_template_kwargs"
 
 // effort reads the reasoning effort from all places that clients use, see EffortLevel.
 func effort(o *Object, name string) string {
-	v := given(o.Get(name), o.Object("reasoning").Get("effort"),
+	v := firstNonNull(o.Get(name), o.Object("reasoning").Get("effort"),
 		o.Object(templateKwargs).Get(name))
 	if v.Kind() == jsondoc.Null {
 		return "medium"
@@ -307,15 +307,15 @@ func EffortLevel(v Value) string {
 	case "high", "xhigh", "max":
 		return "high"
 	}
-	v.Must("one of none, minimal, low, medium, high, xhigh, max")
+	v.MustBe("one of none, minimal, low, medium, high, xhigh, max")
 	return ""
 }
 
 // Limits of OpenAI's metadata.
 const (
-	mostMetadata      = 16
-	longestMetaKey    = 64
-	longestMetaString = 512
+	maxMetadata   = 16
+	maxMetaKey    = 64
+	maxMetaString = 512
 )
 
 func CheckMetadata(o *Object, name string) {
@@ -323,20 +323,20 @@ func CheckMetadata(o *Object, name string) {
 	if meta == nil {
 		return
 	}
-	if n := len(meta.members.List); n > mostMetadata {
-		o.Get(name).Invalid(" has %d members, at most %d are possible", n, mostMetadata)
+	if n := len(meta.members.List); n > maxMetadata {
+		o.Get(name).Invalid(" has %d members, at most %d are possible", n, maxMetadata)
 	}
 	for _, m := range meta.members.List {
 		key := m.Name
-		path := meta.At(Brief(key))
-		if len([]rune(key)) > longestMetaKey {
+		path := meta.PathOf(Brief(key))
+		if len([]rune(key)) > maxMetaKey {
 			o.c.add(Invalid(path, "a key of metadata is longer than %d characters",
-				longestMetaKey))
+				maxMetaKey))
 		}
 		if v := meta.Get(key); v.Kind() == jsondoc.Null || len([]rune(v.Text())) >
-			longestMetaString {
+			maxMetaString {
 			o.c.add(Invalid(path, "%s must be a string of at most %d characters", path,
-				longestMetaString))
+				maxMetaString))
 		}
 	}
 }

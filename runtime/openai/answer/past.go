@@ -15,12 +15,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Dated reads the messages of a list in order. Messages that the model has answered, and its own
-// before the last one, are past.
-func Dated(list []Value, read func(i int, v Value)) {
+// ReadDated reads the messages of a list in order. Messages that the model has answered, and its
+// own before the last one, are past.
+func ReadDated(list []Value, read func(i int, v Value)) {
 	newest := len(list) - 1
-	if newest > 0 && !ofModel(list[newest].Object()) {
-		for newest > 0 && !ofModel(list[newest-1].Object()) {
+	if newest > 0 && !isModels(list[newest].Object()) {
+		for newest > 0 && !isModels(list[newest-1].Object()) {
 			newest--
 		}
 	}
@@ -31,8 +31,8 @@ func Dated(list []Value, read func(i int, v Value)) {
 	}
 }
 
-// ofModel tells whether a message or item was made by the model, or on its behalf.
-func ofModel(m *Object) bool {
+// isModels tells whether a message or item was made by the model, or on its behalf.
+func isModels(m *Object) bool {
 	if role := m.Get("role"); role.Kind() == jsondoc.String {
 		return role.Text() == "assistant"
 	}
@@ -45,11 +45,11 @@ func ofModel(m *Object) bool {
 		!strings.HasSuffix(text, "_response")
 }
 
-// Past tells that the message being read is from the past.
-func (o *Object) Past() bool { return o != nil && o.c.past }
+// IsPast tells that the message being read is from the past.
+func (o *Object) IsPast() bool { return o != nil && o.c.past }
 
-// mostLevels limits the depth at which text is looked for in a part.
-const mostLevels = 8
+// maxDepth limits the depth at which text is looked for in a part.
+const maxDepth = 8
 
 // textMembers are the members of parts that have text, in the order of reading.
 var textMembers = []string{"title", "filename", "uri", "url", "description", "context", "text",
@@ -59,23 +59,23 @@ var textMembers = []string{"title", "filename", "uri", "url", "description", "co
 // thoughtParts hold reasoning, which is not part of the text.
 var thoughtParts = []string{"thinking", "redacted_thinking", "reasoning"}
 
-// Inside is the text in a part, item or block of any type, "" if it has none: of a search result, a
-// document, a resource of an MCP server, or a shell's output.
-func Inside(o *Object) string {
+// TextInside is the text in a part, item or block of any type, "" if it has none: of a search
+// result, a document, a resource of an MCP server, or a shell's output.
+func TextInside(o *Object) string {
 	if o == nil {
 		return ""
 	}
 	trial := *o // the client need not correct its faults
 	trial.c = &firstFault{ctx: o.c.ctx, items: o.c.items, past: true}
-	text := insideOf(Value{jsondoc.Field{Raw: trial.raw, Path: trial.path}, trial.c}, mostLevels)
+	text := textInside(Value{jsondoc.Field{Raw: trial.raw, Path: trial.path}, trial.c}, maxDepth)
 	o.c.items = trial.c.items
-	if trial.c.gone() {
-		o.c.gone()
+	if trial.c.isCancelled() {
+		o.c.isCancelled()
 	}
 	return text
 }
 
-func insideOf(v Value, levels int) string {
+func textInside(v Value, levels int) string {
 	switch v.Kind() {
 	case jsondoc.String:
 		return v.Text()
@@ -83,7 +83,7 @@ func insideOf(v Value, levels int) string {
 		var texts []string
 		for _, item := range v.List() {
 			if levels > 0 {
-				texts = append(texts, insideOf(item, levels-1))
+				texts = append(texts, textInside(item, levels-1))
 			}
 		}
 		return strings.Join(NotEmpty(texts), "\n")
@@ -104,13 +104,13 @@ func insideOf(v Value, levels int) string {
 		return ""
 	case slices.ContainsFunc([]string{"image", "audio", "video", "screenshot"},
 		func(what string) bool { return strings.Contains(word, what) }):
-		return LeftOut(word)
+		return LeftOutNote(word)
 	case o.Has("file_data") || o.Has("file"):
-		return cmp.Or(fileText(o), LeftOut(word))
+		return cmp.Or(fileText(o), LeftOutNote(word))
 	case o.Has("blob"):
-		return cmp.Or(FileContents(o, "", o.Text("blob")), LeftOut(cmp.Or(word, "blob")))
+		return cmp.Or(FileContents(o, "", o.Text("blob")), LeftOutNote(cmp.Or(word, "blob")))
 	case word == "base64":
-		return cmp.Or(FileContents(o, "", o.Text("data")), LeftOut(word))
+		return cmp.Or(FileContents(o, "", o.Text("data")), LeftOutNote(word))
 	}
 	var texts []string
 	for _, name := range textMembers {
@@ -118,7 +118,7 @@ func insideOf(v Value, levels int) string {
 		if (name == "data" || name == "json") && member.Kind() == jsondoc.Object {
 			texts = append(texts, string(member.Raw))
 		} else if levels > 0 {
-			texts = append(texts, insideOf(member, levels-1))
+			texts = append(texts, textInside(member, levels-1))
 		}
 	}
 	return strings.Join(NotEmpty(texts), "\n")
@@ -130,9 +130,9 @@ type foreignCall struct{ name, arguments string }
 // argumentMembers are the members of calls that may hold arguments.
 var argumentMembers = []string{"input", "arguments", "action", "operation", "queries", "code"}
 
-// Foreign records an earlier call of an unknown tool until its result is read. kind is the tool's
-// name if the call has none.
-func (c *Conversation) Foreign(id, kind string, o *Object) {
+// AddForeign records an earlier call of an unknown tool until its result is read. kind is the
+// tool's name if the call has none.
+func (c *Conversation) AddForeign(id, kind string, o *Object) {
 	call := foreignCall{name: kind, arguments: "{}"}
 	if name := o.Get("name"); name.Kind() == jsondoc.String && ToolName(name.Text()) {
 		call.name = name.Text()
@@ -152,14 +152,14 @@ func (c *Conversation) Foreign(id, kind string, o *Object) {
 	c.foreign[id] = call
 }
 
-// Awaited tells that a foreign call waits for its result.
-func (c *Conversation) Awaited(id string) bool {
+// IsAwaited tells that a foreign call waits for its result.
+func (c *Conversation) IsAwaited(id string) bool {
 	_, ok := c.foreign[id]
 	return ok
 }
 
-// join adds a foreign call when its result is read.
-func (c *Conversation) join(id string) {
+// addForeign adds a foreign call when its result is read.
+func (c *Conversation) addForeign(id string) {
 	call, ok := c.foreign[id]
 	if !ok {
 		return

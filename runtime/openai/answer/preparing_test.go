@@ -17,7 +17,7 @@ func TestASmallBodyPassesLargeOnes(t *testing.T) {
 		d := New(Options{MaxWaiting: large + 1})
 		leave := make(chan struct{})
 		inside := make(chan struct{}, large)
-		handle := d.Reading(func(*Exchange, *http.Request, *Object) (any, *Fault) {
+		handle := d.BodyHandler(func(*Exchange, *http.Request, *Object) (any, *Fault) {
 			inside <- struct{}{}
 			<-leave
 			return nil, nil
@@ -38,7 +38,7 @@ func TestASmallBodyPassesLargeOnes(t *testing.T) {
 			t.Errorf("%d are checked at once, %d are counted", n, d.Preparing())
 		}
 		handled := false
-		small := d.Reading(func(*Exchange, *http.Request, *Object) (any, *Fault) {
+		small := d.BodyHandler(func(*Exchange, *http.Request, *Object) (any, *Fault) {
 			handled = true
 			if f := ask("another", `{}`, handle); f == nil || f.Status != http.StatusTooManyRequests {
 				t.Errorf("one more than may wait: %v", f)

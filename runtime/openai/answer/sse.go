@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Patience is how long one flush may take before the client counts as gone.
-const Patience = time.Minute
+// WriteTimeout is how long one flush may take before the client counts as gone.
+const WriteTimeout = time.Minute
 
 type Stream struct {
 	w      http.ResponseWriter
@@ -104,7 +104,7 @@ func (s *Stream) Flush() error {
 // reset connection as a cancelled request.
 func WriteNow(w http.ResponseWriter, b []byte) error {
 	rc := http.NewResponseController(w)
-	if err := rc.SetWriteDeadline(time.Now().Add(Patience)); err != nil && !errors.Is(err,
+	if err := rc.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil && !errors.Is(err,
 		http.ErrNotSupported) {
 		return err
 	}
@@ -146,17 +146,17 @@ func (p *patientWriter) quiet() error {
 	return WriteNow(p.e, []byte{'\n'})
 }
 
-// Patiently runs a long job while it keeps the connection alive.
-func (d *Driver) Patiently(e *Exchange, do func() error) error {
+// RunPatiently runs a long job while it keeps the connection alive.
+func (d *Driver) RunPatiently(e *Exchange, do func() error) error {
 	e.parsed()
-	ended := make(chan error, 1)
-	go func() { ended <- do() }()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
 	patient := patientWriter{e: e}
 	clock := time.NewTicker(d.Silence)
 	defer clock.Stop()
 	for {
 		select {
-		case err := <-ended:
+		case err := <-done:
 			return err
 		case <-clock.C:
 			_ = patient.quiet() // a client that is gone ends the request's context too

@@ -14,17 +14,17 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// MostPrompt is the most tokens of a text that is encoded: eight of the largest contexts.
-const MostPrompt = 1 << 20
+// MaxPrompt is the most tokens of a text that is encoded: eight of the largest contexts.
+const MaxPrompt = 1 << 20
 
 // Encode returns the ids of a text in v; names of special tokens become their ids.
 func (v Value) Encode(text string) []int32 {
-	ids, whole := token.Get().EncodeSpecialWhile([]int32{}, text, func(ids int) bool {
-		return ids <= MostPrompt && !v.c.gone()
+	ids, ok := token.Get().EncodeSpecialWhile([]int32{}, text, func(ids int) bool {
+		return ids <= MaxPrompt && !v.c.isCancelled()
 	})
-	if !whole {
+	if !ok {
 		v.c.add(Refusal(http.StatusBadRequest, v.Path, CodeContextLength, fmt.Sprintf(
-			"%s has more than %d tokens", v.Path, MostPrompt)))
+			"%s has more than %d tokens", v.Path, MaxPrompt)))
 		return nil
 	}
 	return ids

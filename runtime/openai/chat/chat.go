@@ -17,9 +17,9 @@ import (
 
 type form struct {
 	answer.Chunks
-	req     *request
-	names   map[string]tools.Shown
-	choices []*state
+	req         *request
+	clientNames map[string]tools.ClientName
+	choices     []*state
 }
 
 // state collects one choice.
@@ -37,19 +37,19 @@ type state struct {
 // API has the route /v1/chat/completions.
 type API struct {
 	*answer.Driver
-	tools *tools.Kept
+	tools *tools.Pool
 }
 
 // New makes the dialect; tools are the built-in ones.
-func New(d *answer.Driver, tools *tools.Kept) API { return API{d, tools} }
+func New(d *answer.Driver, tools *tools.Pool) API { return API{d, tools} }
 
 func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
 	req := Parse(o, p.MaxReasoning)
-	var wanted []tools.Wanted
-	if wanted, req.Ignored = p.tools.Wanted(o, req.offer, false); len(wanted) > 0 {
-		req.Start = p.tools.StartQuietly(wanted, req.offer.Hosted)
+	var wanted []tools.Requested
+	if wanted, req.Ignored = p.tools.ReadRequested(o, req.offer, false); len(wanted) > 0 {
+		req.Start = p.tools.StartHidden(wanted, req.offer.Hosted)
 	}
-	return &req.Request, &form{req: req, names: req.offer.Shown()}
+	return &req.Request, &form{req: req, clientNames: req.offer.ClientNames()}
 }
 
 func (c *form) Open(a *answer.Answer) {
@@ -88,11 +88,11 @@ func (c *form) Take(choice int, e session.Event) {
 		ch.content.WriteString(e.Text)
 		c.piece(ch, chatPiece{Content: &e.Text}, nil)
 	case session.Answer:
-		c.answered(ch, e)
+		c.addAnswer(ch, e)
 	case session.CallStart:
-		shown, n := c.names[e.Name], len(ch.calls)
-		call := callOf(shown.Custom, cmp.Or(shown.Name, e.Name), "")
-		if call.ID, call.Type = e.ID, "function"; shown.Custom {
+		name, n := c.clientNames[e.Name], len(ch.calls)
+		call := callOf(name.Custom, cmp.Or(name.Name, e.Name), "")
+		if call.ID, call.Type = e.ID, "function"; name.Custom {
 			call.Type = "custom"
 		}
 		ch.calls = append(ch.calls, call)
@@ -107,23 +107,23 @@ func (c *form) Take(choice int, e session.Event) {
 		if e.Index >= len(ch.calls) {
 			return
 		}
-		call, whole := ch.calls[e.Index], e.Arguments
+		call, arguments := ch.calls[e.Index], e.Arguments
 		if call.Function != nil {
-			whole = tools.Runnable(whole)
+			arguments = tools.RunnableArguments(arguments)
 		}
-		if sent := ch.sent[e.Index]; sent < len(whole) {
-			c.arguments(ch, e.Index, whole[sent:])
+		if sent := ch.sent[e.Index]; sent < len(arguments) {
+			c.arguments(ch, e.Index, arguments[sent:])
 		}
 		ch.closed[e.Index] = true
 		if call.Function != nil {
-			call.Function.Arguments = whole
+			call.Function.Arguments = arguments
 		} else {
-			call.Custom.Input = whole
+			call.Custom.Input = arguments
 		}
 	case session.Done:
 		if c.FailureOf(e) == nil {
 			c.Send(chatDelta{Index: ch.index, FinishReason: new(c.reason(ch)),
-				TokenIDs: c.Tokens(ch.index), Own: answer.OwnPartOf(c.Dones[ch.index])})
+				TokenIDs: c.Tokens(ch.index), OwnPart: answer.OwnPartOf(c.Dones[ch.index])})
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (c *form) reasoning(text string) chatThought {
 	return chatThought{Reasoning: text}
 }
 
-func (c *form) answered(ch *state, e session.Answer) {
+func (c *form) addAnswer(ch *state, e session.Answer) {
 	text := e.Text
 	if ch.commentary { // a preamble and the answer share one field
 		text, ch.commentary = "\n\n"+text, false
@@ -143,11 +143,11 @@ func (c *form) answered(ch *state, e session.Answer) {
 	ch.content.WriteString(text)
 	logprobs := answer.WireLogprobs(e.Logprobs)
 	ch.logprobs = append(ch.logprobs, logprobs...)
-	var shown *chatLogprobs
+	var wire *chatLogprobs
 	if len(logprobs) > 0 && c.req.logprobs {
-		shown = &chatLogprobs{Content: logprobs}
+		wire = &chatLogprobs{Content: logprobs}
 	}
-	c.piece(ch, chatPiece{Content: &text}, shown)
+	c.piece(ch, chatPiece{Content: &text}, wire)
 }
 
 func (c *form) arguments(ch *state, index int, text string) {
@@ -184,7 +184,7 @@ func (c *form) reason(ch *state) string {
 	return "stop"
 }
 
-func (c *form) Whole(usage session.Usage) any {
+func (c *form) Body(usage session.Usage) any {
 	c.Object = "chat.completion"
 	var list []chatChoice
 	for _, ch := range c.choices {
@@ -203,7 +203,7 @@ func (c *form) Whole(usage session.Usage) any {
 			m.Content = new(ch.content.String())
 		}
 		choice := chatChoice{Index: ch.index, Message: m, FinishReason: c.reason(ch),
-			TokenIDs: c.Tokens(ch.index), Own: answer.OwnPartOf(c.Dones[ch.index])}
+			TokenIDs: c.Tokens(ch.index), OwnPart: answer.OwnPartOf(c.Dones[ch.index])}
 		if c.req.logprobs {
 			choice.Logprobs = &chatLogprobs{Content: *answer.OrEmpty(ch.logprobs)}
 		}

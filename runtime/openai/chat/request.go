@@ -18,32 +18,32 @@ import (
 
 type request struct {
 	answer.Draft
-	reasoning bool // show it
-	logprobs  bool
-	rivals    int // alternatives of each token with logprobs
-	offer     tools.Offer
-	functions bool // calls have the deprecated form
-	talk      answer.Conversation
+	reasoning   bool // show it
+	logprobs    bool
+	topLogprobs int // alternatives of each token with logprobs
+	offer       tools.Offer
+	functions   bool // calls have the deprecated form
+	talk        answer.Conversation
 }
 
 // Parameters are the rows of a request.
 func Parameters() []answer.Parameter { return new(request).parameters() }
 
 func (r *request) parameters() []answer.Parameter {
-	return slices.Concat(r.Choices(), r.Everywhere("response_format object"), []answer.Parameter{
+	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []answer.Parameter{
 		answer.Boolean("include_reasoning", true, &r.reasoning),
-		answer.Row("reasoning object", r.readReasoning).With(answer.ReasoningMembers...),
+		answer.Row("reasoning object", r.readReasoning).WithMembers(answer.ReasoningMembers...),
 		answer.Row("modalities strings", textOnly),
 		answer.Row("tools objects", r.readTools), answer.Row("tool_choice any", nil),
 		answer.Row("functions objects", r.readFunctions), answer.Row("function_call any", nil),
 	}, r.Sampling(), []answer.Parameter{
 		answer.Boolean("logprobs", false, &r.logprobs),
-		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.rivals),
+		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
 		answer.Row("messages! objects", r.readMessages),
 		answer.Row("prediction object", r.readPrediction),
 		answer.Row("parallel_tool_calls any", nil), answer.Row("user any", nil),
 		answer.Row("metadata object", answer.CheckMetadata),
-	}, r.Talk("max_completion_tokens integer -1", "max_tokens integer -1"))
+	}, r.ConversationRows("max_completion_tokens integer -1", "max_tokens integer -1"))
 }
 
 // Parse checks a request; bound is the port's limit of reasoning tokens.
@@ -52,13 +52,13 @@ func Parse(o *answer.Object, bound int) *request {
 	answer.Read(o, r.parameters())
 	switch {
 	case r.logprobs:
-		r.Turn.Params.Logprobs = r.rivals
-	case r.rivals > 0:
+		r.Turn.Params.Logprobs = r.topLogprobs
+	case r.topLogprobs > 0:
 		o.Get("top_logprobs").Invalid(" needs logprobs to be true")
 	}
 	r.Turn.Messages = r.talk.Messages
 	r.Instruct(r.talk.Instructions(""))
-	r.offer.Into(&r.Turn)
+	r.offer.ApplyTo(&r.Turn)
 	r.Turns = answer.Choices(r.Turn, r.N)
 	return r
 }
@@ -79,7 +79,7 @@ func (r *request) readTools(o *answer.Object, _ string) { r.offer = tools.Read(o
 
 func (r *request) readMessages(o *answer.Object, _ string) {
 	calls := &answer.Ledger{}
-	answer.Dated(answer.MessagesOf(o), func(_ int, v answer.Value) {
+	answer.ReadDated(answer.MessagesOf(o), func(_ int, v answer.Value) {
 		chatMessage(&r.talk, v.Object(), calls)
 	})
 }
@@ -92,7 +92,7 @@ func (r *request) readPrediction(o *answer.Object, name string) {
 		return
 	}
 	if kind := p.Text("type"); kind != "content" && kind != "" {
-		p.Get("type").Must("content")
+		p.Get("type").MustBe("content")
 	}
 	r.Turn.Prediction = answer.Content(p, "content", false)
 }
@@ -116,7 +116,7 @@ func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledg
 		id := m.Text("tool_call_id")
 		if id == "" {
 			m.Get("tool_call_id").Missing()
-		} else if !calls.Answer(id) && !talk.Awaited(id) {
+		} else if !calls.Answer(id) && !talk.IsAwaited(id) {
 			m.Get("tool_call_id").Invalid(": no call with the id %q came before this result", id)
 		}
 		talk.Result(id, m.Text("name"), answer.Content(m, "content", true))
@@ -125,8 +125,8 @@ func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledg
 	case "":
 		m.Get("role").Missing()
 	default:
-		if !m.Past() {
-			m.Get("role").Must("one of [system developer user assistant tool function]")
+		if !m.IsPast() {
+			m.Get("role").MustBe("one of [system developer user assistant tool function]")
 		}
 	}
 }
@@ -160,8 +160,8 @@ func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.L
 			f = call.Object("custom")
 		}
 		id := call.Text("id")
-		if kind := call.Text("type"); f == nil && kind != "" && id != "" && m.Past() {
-			talk.Foreign(id, kind, call)
+		if kind := call.Text("type"); f == nil && kind != "" && id != "" && m.IsPast() {
+			talk.AddForeign(id, kind, call)
 			continue
 		}
 		if f == nil {
@@ -178,7 +178,7 @@ func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.L
 
 // readFunctions reads the deprecated parameters.
 func (r *request) readFunctions(o *answer.Object, name string) {
-	of := &r.offer
+	offer := &r.offer
 	if r.functions = o.Has(name); !r.functions {
 		if o.Has("function_call") {
 			o.Get("function_call").Invalid(" needs functions")
@@ -188,19 +188,19 @@ func (r *request) readFunctions(o *answer.Object, name string) {
 	if o.Has("tools") || o.Has("tool_choice") {
 		o.Get(name).Invalid(" is the deprecated form of tools: only one of both can be given")
 	}
-	for _, v := range of.List(o, name) {
-		of.Functions = append(of.Functions, tools.ReadFunction(v.Object()))
+	for _, v := range offer.List(o, name) {
+		offer.Functions = append(offer.Functions, tools.ReadFunction(v.Object()))
 	}
 	switch v := o.Get("function_call"); v.Kind() {
 	case jsondoc.Null:
 	case jsondoc.String:
 		if how := v.Text(); how != "auto" && how != "none" {
-			v.Must(`"auto", "none" or an object with a name`)
+			v.MustBe(`"auto", "none" or an object with a name`)
 		} else {
-			of.Mode(v, how)
+			offer.Mode(v, how)
 		}
 	default:
-		of.Name(v, v.Object().Text("name"))
+		offer.Name(v, v.Object().Text("name"))
 	}
 }
 

@@ -15,7 +15,7 @@ type chatChoice struct {
 	Logprobs     *chatLogprobs   `json:"logprobs"`
 	FinishReason string          `json:"finish_reason"`
 	TokenIDs     []int32         `json:"token_ids,omitempty"` // vLLM's
-	Own          *answer.OwnPart `json:"ossrun,omitempty"`
+	OwnPart      *answer.OwnPart `json:"ossrun,omitempty"`
 }
 
 type chatReply struct {
@@ -70,7 +70,7 @@ type chatDelta struct {
 	Logprobs     *chatLogprobs   `json:"logprobs"`
 	FinishReason *string         `json:"finish_reason"`
 	TokenIDs     []int32         `json:"token_ids,omitempty"` // all of them, in the last chunk
-	Own          *answer.OwnPart `json:"ossrun,omitempty"`    // in the last chunk
+	OwnPart      *answer.OwnPart `json:"ossrun,omitempty"`    // in the last chunk
 }
 
 type chatPiece struct {

@@ -38,11 +38,11 @@ type textLogprobs struct {
 	TextOffset    []int                `json:"text_offset"` // in characters of the choice's text
 }
 
-func (l *textLogprobs) add(more textLogprobs) {
-	l.Tokens = append(l.Tokens, more.Tokens...)
-	l.TokenLogprobs = append(l.TokenLogprobs, more.TokenLogprobs...)
-	l.TopLogprobs = append(l.TopLogprobs, more.TopLogprobs...)
-	l.TextOffset = append(l.TextOffset, more.TextOffset...)
+func (l *textLogprobs) add(next textLogprobs) {
+	l.Tokens = append(l.Tokens, next.Tokens...)
+	l.TokenLogprobs = append(l.TokenLogprobs, next.TokenLogprobs...)
+	l.TopLogprobs = append(l.TopLogprobs, next.TopLogprobs...)
+	l.TextOffset = append(l.TextOffset, next.TextOffset...)
 }
 
 type promptLogprob struct {
@@ -82,16 +82,16 @@ type state struct {
 	first    bool // the next logprobs begin with the prompt's first token
 	ids      int  // number of ids sent
 
-	likely  float64 // sum of the sampled tokens' logprobs
-	sampled int
+	logprobSum float64 // sum of the sampled tokens' logprobs
+	sampled    int
 }
 
-// worth is the criterion of best_of: the logprob per token.
-func (s *state) worth() float64 {
+// score is the criterion of best_of: the logprob per token.
+func (s *state) score() float64 {
 	if s.sampled == 0 {
 		return math.Inf(-1) // no token was sampled
 	}
-	return s.likely / float64(s.sampled)
+	return s.logprobSum / float64(s.sampled)
 }
 
 func (c *form) Open(a *answer.Answer) {
@@ -100,7 +100,7 @@ func (c *form) Open(a *answer.Answer) {
 	for i := range a.Dones {
 		c.choices = append(c.choices, &state{})
 		if c.req.echo && !c.req.Turns[i].ScorePrompt {
-			c.piece(i, c.req.prompts[i/c.req.N].shown(), nil, nil)
+			c.piece(i, c.req.prompts[i/c.req.N].echoText(), nil, nil)
 		}
 	}
 }
@@ -110,14 +110,14 @@ func (c *form) Take(choice int, e session.Event) {
 	case session.PromptScored:
 		if c.req.echo {
 			c.choices[choice].first = true
-			c.piece(choice, c.req.prompts[choice/c.req.N].shown(), e.Logprobs, nil)
+			c.piece(choice, c.req.prompts[choice/c.req.N].echoText(), e.Logprobs, nil)
 		}
 		if c.req.promptTop >= 0 {
 			c.choices[choice].prompt = wirePromptLogprobs(c.req.Turns[choice].Prompt, e.Logprobs)
 		}
 	case session.Answer:
 		for _, l := range e.Logprobs {
-			c.choices[choice].likely += float64(answer.Finite(l.Logprob))
+			c.choices[choice].logprobSum += float64(answer.Finite(l.Logprob))
 			c.choices[choice].sampled++
 		}
 		c.piece(choice, e.Text, e.Logprobs, e.Tokens)
@@ -135,8 +135,8 @@ func (c *form) Take(choice int, e session.Event) {
 // piece adds text to a choice. ids are its tokens, empty for the prompt's.
 func (c *form) piece(choice int, text string, logprobs []session.TokenLogprob, ids []int32) {
 	ch := c.choices[choice]
-	var more textLogprobs
-	at := ch.chars
+	var lists textLogprobs
+	offset := ch.chars
 	for i, l := range logprobs {
 		var logprob *float32 // the prompt's first token has none
 		var top map[string]float32
@@ -148,17 +148,17 @@ func (c *form) piece(choice int, text string, logprobs []session.TokenLogprob, i
 			}
 			top[c.name(l)] = *logprob
 		}
-		more.add(textLogprobs{[]string{c.name(l)}, []*float32{logprob}, []map[string]float32{top},
-			[]int{at}})
-		at += utf8.RuneCount(l.Bytes)
+		lists.add(textLogprobs{[]string{c.name(l)}, []*float32{logprob}, []map[string]float32{top},
+			[]int{offset}})
+		offset += utf8.RuneCount(l.Bytes)
 	}
 	ch.first = false
 	ch.text.WriteString(text)
 	ch.chars += utf8.RuneCountInString(text)
-	ch.logprobs.add(more)
+	ch.logprobs.add(lists)
 	piece := textChoice{Index: choice, Text: text}
 	if c.req.logprobs && len(logprobs) > 0 {
-		piece.Logprobs = &more
+		piece.Logprobs = &lists
 	}
 	c.showTokens(&piece, ids)
 	c.Send(piece)
@@ -166,7 +166,7 @@ func (c *form) piece(choice int, text string, logprobs []session.TokenLogprob, i
 
 // name is a token's name in logprobs.
 func (c *form) name(l session.TokenLogprob) string {
-	if c.req.names {
+	if c.req.idNames {
 		return "token_id:" + strconv.Itoa(int(l.ID))
 	}
 	return l.Token
@@ -196,7 +196,7 @@ func (c *form) reason(choice int) *string {
 	return &reason
 }
 
-func (c *form) Whole(usage session.Usage) any {
+func (c *form) Body(usage session.Usage) any {
 	var list []textChoice
 	for _, i := range c.best() {
 		ch := c.choices[i]
@@ -214,19 +214,19 @@ func (c *form) Whole(usage session.Usage) any {
 }
 
 // best selects the choices of the answer: for each prompt as many as the client wants, sorted by
-// worth if more were generated.
+// score if more were generated.
 func (c *form) best() (list []int) {
 	for first := 0; first < len(c.choices); first += c.req.N {
-		of := make([]int, c.req.N)
-		for i := range of {
-			of[i] = first + i
+		order := make([]int, c.req.N)
+		for i := range order {
+			order[i] = first + i
 		}
-		if c.req.shown < c.req.N {
-			slices.SortStableFunc(of, func(a, b int) int {
-				return cmp.Compare(c.choices[b].worth(), c.choices[a].worth())
+		if c.req.sentChoices < c.req.N {
+			slices.SortStableFunc(order, func(a, b int) int {
+				return cmp.Compare(c.choices[b].score(), c.choices[a].score())
 			})
 		}
-		list = append(list, of[:c.req.shown]...)
+		list = append(list, order[:c.req.sentChoices]...)
 	}
 	return list
 }

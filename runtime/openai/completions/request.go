@@ -12,21 +12,21 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-const mostTexts = 256
+const maxChoices = 256
 
-// textDefault is OpenAI's default for max_tokens.
-const textDefault = 16
+// defaultMaxTokens is OpenAI's default for max_tokens.
+const defaultMaxTokens = 16
 
 type request struct {
 	answer.Draft
-	prompts   []textPrompt
-	best      int // choices generated for each prompt, of which the best are sent
-	shown     int // choices sent for each prompt
-	echo      bool
-	logprobs  bool
-	promptTop int  // vLLM's prompt_logprobs; -1: none
-	names     bool // vLLM's: logprobs have token_id:N instead of texts
-	last      int  // tokens of a prompt that are used
+	prompts     []textPrompt
+	generated   int // choices generated for each prompt, of which the best are sent
+	sentChoices int // choices sent for each prompt
+	echo        bool
+	logprobs    bool
+	promptTop   int  // vLLM's prompt_logprobs; -1: none
+	idNames     bool // vLLM's: logprobs have token_id:N instead of texts
+	keepLast    int  // tokens of a prompt that are used
 }
 
 // textPrompt is one prompt. text is the client's own, "" if it sent ids.
@@ -35,8 +35,8 @@ type textPrompt struct {
 	ids  []int32
 }
 
-// shown is the text for echo. Ids are decoded, without special tokens.
-func (p textPrompt) shown() string {
+// echoText is the text for echo. Ids are decoded, without special tokens.
+func (p textPrompt) echoText() string {
 	if p.text != "" {
 		return p.text
 	}
@@ -54,7 +54,7 @@ func Parameters() []answer.Parameter { return new(request).parameters() }
 
 func (r *request) parameters() []answer.Parameter {
 	turn := &r.Turn
-	return slices.Concat(r.Choices(), r.Everywhere("response_format object"), []answer.Parameter{
+	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []answer.Parameter{
 		answer.Boolean("echo", false, &r.echo),
 		answer.Row("prompt! any", func(o *answer.Object, _ string) { r.prompts = readPrompts(o) }),
 		answer.Row("best_of integer 1", r.readBest),
@@ -66,10 +66,10 @@ func (r *request) parameters() []answer.Parameter {
 		answer.Row("skip_special_tokens boolean", func(o *answer.Object, name string) {
 			turn.KeepSpecial = !o.Boolean(name, true)
 		}),
-		answer.Boolean("return_tokens_as_token_ids", false, &r.names),
-		answer.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).Hidden(),
+		answer.Boolean("return_tokens_as_token_ids", false, &r.idNames),
+		answer.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).WithoutDoc(),
 		answer.Row("max_tokens integer 0", r.readLimit), // read after echo and the logprobs
-		answer.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30, &r.last),
+		answer.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30, &r.keepLast),
 		answer.Row("metadata", answer.CheckMetadata),
 	}, r.Sampling())
 }
@@ -78,25 +78,25 @@ func Read(o *answer.Object) (*answer.Request, answer.Form) {
 	r := &request{Draft: answer.NewDraft("prompt", 0)}
 	r.Unpaced = true // it is for measuring
 	answer.Read(o, r.parameters())
-	r.shown, r.N = r.N, r.best
-	if len(r.prompts)*r.N > mostTexts {
+	r.sentChoices, r.N = r.N, r.generated
+	if len(r.prompts)*r.N > maxChoices {
 		o.AddFault(answer.Invalid("prompt", "%d prompts of %d choices are more than %d in one "+
-			"request", len(r.prompts), r.N, mostTexts))
+			"request", len(r.prompts), r.N, maxChoices))
 	}
 	turn := &r.Turn
-	if r.logprobs = turn.Params.Logprobs >= 0; !r.logprobs && r.N > r.shown {
+	if r.logprobs = turn.Params.Logprobs >= 0; !r.logprobs && r.N > r.sentChoices {
 		turn.Params.Logprobs = 0 // to compare the choices
 	}
 	if r.promptTop >= 0 && r.Stream {
 		o.Get("prompt_logprobs").Unsupported("prompt_logprobs in a stream",
 			"ask for the whole answer")
 	}
-	turn.ScorePrompt = r.scored()
+	turn.ScorePrompt = r.scoresPrompt()
 	turn.PromptTop = max(turn.Params.Logprobs, r.promptTop, 0)
 	turn.Final = r.Format.Final
 	for i := range r.prompts {
 		p := &r.prompts[i]
-		if n := len(p.ids) - r.last; n > 0 {
+		if n := len(p.ids) - r.keepLast; n > 0 {
 			*p = textPrompt{ids: p.ids[n:]}
 		}
 		turn.Prompt = p.ids
@@ -105,23 +105,23 @@ func Read(o *answer.Object) (*answer.Request, answer.Form) {
 	return &r.Request, &form{req: r}
 }
 
-// scored tells whether the prompt's tokens get logprobs too.
-func (r *request) scored() bool {
+// scoresPrompt tells whether the prompt's tokens get logprobs too.
+func (r *request) scoresPrompt() bool {
 	return r.echo && r.Turn.Params.Logprobs >= 0 || r.promptTop >= 0
 }
 
 func (r *request) readBest(o *answer.Object, name string) {
-	switch r.best = o.Integer(name, 1, answer.MaxChoices, r.N); {
-	case r.best < r.N:
-		o.Get(name).Invalid(" is %d, it must be at least n, which is %d", r.best, r.N)
-	case r.best > r.N && r.Stream:
+	switch r.generated = o.Integer(name, 1, answer.MaxChoices, r.N); {
+	case r.generated < r.N:
+		o.Get(name).Invalid(" is %d, it must be at least n, which is %d", r.generated, r.N)
+	case r.generated > r.N && r.Stream:
 		o.Get(name).Invalid(" greater than n cannot be streamed: which choices are the best is " +
 			"known at the end")
 	}
 }
 
 func (r *request) readLimit(o *answer.Object, name string) {
-	r.Turn.MaxTokens = textDefault
+	r.Turn.MaxTokens = defaultMaxTokens
 	if !o.Has(name) {
 		return
 	}
@@ -130,9 +130,9 @@ func (r *request) readLimit(o *answer.Object, name string) {
 		r.Turn.MaxTokens = n
 	case n < 0:
 		r.Turn.MaxTokens = 0
-	case r.echo || r.scored():
-		r.Dry = !r.scored() // only the echo
-		r.Turn.PromptOnly = r.scored()
+	case r.echo || r.scoresPrompt():
+		r.Dry = !r.scoresPrompt() // only the echo
+		r.Turn.PromptOnly = r.scoresPrompt()
 	default:
 		o.Get(name).Invalid(" must be at least 1, or 0 with echo")
 	}
@@ -149,12 +149,12 @@ func readPrompts(o *answer.Object) []textPrompt {
 		return []textPrompt{{v.Text(), v.EncodePrompt(v.Text())}}
 	}
 	if v.Kind() != jsondoc.Array {
-		v.Wrong("a string, an array of strings, of token ids, or of arrays of token ids")
+		v.WrongType("a string, an array of strings, of token ids, or of arrays of token ids")
 		return nil
 	}
 	flat, most := bytes.IndexByte(v.Raw, '"') < 0 && bytes.IndexByte(v.Raw[1:], '[') < 0, 1024
 	if flat {
-		most = answer.MostPrompt
+		most = answer.MaxPrompt
 	}
 	if v.Count(most+1) > most { // each item costs much, so count first
 		v.Invalid(" has more than %d items", most)

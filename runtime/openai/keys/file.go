@@ -45,12 +45,12 @@ type file struct {
 // File is the path of this user's keys.
 func File() string { return filepath.Join(xdg.ConfigHome, "ossrun", "keys.json") }
 
-// mostBytes is some 40,000 keys.
-const mostBytes = 16 << 20
+// maxFileBytes is some 40,000 keys.
+const maxFileBytes = 16 << 20
 
 // Load reads the keys of a file; a missing file has none.
 func Load(path string) ([]Key, error) {
-	b, err := mapping.ReadText(path, mostBytes)
+	b, err := mapping.ReadText(path, maxFileBytes)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

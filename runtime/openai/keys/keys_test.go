@@ -39,14 +39,14 @@ func ring(t *testing.T, path string, s session.Store) *Ring {
 func TestAChangeCountsAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "keys.json")
 	r := ring(t, path, session.NewStore())
-	if r.Asks() || r.Find("anything") != nil {
+	if r.NeedsKey() || r.Find("anything") != nil {
 		t.Error("no file asks for a key")
 	}
 	first := add(t, path, "alice", nil)
 	second := add(t, path, "bob", nil)
 	for name, key := range map[string]string{"alice": first, "bob": second} {
-		if c := r.Find(key); !r.Asks() || c.Named() != name {
-			t.Errorf("the key of %s is that of %q", name, c.Named())
+		if c := r.Find(key); !r.NeedsKey() || c.KeyName() != name {
+			t.Errorf("the key of %s is that of %q", name, c.KeyName())
 		}
 	}
 	for _, wrong := range []string{"", first + "x", first[:len(first)-1], strings.ToUpper(first),
@@ -76,7 +76,7 @@ func TestAChangeCountsAtOnce(t *testing.T) {
 		r.Find(first) != nil {
 		t.Error("a damaged file changes who may ask", err)
 	}
-	if err := os.Remove(path); err != nil || r.Find(renewed) != nil || !r.Asks() {
+	if err := os.Remove(path); err != nil || r.Find(renewed) != nil || !r.NeedsKey() {
 		t.Error("without its keys a port is open to all", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestTokensOfADay(t *testing.T) {
 		t.Error("a restart forgets the day")
 	}
 	want := Usage{Requests: 2, Prompt: 800, Cached: 600, Completion: 300}
-	if got := Used(s)[again.Find(key).ID]["2026-11-27"]; got != want {
+	if got := AllUsage(s)[again.Find(key).ID]["2026-11-27"]; got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	now = now.Add(time.Hour)
@@ -213,7 +213,7 @@ func TestUsageIsWritten(t *testing.T) {
 		r.Find(key).Count(session.Usage{Completion: 2})
 		time.Sleep(time.Second)
 		synctest.Wait()
-		all := slices.Collect(maps.Values(Used(s)[r.Find(key).ID]))
+		all := slices.Collect(maps.Values(AllUsage(s)[r.Find(key).ID]))
 		if len(all) != 1 || all[0] != (Usage{Prompt: 5, Completion: 2}) {
 			t.Errorf("%+v", all)
 		}
@@ -223,24 +223,25 @@ func TestUsageIsWritten(t *testing.T) {
 // Without a named key everything is allowed, and nothing is counted.
 func TestNoKey(t *testing.T) {
 	var r *Ring
-	if r.Asks() || r.Find("x") != nil || r.Owner("x") != nil || r.Flush() != nil || r.Len() != 0 {
+	if r.NeedsKey() || r.Find("x") != nil || r.Owner("x") != nil || r.Flush() != nil ||
+		r.Len() != 0 {
 		t.Error("no ring has keys")
 	}
 	var c *Client
 	c.Count(session.Usage{Prompt: 1})
-	if _, why := c.Admit(); why != "" || !c.MayAsk("m") || !c.MayUse("python") || c.Owner() != "" ||
-		c.Named() != "" {
+	if _, why := c.Admit(); why != "" || !c.MayUseModel("m") || !c.MayUseTool("python") ||
+		c.Owner() != "" || c.KeyName() != "" {
 		t.Error("no key may not do everything")
 	}
 }
 
 func TestWhatAKeyMay(t *testing.T) {
 	c := &Client{Key: Key{Models: []string{"20B"}, Tools: []string{"browser"}}}
-	if !c.MayAsk("gpt-oss-20b", "20b") || c.MayAsk("gpt-oss-120b", "120b") ||
-		!c.MayUse("browser") || c.MayUse("python") {
+	if !c.MayUseModel("gpt-oss-20b", "20b") || c.MayUseModel("gpt-oss-120b", "120b") ||
+		!c.MayUseTool("browser") || c.MayUseTool("python") {
 		t.Error("not what it names")
 	}
-	if c.Tools = []string{}; c.MayUse("browser") {
+	if c.Tools = []string{}; c.MayUseTool("browser") {
 		t.Error("none are some")
 	}
 }

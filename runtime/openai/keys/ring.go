@@ -21,20 +21,20 @@ type Ring struct {
 	notify func(string)
 	now    func() time.Time
 
-	mu    sync.Mutex
-	keys  []Key
-	asks  bool        // a key was seen: the port requires one even when all are removed
-	stamp os.FileInfo // of the file when it was read; nil: it was missing
-	use   map[string]*use
-	flush *time.Timer // nil: nothing is to be written
+	mu        sync.Mutex
+	keys      []Key
+	keyNeeded bool        // a key was seen: the port requires one even when all are removed
+	stamp     os.FileInfo // of the file when it was read; nil: it was missing
+	use       map[string]*keyState
+	flush     *time.Timer // nil: nothing is to be written
 }
 
-func Open(path string, kept session.Store, notify func(string)) (*Ring, error) {
-	r := &Ring{path: path, store: kept, notify: notify, now: time.Now, use: map[string]*use{}}
+func Open(path string, store session.Store, notify func(string)) (*Ring, error) {
+	r := &Ring{path: path, store: store, notify: notify, now: time.Now, use: map[string]*keyState{}}
 	var err error
 	r.stamp, _ = os.Stat(path)
 	r.keys, err = Load(path)
-	r.asks = len(r.keys) > 0
+	r.keyNeeded = len(r.keys) > 0
 	return r, err
 }
 
@@ -47,15 +47,15 @@ func (r *Ring) Len() int {
 	return len(r.keys)
 }
 
-// Asks tells whether clients need a key. A nil Ring requires none.
-func (r *Ring) Asks() bool {
+// NeedsKey tells whether clients need a key. A nil Ring requires none.
+func (r *Ring) NeedsKey() bool {
 	if r == nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reload()
-	return r.asks
+	return r.keyNeeded
 }
 
 func (r *Ring) reload() {
@@ -73,12 +73,12 @@ func (r *Ring) reload() {
 		r.notify(err.Error() + "; the keys stay as they were")
 		return
 	}
-	r.keys, r.asks = keys, r.asks || len(keys) > 0
+	r.keys, r.keyNeeded = keys, r.keyNeeded || len(keys) > 0
 }
 
 // Find is the client with this key, nil for a wrong one. Its duration reveals nothing about the
 // keys.
-func (r *Ring) Find(key string) (found *Client) {
+func (r *Ring) Find(key string) (client *Client) {
 	if r == nil {
 		return nil
 	}
@@ -88,10 +88,10 @@ func (r *Ring) Find(key string) (found *Client) {
 	r.reload()
 	for _, k := range r.keys {
 		if subtle.ConstantTimeCompare(hash, []byte(k.Hash)) == 1 {
-			found = r.client(k)
+			client = r.client(k)
 		}
 	}
-	return found
+	return client
 }
 
 // Owner is the client that owns records under this id, nil if its key was removed.
@@ -112,7 +112,7 @@ func (r *Ring) Owner(id string) *Client {
 // client is called with r.mu held.
 func (r *Ring) client(k Key) *Client {
 	if r.use[k.ID] == nil {
-		r.use[k.ID] = &use{since: map[string]Usage{}}
+		r.use[k.ID] = &keyState{unsaved: map[string]Usage{}}
 	}
 	r.use[k.ID].name = k.Name
 	return &Client{k, r}
@@ -146,16 +146,16 @@ func (c *Client) Owner() string {
 	return c.ID
 }
 
-// Named is the name of its key, "" without one.
-func (c *Client) Named() string {
+// KeyName is the name of its key, "" without one.
+func (c *Client) KeyName() string {
 	if c == nil {
 		return ""
 	}
 	return c.Name
 }
 
-// MayAsk tells whether it may use a model that has these names.
-func (c *Client) MayAsk(names ...string) bool {
+// MayUseModel tells whether it may use a model that has these names.
+func (c *Client) MayUseModel(names ...string) bool {
 	return c == nil || len(c.Models) == 0 || slices.ContainsFunc(names, func(name string) bool {
 		return slices.ContainsFunc(c.Models, func(may string) bool {
 			return strings.EqualFold(may, name)
@@ -163,6 +163,6 @@ func (c *Client) MayAsk(names ...string) bool {
 	})
 }
 
-func (c *Client) MayUse(kind string) bool {
+func (c *Client) MayUseTool(kind string) bool {
 	return c == nil || c.Tools == nil || slices.Contains(c.Tools, kind)
 }

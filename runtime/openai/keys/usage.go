@@ -31,19 +31,19 @@ func (u Usage) plus(v Usage) Usage {
 		u.Completion + v.Completion}
 }
 
-// use is the state of one key in this process.
-type use struct {
-	name  string
-	since map[string]Usage // by day, not yet in the store
-	day   string           // of kept
-	kept  Usage            // in the store, of all servers
-	total Usage            // of this process
+// keyState is the state of one key in this process.
+type keyState struct {
+	name    string
+	unsaved map[string]Usage // by day, not yet in the store
+	day     string           // of stored
+	stored  Usage            // in the store, of all servers
+	total   Usage            // of this process
 
-	left float64   // requests that may be sent at once
-	at   time.Time // when left was updated
+	allowance float64   // requests that may be sent at once
+	updated   time.Time // when allowance was updated
 }
 
-const dayForm = time.DateOnly
+const dayFormat = time.DateOnly
 
 // Admit counts a request that generates. Beyond a limit it is refused: after is how long to wait,
 // and why names the limit.
@@ -55,23 +55,23 @@ func (c *Client) Admit() (after time.Duration, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, u := r.now().UTC(), r.use[c.ID]
-	if day := now.Format(dayForm); u.day != day {
-		u.day, u.kept = day, r.stored(c.ID, day)
+	if day := now.Format(dayFormat); u.day != day {
+		u.day, u.stored = day, r.stored(c.ID, day)
 	}
-	if used := u.kept.plus(u.since[u.day]).Tokens(); c.Tokens > 0 && used >= c.Tokens {
+	if used := u.stored.plus(u.unsaved[u.day]).Tokens(); c.Tokens > 0 && used >= c.Tokens {
 		tomorrow := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
 		return tomorrow.Sub(now), fmt.Sprintf("this key may use %d tokens a day (UTC), and has "+
 			"used %d", c.Tokens, used)
 	}
 	if c.Rate > 0 {
 		a := float64(c.Rate) / 60 // a second
-		u.left = min(float64(c.Rate), u.left+a*now.Sub(u.at).Seconds())
-		u.at = now
-		if u.left < 1 {
-			return time.Duration((1 - u.left) / a * float64(time.Second)), fmt.Sprintf(
+		u.allowance = min(float64(c.Rate), u.allowance+a*now.Sub(u.updated).Seconds())
+		u.updated = now
+		if u.allowance < 1 {
+			return time.Duration((1 - u.allowance) / a * float64(time.Second)), fmt.Sprintf(
 				"this key may send %d requests a minute", c.Rate)
 		}
-		u.left--
+		u.allowance--
 	}
 	r.add(c.ID, u, Usage{Requests: 1})
 	return 0, ""
@@ -89,9 +89,9 @@ func (c *Client) Count(v session.Usage) {
 }
 
 // add is called with r.mu held.
-func (r *Ring) add(id string, u *use, v Usage) {
-	day := r.now().UTC().Format(dayForm)
-	u.since[day], u.total = u.since[day].plus(v), u.total.plus(v)
+func (r *Ring) add(id string, u *keyState, v Usage) {
+	day := r.now().UTC().Format(dayFormat)
+	u.unsaved[day], u.total = u.unsaved[day].plus(v), u.total.plus(v)
 	if r.flush == nil {
 		r.flush = time.AfterFunc(time.Second, func() { _ = r.Flush() }) // errors return later
 	}
@@ -109,11 +109,11 @@ func (r *Ring) Flush() (err error) {
 		r.flush = nil
 	}
 	for id, u := range r.use {
-		for day, v := range u.since {
+		for day, v := range u.unsaved {
 			var sum Usage
 			failed := r.store.Change(func(c *session.Change) error {
 				record, _ := c.Get(session.KindUsage, keyOf(id, day))
-				sum = usageIn(record).plus(v)
+				sum = decodeUsage(record).plus(v)
 				value, err := json.Marshal(sum)
 				return errors.Join(err, c.Put(session.Record{Kind: session.KindUsage,
 					Key: keyOf(id, day), Value: value}))
@@ -121,9 +121,9 @@ func (r *Ring) Flush() (err error) {
 			if err = errors.Join(err, failed); failed != nil {
 				continue
 			}
-			delete(u.since, day)
+			delete(u.unsaved, day)
 			if day == u.day {
-				u.kept = sum
+				u.stored = sum
 			}
 		}
 	}
@@ -133,25 +133,25 @@ func (r *Ring) Flush() (err error) {
 // stored is the store's usage of a day.
 func (r *Ring) stored(id, day string) Usage {
 	record, _ := r.store.Get(session.KindUsage, keyOf(id, day))
-	return usageIn(record)
+	return decodeUsage(record)
 }
 
 func keyOf(id, day string) string { return id + " " + day }
 
-func usageIn(r session.Record) (u Usage) {
+func decodeUsage(r session.Record) (u Usage) {
 	_ = json.Unmarshal(r.Value, &u) // an empty record has none
 	return u
 }
 
-// Used is the usage in a store, by key id and day.
-func Used(s session.Store) map[string]map[string]Usage {
+// AllUsage is the usage in a store, by key id and day.
+func AllUsage(s session.Store) map[string]map[string]Usage {
 	all := map[string]map[string]Usage{}
 	for _, record := range s.List(session.KindUsage) {
 		id, day, _ := strings.Cut(record.Key, " ")
 		if all[id] == nil {
 			all[id] = map[string]Usage{}
 		}
-		all[id][day] = usageIn(record)
+		all[id][day] = decodeUsage(record)
 	}
 	return all
 }

@@ -19,13 +19,13 @@ import (
 
 type form struct {
 	*answer.Answer
-	req     *request
-	id      string
-	content []*messageBlock
-	running bool   // the last block of content is not stopped
-	phase   string // of the open text block
-	cut     bool   // the last block is an incomplete call
-	sent    int    // bytes of the open call's arguments
+	req      *request
+	id       string
+	content  []*messageBlock
+	running  bool   // the last block of content is not stopped
+	phase    string // of the open text block
+	callOpen bool   // the last block is an incomplete call
+	sent     int    // bytes of the open call's arguments
 }
 
 // API has the routes under /v1/messages.
@@ -49,7 +49,7 @@ func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *answer.Object) 
 	if _, err := p.ModelOf(r.Context(), e, &req.Request); err != nil {
 		return nil, answer.Unavailable(err)
 	}
-	ids, f := p.Rendered(r.Context(), e, &req.Request)
+	ids, f := p.RenderPrompt(r.Context(), e, &req.Request)
 	return map[string]int{"input_tokens": len(ids)}, f
 }
 
@@ -74,16 +74,16 @@ func (m *form) Take(_ int, e session.Event) {
 	case session.CallStart:
 		m.begin(&messageBlock{Type: "tool_use", ID: e.ID, Name: e.Name,
 			Input: json.RawMessage("{}")})
-		m.cut, m.sent = true, 0
+		m.callOpen, m.sent = true, 0
 	case session.CallArguments:
 		m.arguments(e.Text)
 	case session.CallEnd:
-		whole := tools.Runnable(e.Arguments)
-		if m.sent < len(whole) {
-			m.arguments(whole[m.sent:])
+		arguments := tools.RunnableArguments(e.Arguments)
+		if m.sent < len(arguments) {
+			m.arguments(arguments[m.sent:])
 		}
-		m.last().Input = tools.AsInput(whole)
-		m.cut = false
+		m.last().Input = tools.InputObject(arguments)
+		m.callOpen = false
 		m.stop()
 	}
 }
@@ -128,7 +128,7 @@ func (m *form) think(text string) {
 	}
 	b := m.last()
 	b.reasoning.WriteString(text)
-	if !m.req.silent {
+	if !m.req.noText {
 		b.Thinking = new(b.reasoning.String())
 		m.delta(messageDelta{Type: "thinking_delta", Thinking: &text})
 	}
@@ -159,8 +159,8 @@ func (m *form) End(usage session.Usage, f *answer.Fault) {
 	m.stop()
 	reason, sequence := m.reason()
 	m.send(messageEvent{Type: "message_delta", Usage: new(wireMessageUsage(usage)),
-		Own:   answer.OwnPartOf(m.Dones[0]),
-		Delta: &messageDelta{StopReason: &reason, StopSequence: &sequence}})
+		OwnPart: answer.OwnPartOf(m.Dones[0]),
+		Delta:   &messageDelta{StopReason: &reason, StopSequence: &sequence}})
 	m.send(messageEvent{Type: "message_stop"})
 }
 
@@ -169,7 +169,7 @@ func (m *form) reason() (reason string, sequence *string) {
 	done := m.Dones[0]
 	called := false
 	for i, b := range m.content {
-		called = called || b.Type == "tool_use" && !(m.cut && i == len(m.content)-1)
+		called = called || b.Type == "tool_use" && !(m.callOpen && i == len(m.content)-1)
 	}
 	switch {
 	case done.Cut():
@@ -182,15 +182,15 @@ func (m *form) reason() (reason string, sequence *string) {
 	return "end_turn", nil
 }
 
-func (m *form) Whole(usage session.Usage) any {
+func (m *form) Body(usage session.Usage) any {
 	m.stop()
 	reason, sequence := m.reason()
-	if m.cut { // a call without its arguments cannot be run
+	if m.callOpen { // a call without its arguments cannot be run
 		m.content = m.content[:len(m.content)-1]
 	}
-	whole := m.message(&reason, sequence, wireMessageUsage(usage))
-	whole.Own = answer.OwnPartOf(m.Dones[0])
-	return whole
+	body := m.message(&reason, sequence, wireMessageUsage(usage))
+	body.OwnPart = answer.OwnPartOf(m.Dones[0])
+	return body
 }
 
 func (m *form) message(reason, sequence *string, usage messageUsage) *message {
@@ -211,7 +211,7 @@ type message struct {
 	StopReason   *string         `json:"stop_reason"`
 	StopSequence *string         `json:"stop_sequence"`
 	Usage        messageUsage    `json:"usage"`
-	Own          *answer.OwnPart `json:"ossrun,omitempty"`
+	OwnPart      *answer.OwnPart `json:"ossrun,omitempty"`
 }
 
 // messageBlock is text, thinking or tool_use; fields of other types are nil.
@@ -247,7 +247,7 @@ type messageEvent struct {
 	Block   *messageBlock   `json:"content_block,omitempty"`
 	Delta   *messageDelta   `json:"delta,omitempty"`
 	Usage   *messageUsage   `json:"usage,omitempty"`
-	Own     *answer.OwnPart `json:"ossrun,omitempty"` // of message_delta
+	OwnPart *answer.OwnPart `json:"ossrun,omitempty"` // of message_delta
 }
 
 // messageDelta is a piece of a block, or, without a type, of the message.

@@ -24,7 +24,7 @@ type request struct {
 	offer    tools.Offer
 	talk     answer.Conversation
 	thinking bool // show thinking blocks; other clients expect text in the first block
-	silent   bool // thinking blocks have no text, only a signature
+	noText   bool // thinking blocks have no text, only a signature
 }
 
 // Budgets of thinking, in tokens: up to the first the effort is low, from the second on high.
@@ -38,7 +38,7 @@ func (r *request) parameters() []answer.Parameter {
 		answer.Boolean("stream", false, &r.Stream)}, answer.RefusedEverywhere(),
 		[]answer.Parameter{answer.Row("thread", refuseThread)},
 		// context_management asks to forget earlier thinking, which is always done
-		answer.Known("context_management", "cache_control", "inference_geo"),
+		answer.NoEffect("context_management", "cache_control", "inference_geo"),
 		[]answer.Parameter{answer.Row("tools objects", r.readTools),
 			answer.Row("tool_choice object", nil)},
 		r.Sampling(), []answer.Parameter{answer.Row("messages! objects", r.readMessages),
@@ -55,10 +55,10 @@ func parseMessages(o *answer.Object, bound int) *request {
 	r := &request{Draft: answer.NewDraft("messages", bound)}
 	r.Turn.Effort = "medium"
 	answer.Read(o, r.parameters())
-	r.StandIn, r.Ignored = ofAnotherMaker(r.Model), r.offer.Ignored
+	r.StandIn, r.Ignored = isOtherVendors(r.Model), r.offer.Ignored
 	r.Turn.Messages = r.talk.Messages
 	r.Instruct(r.talk.Instructions(""))
-	r.offer.Into(&r.Turn)
+	r.offer.ApplyTo(&r.Turn)
 	r.Turns = []session.Request{r.Turn}
 	return r
 }
@@ -67,14 +67,14 @@ func parseMessages(o *answer.Object, bound int) *request {
 // SDKs continue without one.
 func refuseThread(o *answer.Object, name string) {
 	if o.Has(name) {
-		o.Insist(answer.Refusal(http.StatusBadRequest, name, threadUnsupported,
+		o.ReplaceFault(answer.Refusal(http.StatusBadRequest, name, threadUnsupported,
 			"threads are not supported by this server; send the whole conversation in messages"))
 	}
 }
 
-// ofAnotherMaker tells whether a model is another vendor's. Agents use such names by default, for
+// isOtherVendors tells whether a model is another vendor's. Agents use such names by default, for
 // titles and the like, and users cannot always change them.
-func ofAnotherMaker(model string) bool {
+func isOtherVendors(model string) bool {
 	return strings.HasPrefix(model, "claude-") ||
 		strings.HasPrefix(model, "gpt-") && !strings.HasPrefix(model, "gpt-oss")
 }
@@ -85,7 +85,7 @@ func (r *request) readThinking(o *answer.Object, name string) {
 	switch think.Text("type") {
 	case "":
 	case "adaptive", "enabled":
-		r.thinking, r.silent = true, think.Text("display") == "omitted"
+		r.thinking, r.noText = true, think.Text("display") == "omitted"
 		if budget := think.Integer("budget_tokens", 1, 1<<30, 0); budget > 0 {
 			turn.MaxReasoning = budget
 			if budget <= lowBudget {
@@ -97,7 +97,7 @@ func (r *request) readThinking(o *answer.Object, name string) {
 	case "disabled":
 		turn.MaxReasoning = -1
 	default:
-		think.Get("type").Must("enabled, adaptive or disabled")
+		think.Get("type").MustBe("enabled, adaptive or disabled")
 	}
 }
 
@@ -111,14 +111,14 @@ func (r *request) readOutput(o *answer.Object, name string) {
 
 // readTools reads tools and tool_choice. Tools of Anthropic's own types are ignored.
 func (r *request) readTools(o *answer.Object, name string) {
-	of := &r.offer
-	for _, v := range of.List(o, name) {
+	offer := &r.offer
+	for _, v := range offer.List(o, name) {
 		t := v.Object()
 		if kind := t.Text("type"); kind != "" && kind != "custom" {
-			of.Ignored = append(of.Ignored, kind)
+			offer.Ignored = append(offer.Ignored, kind)
 			continue
 		}
-		of.Functions = append(of.Functions, tools.ReadFunctionWith(t, "input_schema"))
+		offer.Functions = append(offer.Functions, tools.ReadFunctionWith(t, "input_schema"))
 	}
 	c := o.Object("tool_choice")
 	if c == nil {
@@ -127,13 +127,13 @@ func (r *request) readTools(o *answer.Object, name string) {
 	v := o.Get("tool_choice")
 	switch kind := c.Text("type"); kind {
 	case "auto", "none":
-		of.Mode(v, kind)
+		offer.Mode(v, kind)
 	case "any":
-		of.Mode(v, "required")
+		offer.Mode(v, "required")
 	case "tool":
-		of.Name(v, c.Text("name"))
+		offer.Name(v, c.Text("name"))
 	default:
-		c.Get("type").Must("auto, any, tool or none")
+		c.Get("type").MustBe("auto, any, tool or none")
 	}
 }
 
@@ -144,7 +144,7 @@ func (r *request) readMessages(o *answer.Object, _ string) {
 	}
 	var calls answer.Ledger
 	list := answer.MessagesOf(o)
-	answer.Dated(list, func(i int, v answer.Value) {
+	answer.ReadDated(list, func(i int, v answer.Value) {
 		m := v.Object()
 		switch m.Text("role") {
 		case "user":
@@ -158,8 +158,8 @@ func (r *request) readMessages(o *answer.Object, _ string) {
 		case "system", "developer":
 			talk.Developer(strings.Join(blockTexts(m, "content"), "\n\n"))
 		default:
-			if !m.Past() {
-				m.Get("role").Must("user or assistant")
+			if !m.IsPast() {
+				m.Get("role").MustBe("user or assistant")
 			}
 		}
 	})
@@ -176,8 +176,8 @@ func blockTexts(o *answer.Object, name string) (texts []string) {
 			switch {
 			case block.Text("type") == "text":
 				texts = append(texts, block.Text("text"))
-			case block.Past():
-				texts = append(texts, answer.Inside(block))
+			case block.IsPast():
+				texts = append(texts, answer.TextInside(block))
 			default:
 				block.Unreadable("the model reads text only")
 			}
@@ -195,7 +195,7 @@ func blocksOf(c *answer.Conversation, m *answer.Object) []*answer.Object {
 	case jsondoc.String:
 		text := v.Text()
 		raw, _ := answer.Marshal(text) // a string
-		return []*answer.Object{v.Becomes(json.RawMessage(`{"type":"text","text":` + string(raw) +
+		return []*answer.Object{v.WithRaw(json.RawMessage(`{"type":"text","text":` + string(raw) +
 			`}`)).Object()}
 	case jsondoc.Array:
 		var list []*answer.Object
@@ -221,7 +221,7 @@ func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Led
 			continue
 		}
 		id := b.Text("tool_use_id")
-		if !calls.Answer(id) && !talk.Awaited(id) {
+		if !calls.Answer(id) && !talk.IsAwaited(id) {
 			b.Get("tool_use_id").Invalid(": no tool_use with the id %q came before this result", id)
 		}
 		talk.Result(id, "", answer.Content(b, "content", true))
@@ -238,12 +238,12 @@ func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Led
 		switch kind := b.Text("type"); {
 		case kind == "text":
 			texts = append(texts, b.Text("text"))
-		case kind == "document" && !m.Past():
+		case kind == "document" && !m.IsPast():
 			texts = append(texts, documentText(b))
 		case m.LeavesImagesOut() && slices.Contains(answer.ImageParts, kind):
-			texts = append(texts, answer.LeftOut(kind))
-		case m.Past() || kind == "search_result":
-			texts = append(texts, cmp.Or(answer.Inside(b), answer.LeftOut(kind)))
+			texts = append(texts, answer.LeftOutNote(kind))
+		case m.IsPast() || kind == "search_result":
+			texts = append(texts, cmp.Or(answer.TextInside(b), answer.LeftOutNote(kind)))
 		default:
 			b.Unreadable("the model reads text only")
 		}
@@ -277,13 +277,13 @@ func messagesAssistant(talk *answer.Conversation, m *answer.Object, calls *answe
 			messagesCall(talk, b, calls)
 		default:
 			if strings.HasSuffix(kind, "_tool_use") { // of a tool that a server runs
-				talk.Foreign(b.Text("id"), strings.TrimSuffix(kind, "_use"), b)
+				talk.AddForeign(b.Text("id"), strings.TrimSuffix(kind, "_use"), b)
 			} else if id := b.Text("tool_use_id"); isResult(b) {
-				if talk.Awaited(id) {
+				if talk.IsAwaited(id) {
 					talk.Result(id, "", answer.Content(b, "content", true))
 				}
 			} else {
-				talk.Add(session.AssistantCommentary, answer.Inside(b))
+				talk.Add(session.AssistantCommentary, answer.TextInside(b))
 			}
 		}
 	}
@@ -300,14 +300,14 @@ func messagesCall(talk *answer.Conversation, b *answer.Object, calls *answer.Led
 	if id == "" {
 		b.Get("id").Missing()
 	}
-	if !answer.ToolName(name) && b.Past() {
+	if !answer.ToolName(name) && b.IsPast() {
 		name = "unknown"
 	}
 	if !answer.ToolName(name) {
 		b.Get("name").Invalid(" is %q, which is not a tool name", name)
 	}
 	if input.Kind() != jsondoc.Object {
-		input.Wrong("an object")
+		input.WrongType("an object")
 	}
 	calls.Call(id)
 	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, string(input.Raw)))
@@ -318,7 +318,7 @@ func documentText(block *answer.Object) string {
 	var text string
 	switch kind := source.Text("type"); kind {
 	case "base64":
-		text = answer.FileContents(source, source.At("data"), source.Text("data"))
+		text = answer.FileContents(source, source.PathOf("data"), source.Text("data"))
 	case "text":
 		text = source.Text("data")
 	case "content":

@@ -64,13 +64,13 @@ type form struct {
 	thinking, content strings.Builder
 	commentary        bool // the content so far is a preamble
 	calls             []ollamaCall
-	begun             time.Time
+	started           time.Time
 }
 
-func (l *form) Open(a *answer.Answer) { l.Answer, l.begun = a, time.Now() }
+func (l *form) Open(a *answer.Answer) { l.Answer, l.started = a, time.Now() }
 
 func (l *form) Take(_ int, e session.Event) {
-	if l.req.loads != "" {
+	if l.req.loadReason != "" {
 		return
 	}
 	switch e := e.(type) {
@@ -81,25 +81,25 @@ func (l *form) Take(_ int, e session.Event) {
 		}
 	case session.Commentary:
 		l.commentary = true
-		l.say(e.Text)
+		l.addText(e.Text)
 	case session.Answer:
 		text := e.Text
 		if l.commentary { // a preamble and the answer share one field
 			text, l.commentary = "\n\n"+text, false
 		}
-		l.say(text)
+		l.addText(text)
 	case session.CallStart:
 		call := ollamaCall{ID: e.ID}
 		call.Function.Index, call.Function.Name = e.Index, e.Name
 		l.calls = append(l.calls, call)
 	case session.CallEnd:
 		call := &l.calls[e.Index]
-		call.Function.Arguments = tools.AsInput(tools.Runnable(e.Arguments))
+		call.Function.Arguments = tools.InputObject(tools.RunnableArguments(e.Arguments))
 		l.piece(ollamaMessage{ToolCalls: []ollamaCall{*call}})
 	}
 }
 
-func (l *form) say(text string) {
+func (l *form) addText(text string) {
 	l.content.WriteString(text)
 	l.piece(ollamaMessage{Content: text})
 }
@@ -119,15 +119,15 @@ func (l *form) line(m ollamaMessage) ollamaAnswer {
 	return a
 }
 
-// ended is the last line, or the complete answer.
-func (l *form) ended(m ollamaMessage, usage session.Usage) ollamaAnswer {
+// lastLine is the last line, or the complete answer.
+func (l *form) lastLine(m ollamaMessage, usage session.Usage) ollamaAnswer {
 	a, d := l.line(m), l.Dones[0]
 	a.Done = true
-	if l.req.loads != "" {
-		a.ollamaEnd = &ollamaEnd{Reason: l.req.loads, Total: time.Since(l.begun)}
+	if l.req.loadReason != "" {
+		a.ollamaEnd = &ollamaEnd{Reason: l.req.loadReason, Total: time.Since(l.started)}
 		return a
 	}
-	a.ollamaEnd = &ollamaEnd{Reason: "stop", Total: time.Since(l.begun),
+	a.ollamaEnd = &ollamaEnd{Reason: "stop", Total: time.Since(l.started),
 		PromptCount: usage.Prompt, PromptDuration: d.Timing.Prefill,
 		EvalCount: usage.Completion, EvalDuration: d.Timing.Decode}
 	if d.Cut() {
@@ -141,17 +141,17 @@ func (l *form) End(usage session.Usage, f *answer.Fault) {
 		l.Emit("", FaultBody(f, ""))
 		return
 	}
-	l.Emit("", l.ended(ollamaMessage{}, usage))
+	l.Emit("", l.lastLine(ollamaMessage{}, usage))
 }
 
-func (l *form) Whole(usage session.Usage) any {
+func (l *form) Body(usage session.Usage) any {
 	m := ollamaMessage{Content: l.content.String(), Thinking: l.thinking.String()}
 	for _, c := range l.calls {
 		if c.Function.Arguments != nil { // an incomplete call cannot be run
 			m.ToolCalls = append(m.ToolCalls, c)
 		}
 	}
-	return l.ended(m, usage)
+	return l.lastLine(m, usage)
 }
 
 func FaultBody(f *answer.Fault, _ string) any {
@@ -200,7 +200,7 @@ func New(d *answer.Driver) API { return API{d} }
 func (p API) Tags(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 	list := []ollamaModel{}
 	for _, m := range p.AllModels(e) {
-		list = append(list, listed(m))
+		list = append(list, toOllama(m))
 	}
 	return map[string][]ollamaModel{"models": list}, nil
 }
@@ -213,13 +213,13 @@ func (p API) Loaded(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 			_, ok := loaded[name]
 			return ok
 		}) {
-			list = append(list, loadedModel{ollamaModel: listed(m)})
+			list = append(list, loadedModel{ollamaModel: toOllama(m)})
 		}
 	}
 	return map[string][]loadedModel{"models": list}, nil
 }
 
-func listed(m answer.ModelObject) ollamaModel {
+func toOllama(m answer.ModelObject) ollamaModel {
 	digest := sha256.Sum256([]byte(m.ID))
 	return ollamaModel{Name: m.ID, Model: m.ID, Details: gptOSSDetails,
 		ModifiedAt:    time.Unix(m.Created, 0).UTC().Format(time.RFC3339),
@@ -237,7 +237,7 @@ func (p API) named(e *answer.Exchange, r *http.Request, o *answer.Object) (sessi
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	runner, err := p.Named(r.Context(), e, name)
+	runner, err := p.FindModel(r.Context(), e, name)
 	if err != nil {
 		return nil, answer.Unavailable(err)
 	}

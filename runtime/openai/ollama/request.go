@@ -19,14 +19,14 @@ import (
 
 type request struct {
 	answer.Draft
-	offer    tools.Offer
-	talk     answer.Conversation
-	thinking bool // show it
-	generate bool // for /api/generate
-	prompt   string
-	system   string
-	raw      bool   // the prompt is continued as text
-	loads    string // a request without an answer: load or unload; "": an answer
+	offer      tools.Offer
+	talk       answer.Conversation
+	thinking   bool // show it
+	generate   bool // for /api/generate
+	prompt     string
+	system     string
+	raw        bool   // the prompt is continued as text
+	loadReason string // a request without an answer: load or unload; "": an answer
 }
 
 // ChatParameters are the rows of /api/chat.
@@ -36,20 +36,20 @@ func ChatParameters() []answer.Parameter { return new(request).chatParameters() 
 func GenerateParameters() []answer.Parameter { return new(request).generateParameters() }
 
 func (r *request) chatParameters() []answer.Parameter {
-	return append(r.shared(), answer.Row("messages objects", r.readMessages),
+	return append(r.sharedRows(), answer.Row("messages objects", r.readMessages),
 		answer.Row("tools objects", r.readTools), answer.Row("tool_choice", nil))
 }
 
 func (r *request) generateParameters() []answer.Parameter {
-	return append(r.shared(), answer.Text("prompt", &r.prompt), answer.Text("system", &r.system),
-		answer.Boolean("raw", false, &r.raw),
+	return append(r.sharedRows(), answer.Text("prompt", &r.prompt),
+		answer.Text("system", &r.system), answer.Boolean("raw", false, &r.raw),
 		answer.RefusedText("suffix", "write the whole prompt, with raw"),
 		answer.RefusedText("template", "write the whole prompt, with raw"),
 		answer.Row("images", nil))
 }
 
-// shared has the rows of both routes.
-func (r *request) shared() []answer.Parameter {
+// sharedRows has the rows of both routes.
+func (r *request) sharedRows() []answer.Parameter {
 	return append(r.Constraints("format any"),
 		answer.Row("model! string", func(o *answer.Object, name string) {
 			if r.Model = o.Text(name); r.Model == "" {
@@ -65,10 +65,10 @@ func (r *request) shared() []answer.Parameter {
 // loadOnly makes a request without a prompt one that loads the model: one token is computed and
 // discarded. With keep_alive 0 it asks to unload it, which only the server decides.
 func (r *request) loadOnly(o *answer.Object) {
-	r.loads = "load"
+	r.loadReason = "load"
 	alive := strings.Trim(string(o.Get("keep_alive").Raw), `"`) // 0, "0s", of Python's client 0.0
 	if n, err := strconv.ParseFloat(strings.TrimRight(alive, "smh"), 64); err == nil && n == 0 {
-		r.loads, r.Dry, r.Ignored = "unload", true, append(r.Ignored, "keep_alive")
+		r.loadReason, r.Dry, r.Ignored = "unload", true, append(r.Ignored, "keep_alive")
 	}
 	turn := answer.NewDraft("prompt", 0).Turn
 	turn.Prompt, turn.MaxTokens, turn.Effort = o.Get("model").EncodePrompt("."), 1, "low"
@@ -78,17 +78,17 @@ func (r *request) loadOnly(o *answer.Object) {
 // options are the rows of the object of this name.
 func (r *request) options() []answer.Parameter {
 	return slices.Concat(r.Sampling(), []answer.Parameter{
-		r.Number("repetition_penalty").As("repeat_penalty"),
+		r.Number("repetition_penalty").WithName("repeat_penalty"),
 		r.Stop("stop text-or-strings"),
 		answer.Row("num_predict integer", func(o *answer.Object, name string) {
 			// -1 and -2 are Ollama's values for no limit
 			r.Turn.MaxTokens = max(0, o.Integer(name, -2, 1<<30, 0))
-		})}, answer.Known(ollamaPlacement...), r.Constraints())
+		})}, answer.NoEffect(ollamaPlacement...), r.Constraints())
 }
 
 func newRequest(history string, bound int) *request {
 	r := &request{Draft: answer.NewDraft(history, bound), thinking: true}
-	r.Lines, r.Turn.Effort = true, "medium"
+	r.NDJSON, r.Turn.Effort = true, "medium"
 	return r
 }
 
@@ -122,7 +122,7 @@ func (p API) ReadChat(o *answer.Object) (*answer.Request, answer.Form) {
 	r.Ignored = append(r.Ignored, r.offer.Ignored...)
 	r.Turn.Messages = r.talk.Messages
 	r.Instruct(r.talk.Instructions(""))
-	r.offer.Into(&r.Turn)
+	r.offer.ApplyTo(&r.Turn)
 	r.Turns = []session.Request{r.Turn}
 	if !o.Has("messages") || o.Get("messages").Count(1) == 0 && o.Fault() == nil {
 		r.loadOnly(o)
@@ -139,7 +139,7 @@ func (r *request) readMessages(o *answer.Object, name string) {
 		list = o.Get(name).Messages()
 	}
 	var open openCalls
-	answer.Dated(list, func(_ int, v answer.Value) {
+	answer.ReadDated(list, func(_ int, v answer.Value) {
 		m := v.Object()
 		if m == nil {
 			return
@@ -163,8 +163,8 @@ func (r *request) readMessages(o *answer.Object, name string) {
 			}
 			talk.Result(call, name, text)
 		default:
-			if !m.Past() {
-				m.Get("role").Must("system, user, assistant or tool")
+			if !m.IsPast() {
+				m.Get("role").MustBe("system, user, assistant or tool")
 			}
 		}
 	})
@@ -172,9 +172,9 @@ func (r *request) readMessages(o *answer.Object, name string) {
 
 // openCalls are calls without results, oldest first, indexed by the properties in a result.
 type openCalls struct {
-	ids      []string
-	answered []bool
-	by       map[openCall][]int // indexes in ids
+	ids   []string
+	done  []bool
+	byKey map[openCall][]int // indexes in ids
 }
 
 // openCall is an id, a name, or empty; bare: of calls without an id.
@@ -184,38 +184,38 @@ type openCall struct {
 }
 
 func (c *openCalls) add(call madeCall) {
-	if c.by == nil {
-		c.by = map[openCall][]int{}
+	if c.byKey == nil {
+		c.byKey = map[openCall][]int{}
 	}
 	keys := []openCall{{}, {name: call.name}, {id: call.id}}
 	if call.bare {
 		keys = []openCall{{}, {name: call.name}, {bare: true}, {name: call.name, bare: true}}
 	}
 	for _, key := range keys {
-		c.by[key] = append(c.by[key], len(c.ids))
+		c.byKey[key] = append(c.byKey[key], len(c.ids))
 	}
-	c.ids, c.answered = append(c.ids, call.id), append(c.answered, false)
+	c.ids, c.done = append(c.ids, call.id), append(c.done, false)
 }
 
 // take returns the oldest open call that a result may belong to, and removes it. A client may
 // invent a result's id, which no call had: then name and order decide.
 func (c *openCalls) take(id, name string) (call string, ok bool) {
 	keys := []openCall{{name: name}}
-	if _, known := c.by[openCall{id: id}]; id != "" && known {
+	if _, exists := c.byKey[openCall{id: id}]; id != "" && exists {
 		keys = []openCall{{id: id}}
 	} else if id != "" {
 		keys = []openCall{{name: name, bare: true}, {bare: true}}
 	}
 	for _, key := range keys {
-		list := c.by[key]
-		for ; len(list) > 0 && c.answered[list[0]]; list = list[1:] {
+		list := c.byKey[key]
+		for ; len(list) > 0 && c.done[list[0]]; list = list[1:] {
 		}
 		if len(list) > 0 {
-			c.answered[list[0]], c.by[key] = true, list[1:]
+			c.done[list[0]], c.byKey[key] = true, list[1:]
 			return c.ids[list[0]], true
 		}
-		if _, known := c.by[key]; known {
-			c.by[key] = nil
+		if _, exists := c.byKey[key]; exists {
+			c.byKey[key] = nil
 		}
 	}
 	return "", false
@@ -244,12 +244,12 @@ func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 		call := v.Object()
 		f := call.Object("function")
 		name, id := f.Text("name"), call.Text("id")
-		if !answer.ToolName(name) && m.Past() {
+		if !answer.ToolName(name) && m.IsPast() {
 			name = "unknown"
 		}
 		if !answer.ToolName(name) {
-			v.AddFault(answer.Invalid(f.At("name"), "%s.function.name is %q, which is not a tool "+
-				"name", v.Path, name))
+			v.AddFault(answer.Invalid(f.PathOf("name"), "%s.function.name is %q, which is not a "+
+				"tool name", v.Path, name))
 			return nil
 		}
 		bare := id == ""
@@ -258,10 +258,10 @@ func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 		}
 		arguments := f.Get("arguments")
 		text := string(arguments.Raw)
-		if arguments.Kind() == jsondoc.String && m.Past() { // as OpenAI's clients send them
+		if arguments.Kind() == jsondoc.String && m.IsPast() { // as OpenAI's clients send them
 			text = arguments.Text()
 		} else if arguments.Kind() != jsondoc.Object {
-			arguments.Wrong("an object")
+			arguments.WrongType("an object")
 		}
 		talk.Messages = append(talk.Messages, session.FunctionCall(id, name, text))
 		calls = append(calls, madeCall{id, name, bare})
@@ -275,7 +275,7 @@ func images(o *answer.Object) (note string) {
 		return ""
 	}
 	if o.LeavesImagesOut() {
-		return answer.LeftOut("image")
+		return answer.LeftOutNote("image")
 	}
 	o.Get("images").Unsupported("images", "the model reads text only")
 	return ""

@@ -53,16 +53,16 @@ func (s *ScriptedTool) Tools() (list []harmony.ToolDescription) {
 	return list
 }
 
-// Own is the server's name of a function's tool.
-func (s *ScriptedTool) Own(function string) string {
+// ServerName is the server's name of a function's tool.
+func (s *ScriptedTool) ServerName(function string) string {
 	return strings.TrimPrefix(function, s.label+"_")
 }
 
 // Trusted is true for the server with this label.
 func (s *ScriptedTool) Trusted() bool { return s.label == "trusted" }
 
-// Only keeps to these tools.
-func (s *ScriptedTool) Only(names []string) { s.only = names }
+// Restrict keeps to these tools.
+func (s *ScriptedTool) Restrict(names []string) { s.only = names }
 
 // Runs tells whether a call is the tool's.
 func (s *ScriptedTool) Runs(recipient string) bool {

@@ -33,50 +33,51 @@ func approvalID(call string) string { return approvalPrefix + call }
 
 func (c *composer) askApproval(call *toolCall, arguments string) {
 	c.begin(&approvalItem{itemHead{approvalID(call.ID), "mcp_approval_request"}, call.tool.Label,
-		call.tool.Own(call.Recipient), tools.Runnable(arguments)})
+		call.tool.ServerName(call.Recipient), tools.RunnableArguments(arguments)})
 	c.close("completed")
 }
 
 // readAnswer handles an approval request of an earlier response. The following input decides: its
 // answer, or the call that was made for it.
-func (in *inputReader) readAnswer(o *answer.Object, after []answer.Value) {
+func (in *inputReader) readAnswer(o *answer.Object, following []answer.Value) {
 	id := o.Text("id")
 	call := strings.TrimPrefix(id, approvalPrefix)
-	made, said := in.following(id, after)
-	if made {
+	called, reply := in.answerTo(id, following)
+	if called {
 		return // the call is in the input, with its result
 	}
 	if last := in.talk.Last(); last == nil || last.CallID != call {
 		readServerCall(in.talk, o, call)
 	}
 	switch {
-	case said.Flag("approve"):
-		in.approved = &tools.Approved{Label: o.Text("server_label"), Name: o.Text("name"), ID: call,
-			Arguments: o.Text("arguments")}
-	case said != nil:
+	case reply.Flag("approve"):
+		in.approved = &tools.ApprovedCall{Label: o.Text("server_label"), Name: o.Text("name"),
+			ID: call, Arguments: o.Text("arguments")}
+	case reply != nil:
 		in.talk.Result(call, "", answer.JoinParagraphs("The user did not allow this call.",
-			said.Text("reason")))
+			reply.Text("reason")))
 	default:
 		in.talk.Result(call, "", "The call was not made: the user has not said whether it may.")
 	}
 }
 
-// following tells whether after has the call that was made for a request, and returns the last
+// answerTo tells whether following has the call that was made for a request, and returns the last
 // answer to it. Every caller passes a suffix of one list, so the longest is indexed once.
-func (in *inputReader) following(id string, after []answer.Value) (made bool, said *answer.Object) {
-	if len(after) > in.answersOf {
-		in.made, in.answers = map[string]bool{}, map[string]*answer.Object{}
-		in.answersOf = len(after)
-		for _, v := range after {
+func (in *inputReader) answerTo(id string, following []answer.Value) (
+	made bool, reply *answer.Object) {
+	if len(following) > in.answersOf {
+		in.madeCalls, in.answers = map[string]bool{}, map[string]*answer.Object{}
+		in.answersOf = len(following)
+		for _, v := range following {
 			switch o := v.Object(); o.Text("type") {
 			case "mcp_call":
-				in.made[o.Text("approval_request_id")] = true
+				in.madeCalls[o.Text("approval_request_id")] = true
 			case "mcp_approval_response":
 				in.answers[o.Text("approval_request_id")] = o
 			}
 		}
 	}
-	return in.made[id], in.answers[id]
+	return in.madeCalls[id], in.answers[id]
 }
 
 // openRequests handles the approval requests at the end of a stored response.
@@ -95,7 +96,7 @@ func (in *inputReader) openRequests(output []answer.Value, o *answer.Object) {
 func (in *inputReader) checkAnswer(o *answer.Object) {
 	o.Need("approve")
 	if id := o.Text("approval_request_id"); !in.requests[id] {
-		o.AddFault(answer.Refusal(http.StatusBadRequest, o.At("approval_request_id"), "",
+		o.AddFault(answer.Refusal(http.StatusBadRequest, o.PathOf("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))
 	}
 }

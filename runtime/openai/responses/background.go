@@ -36,12 +36,12 @@ type job struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has ended and is stored
 
-	owner string // of the lease
-	began bool   // the lease was stored
-	lost  bool   // another process has taken it over, or deleted it
-	kept  time.Time
-	took  time.Duration                   // duration of the last store
-	body  atomic.Pointer[json.RawMessage] // the current response
+	owner     string // of the lease
+	leased    bool   // the lease was stored
+	lost      bool   // another process has taken it over, or deleted it
+	storedAt  time.Time
+	storeTime time.Duration                   // duration of the last store
+	body      atomic.Pointer[json.RawMessage] // the current response
 }
 
 func newJob(log *eventLog, cancel context.CancelFunc, owner string) *job {
@@ -57,7 +57,7 @@ func (j *jobs) get(id string) *job {
 	return job
 }
 
-func (b *job) now() json.RawMessage { return *b.body.Load() }
+func (b *job) current() json.RawMessage { return *b.body.Load() }
 
 // job returns the job of a response, nil if it does not run here.
 func (p *API) job(id string) *job {
@@ -78,10 +78,10 @@ func (b *job) stop() {
 func (r *form) background(a *answer.Answer, req *http.Request) {
 	client := a.Detach(req)
 	r.job = newJob(r.log, a.Cancel, answer.NewID(""))
-	r.log.hold()
+	r.log.hideUnstored()
 	r.queue(a)
-	queued := r.job.now()
-	go r.runAlone(req)
+	queued := r.job.current()
+	go r.runJob(req)
 	if a.Request.Stream {
 		r.api.watch(client, req, r.log, -1)
 		return
@@ -91,18 +91,18 @@ func (r *form) background(a *answer.Answer, req *http.Request) {
 
 // queue begins the response as a job.
 func (r *form) queue(a *answer.Answer) {
-	a.Quiet, a.Often = r.keepRunning, keepEvery
+	a.OnIdle, a.IdleInterval = r.storeRunning, storeInterval
 	r.begin(a)
 	r.sendResponse("response.queued")
 	r.api.jobs.Store(session.OwnedKey(r.api.owner, r.response.ID), r.job)
-	_ = r.keepRunning()
+	_ = r.storeRunning()
 	if _, ok := r.api.store.Get(session.KindRunning, r.response.ID); ok { // not with --remember 0
-		r.job.began = true
+		r.job.leased = true
 	}
 }
 
-// runAlone runs the job to its end; its caller starts a goroutine for it.
-func (r *form) runAlone(req *http.Request) {
+// runJob runs the job to its end; its caller starts a goroutine for it.
+func (r *form) runJob(req *http.Request) {
 	defer func() {
 		if x := recover(); x != nil { // the lease will expire, and the response then fails
 			r.api.Log.Error("a background response panicked", "id", r.response.ID, "panic", x,
@@ -115,16 +115,17 @@ func (r *form) runAlone(req *http.Request) {
 	r.Answer.RunDetached(req)
 }
 
-// keepEvery is the interval at which a running response is stored, if that is fast. Events are sent
-// only after they are stored.
-const keepEvery = 250 * time.Millisecond
+// storeInterval is the interval at which a running response is stored, if that is fast. Events are
+// sent only after they are stored.
+const storeInterval = 250 * time.Millisecond
 
-// keepRunning stores the response so far, marked as running.
-func (r *form) keepRunning() error {
+// storeRunning stores the response so far, marked as running.
+func (r *form) storeRunning() error {
 	last, began := r.log.last(), time.Now()
-	givenUp := r.leftToNext() && len(r.sampled()) > 0 && r.req.resumable()
-	if r.job.lost || !givenUp && (began.Sub(r.job.kept) < min(20*r.job.took, r.api.Silence/3) ||
-		last == r.log.shown() && began.Sub(r.job.kept) < r.api.Silence/3) {
+	givenUp := r.isGivenUp() && len(r.sampled()) > 0 && r.req.resumable()
+	pause := began.Sub(r.job.storedAt)
+	if r.job.lost || !givenUp && (pause < min(20*r.job.storeTime, r.api.Silence/3) ||
+		last == r.log.lastStored() && pause < r.api.Silence/3) {
 		return nil
 	}
 	until := began.Add(r.api.Silence)
@@ -132,12 +133,12 @@ func (r *form) keepRunning() error {
 		until = began
 	}
 	err := r.api.store.Change(func(c *session.Change) error {
-		if !r.job.holds(c, r.response.ID) {
+		if !r.job.hasLease(c, r.response.ID) {
 			return errLost
 		}
-		return errors.Join(r.job.hold(c, r.response.ID, until), r.keep(c, until, r.log))
+		return errors.Join(r.job.renewLease(c, r.response.ID, until), r.put(c, until, r.log))
 	})
-	if errors.Is(err, errLost) || givenUp && err == nil && r.leftToNext() {
+	if errors.Is(err, errLost) || givenUp && err == nil && r.isGivenUp() {
 		r.job.lost = true
 		r.Cancel()
 		return nil
@@ -146,7 +147,7 @@ func (r *form) keepRunning() error {
 		r.api.Log.Error("a background response is not stored", "id", r.response.ID, "error", err)
 	}
 	r.log.release(last)
-	r.job.kept, r.job.took = time.Now(), time.Since(began)
+	r.job.storedAt, r.job.storeTime = time.Now(), time.Since(began)
 	return nil
 }
 
@@ -165,13 +166,13 @@ func (p *API) Await(ctx context.Context) {
 	})
 }
 
-// leftToNext tells whether this process ends and the next one will find the response.
-func (r *form) leftToNext() bool {
+// isGivenUp tells whether this process ends and the next one will find the response.
+func (r *form) isGivenUp() bool {
 	return r.api.ends.Load() && r.api.store.Unsaved(session.KindResponse, r.response.ID) == nil
 }
 
 // resumable tells whether a response can be repeated from its tokens.
-func (r *request) resumable() bool { return len(r.wanted) == 0 && r.compactAt == 0 }
+func (r *request) resumable() bool { return len(r.builtins) == 0 && r.compactAt == 0 }
 
 // sampled returns the tokens from which another process can resume.
 func (r *form) sampled() []int32 {
@@ -186,17 +187,17 @@ func (p *API) watch(e *answer.Exchange, req *http.Request, log *eventLog, n int)
 	out := answer.StartEvents(e, func() {})
 	_ = answer.WriteNow(e, nil) // the headers: the first event may take long
 	for {
-		list, more := log.after(n)
+		list, changed := log.eventsAfter(n)
 		for _, event := range list {
 			out.Event(event.kind, event.body)
 			n = event.sequence
 		}
-		if out.Flush() != nil || more == nil {
+		if out.Flush() != nil || changed == nil {
 			return
 		}
 		silence := time.NewTimer(p.Silence)
 		select {
-		case <-more:
+		case <-changed:
 		case <-silence.C:
 			out.Comment("still running")
 		case <-req.Context().Done():
@@ -217,16 +218,16 @@ type lease struct {
 // errLost says that another process has taken a response over, or deleted it.
 var errLost = errors.New("another process has the response")
 
-// holds tells whether this job still has the lease of the response.
-func (b *job) holds(c *session.Change, id string) bool {
+// hasLease tells whether this job still has the lease of the response.
+func (b *job) hasLease(c *session.Change, id string) bool {
 	var now lease
 	record, ok := c.Get(session.KindRunning, id)
-	return !b.lost && (ok || !b.began) &&
+	return !b.lost && (ok || !b.leased) &&
 		(!ok || json.Unmarshal(record.Value, &now) != nil || now.Owner == b.owner)
 }
 
-// hold renews this job's lease.
-func (b *job) hold(c *session.Change, id string, until time.Time) error {
+// renewLease renews this job's lease.
+func (b *job) renewLease(c *session.Change, id string, until time.Time) error {
 	value, _ := answer.Marshal(lease{b.owner, until}) // our own type
 	return c.Put(session.Record{Kind: session.KindRunning, Key: id, Value: value})
 }
@@ -243,7 +244,7 @@ func (p *API) TakeOver(ctx context.Context) {
 				continue
 			}
 			owner, id := session.OwnerOf(record.Key)
-			p.of(owner).takeUp(id, record.Value)
+			p.forOwner(owner).resumeOrFail(id, record.Value)
 		}
 		select {
 		case <-clock.C:
@@ -253,14 +254,15 @@ func (p *API) TakeOver(ctx context.Context) {
 	}
 }
 
-// takeUp resumes a response, or ends it as failed. Only one process that finds the lease succeeds.
-func (p *API) takeUp(id string, left json.RawMessage) {
+// resumeOrFail resumes a response, or ends it as failed. Only one process that finds the lease
+// succeeds.
+func (p *API) resumeOrFail(id string, leaseValue json.RawMessage) {
 	b := job{owner: answer.NewID("")}
 	var s storedResponse
 	goesOn := false
 	if err := p.store.Change(func(c *session.Change) error {
 		now, ok := c.Get(session.KindRunning, id)
-		if !ok || !bytes.Equal(now.Value, left) {
+		if !ok || !bytes.Equal(now.Value, leaseValue) {
 			return nil
 		}
 		record, ok := c.Get(session.KindResponse, id)
@@ -269,13 +271,13 @@ func (p *API) takeUp(id string, left json.RawMessage) {
 			return nil
 		}
 		goesOn = true
-		return b.hold(c, id, time.Now().Add(p.Silence))
+		return b.renewLease(c, id, time.Now().Add(p.Silence))
 	}); err != nil || !goesOn || p.resume(id, s, b.owner) || p.ends.Load() {
 		return
 	}
-	s.lost()
+	s.fail()
 	if err := p.store.Change(func(c *session.Change) error {
-		if b.began = true; !b.holds(c, id) {
+		if b.leased = true; !b.hasLease(c, id) {
 			return nil
 		}
 		c.Delete(session.KindRunning, id)
@@ -302,8 +304,8 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 		Model     string
 	}
 	_ = json.Unmarshal(s.Body, &before) // our own
-	r := &form{api: p, req: req, log: s.Log.reopened(), request: s.Request}
-	a, err := p.Detached(&req.Request, r, id)
+	r := &form{api: p, req: req, log: s.Log.reopen(), request: s.Request}
+	a, err := p.NewDetached(&req.Request, r, id)
 	if err != nil {
 		return false
 	}
@@ -312,17 +314,17 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 	r.replay = r.log.logged()
 	r.sequence = r.log.last() + 1
 	r.job = newJob(r.log, a.Cancel, owner)
-	r.job.began = true
+	r.job.leased = true
 	r.job.body.Store(&s.Body)
 	req.Background = r.background
-	req.Turns[0].AllowLoops = req.Loops || p.AllowLoops
+	req.Turns[0].AllowLoops = req.AllowLoops || p.AllowLoops
 	req.Turns[0].Sampled, req.Turns[0].Salt = s.Tokens, s.Salt
 	req.response.ID = id
 	r.queue(a)
 	// for the log line; it is well-formed
-	asked, _ := http.NewRequest(http.MethodPost, "/v1/responses", nil)
+	request, _ := http.NewRequest(http.MethodPost, "/v1/responses", nil)
 	p.Log.Info("a background response continues", "id", id, "tokens", len(s.Tokens))
-	go r.runAlone(asked)
+	go r.runJob(request)
 	return true
 }
 
@@ -342,8 +344,8 @@ func (l *eventLog) logged() *alreadyLogged {
 	return r
 }
 
-// old tells whether the log has the event. It removes the part of a delta that the log has.
-func (r *alreadyLogged) old(e *streamEvent) bool {
+// isLogged tells whether the log has the event. It removes the part of a delta that the log has.
+func (r *alreadyLogged) isLogged(e *streamEvent) bool {
 	switch {
 	case r == nil:
 		return false
@@ -360,12 +362,12 @@ func (r *alreadyLogged) old(e *streamEvent) bool {
 	return false
 }
 
-// madeID is an id that is the same when the response is repeated.
-func (c *composer) madeID(prefix string) string {
+// repeatableID is an id that is the same when the response is repeated.
+func (c *composer) repeatableID(prefix string) string {
 	if c.seed == "" {
 		return answer.NewID(prefix)
 	}
-	c.made++
-	sum := sha256.Sum256([]byte(c.seed + " " + strconv.Itoa(c.made)))
+	c.idCount++
+	sum := sha256.Sum256([]byte(c.seed + " " + strconv.Itoa(c.idCount)))
 	return prefix + hex.EncodeToString(sum[:16])
 }

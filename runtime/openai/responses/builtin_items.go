@@ -26,7 +26,7 @@ type toolItem struct {
 
 func (i *toolItem) state() *string { return &i.Status }
 
-func running(prefix, kind string) toolItem {
+func newToolItem(prefix, kind string) toolItem {
 	return toolItem{itemHead{answer.NewID(prefix), kind}, "in_progress"}
 }
 
@@ -89,10 +89,10 @@ type mcpTool struct {
 // since it contains the query.
 type toolCall struct {
 	session.CallStart
-	item outputItem
-	at   int         // in the response's output
-	tool *tools.Tool // nil: the client runs it
-	asks bool        // it asks for approval and is not run
+	item          outputItem
+	index         int         // in the response's output
+	tool          *tools.Tool // nil: the client runs it
+	needsApproval bool        // it asks for approval and is not run
 }
 
 func (c *composer) listTools() {
@@ -118,7 +118,7 @@ func (c *composer) listTools() {
 }
 
 func (c *composer) startCall(e session.CallStart) {
-	call := &toolCall{CallStart: e, tool: tools.Of(c.tools, e.Recipient)}
+	call := &toolCall{CallStart: e, tool: tools.ByRecipient(c.tools, e.Recipient)}
 	if c.calls == nil {
 		c.calls = map[int]*toolCall{}
 	}
@@ -129,13 +129,13 @@ func (c *composer) startCall(e session.CallStart) {
 		c.add(call)
 		return
 	case t.NeedsApproval(e.ID, e.Recipient):
-		call.asks = true
+		call.needsApproval = true
 	case t.Kind == tools.Python:
-		call.item = &codeItem{toolItem: running("ci_", "code_interpreter_call"),
+		call.item = &codeItem{toolItem: newToolItem("ci_", "code_interpreter_call"),
 			ContainerID: t.Container}
 	case t.Kind == tools.MCP:
-		item := &mcpCallItem{toolItem: running("mcp_", "mcp_call"), ServerLabel: t.Label,
-			Name: t.Own(e.Recipient)}
+		item := &mcpCallItem{toolItem: newToolItem("mcp_", "mcp_call"), ServerLabel: t.Label,
+			Name: t.ServerName(e.Recipient)}
 		if e.ID == t.Approved {
 			item.ApprovalID = new(approvalID(e.ID))
 		}
@@ -150,26 +150,28 @@ func (c *composer) startCall(e session.CallStart) {
 }
 
 func (c *composer) callItem(e session.CallStart) *callItem {
-	shown, ok := c.names[e.Name]
+	name, ok := c.names[e.Name]
 	if !ok {
-		shown.Name = e.Name
+		name.Name = e.Name
 	}
-	item := &callItem{CallID: e.ID, Namespace: shown.Space, Name: shown.Name, Status: "in_progress"}
-	if shown.Custom {
-		item.itemHead, item.Input = itemHead{c.madeID("ctc_"), "custom_tool_call"}, new(string)
+	item := &callItem{CallID: e.ID, Namespace: name.Space, Name: name.Name, Status: "in_progress"}
+	if name.Custom {
+		item.itemHead, item.Input = itemHead{c.repeatableID("ctc_"), "custom_tool_call"},
+			new(string)
 	} else {
-		item.itemHead, item.Arguments = itemHead{c.madeID("fc_"), "function_call"}, new(string)
+		item.itemHead, item.Arguments = itemHead{c.repeatableID("fc_"), "function_call"},
+			new(string)
 	}
 	return item
 }
 
 func (c *composer) add(call *toolCall) {
 	c.begin(call.item)
-	call.at = *c.index()
+	call.index = *c.index()
 }
 
 func (c *composer) sendState(call *toolCall, state string) {
-	c.send("response."+call.item.head().Type+"."+state, c.ofCall(call))
+	c.send("response."+call.item.head().Type+"."+state, c.callEvent(call))
 }
 
 // setState sets the status of a tool call's item and sends it.
@@ -202,7 +204,7 @@ func argumentsOf(item outputItem) (text *string, kind string) {
 func (c *composer) write(call *toolCall, text string) {
 	if all, kind := argumentsOf(call.item); all != nil {
 		*all += text
-		e := c.ofCall(call)
+		e := c.callEvent(call)
 		e.Delta = &text
 		c.send(kind+".delta", e)
 	}
@@ -210,12 +212,12 @@ func (c *composer) write(call *toolCall, text string) {
 
 // endCall is called with the complete arguments. A tool call then begins to run.
 func (c *composer) endCall(call *toolCall, arguments string) {
-	if call.asks {
+	if call.needsApproval {
 		c.askApproval(call, arguments)
 		return
 	}
 	if item, ok := call.item.(*callItem); ok && item.Input == nil {
-		arguments = tools.Runnable(arguments)
+		arguments = tools.RunnableArguments(arguments)
 	}
 	if all, _ := argumentsOf(call.item); all != nil {
 		if n := len(*all); n < len(arguments) {
@@ -229,17 +231,17 @@ func (c *composer) endCall(call *toolCall, arguments string) {
 		c.close("completed")
 		return
 	case *codeItem:
-		done := c.ofCall(call)
+		done := c.callEvent(call)
 		done.Code = &item.Code
 		c.send("response.code_interpreter_call_code.done", done)
 		c.setState(call, "interpreting")
 	case *mcpCallItem:
-		item.Arguments = tools.Runnable(arguments)
-		done := c.ofCall(call)
+		item.Arguments = tools.RunnableArguments(arguments)
+		done := c.callEvent(call)
 		done.Arguments = &item.Arguments
 		c.send("response.mcp_call_arguments.done", done)
 	default:
-		call.item = &webSearchItem{running("ws_", "web_search_call"),
+		call.item = &webSearchItem{newToolItem("ws_", "web_search_call"),
 			actionOf(call.Recipient, arguments)}
 		c.add(call)
 		c.sendState(call, "in_progress")
@@ -269,7 +271,7 @@ func actionOf(recipient, arguments string) searchAction {
 }
 
 func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
-	if call.asks {
+	if call.needsApproval {
 		return
 	}
 	status, last := "completed", "completed"
@@ -300,7 +302,7 @@ func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
 }
 
 func (c *composer) doneTool(call *toolCall) {
-	c.send("response.output_item.done", streamEvent{OutputIndex: &call.at, Item: call.item})
+	c.send("response.output_item.done", streamEvent{OutputIndex: &call.index, Item: call.item})
 }
 
 // dropTools closes the items of calls that have not returned.
@@ -322,8 +324,8 @@ func (c *composer) dropTools() {
 	c.calls = nil
 }
 
-func (c *composer) ofCall(call *toolCall) streamEvent {
-	return streamEvent{ItemID: call.item.head().ID, OutputIndex: &call.at}
+func (c *composer) callEvent(call *toolCall) streamEvent {
+	return streamEvent{ItemID: call.item.head().ID, OutputIndex: &call.index}
 }
 
 // cite adds the sources of the answer to its message, which is open.
@@ -332,12 +334,12 @@ func (c *composer) cite(citations []session.Citation) {
 		return
 	}
 	for _, s := range citations {
-		if s.Start < c.before {
+		if s.Start < c.answerOffset {
 			continue
 		}
 		n := len(c.annotations)
-		a := annotation{Type: "url_citation", StartIndex: s.Start - c.before,
-			EndIndex: s.End - c.before, URL: s.URL, Title: s.Title}
+		a := annotation{Type: "url_citation", StartIndex: s.Start - c.answerOffset,
+			EndIndex: s.End - c.answerOffset, URL: s.URL, Title: s.Title}
 		c.annotations = append(c.annotations, a)
 		e := c.inPart()
 		e.AnnotationIndex, e.Annotation = &n, &a
@@ -378,11 +380,11 @@ func readSearch(talk *answer.Conversation, o *answer.Object) bool {
 		arguments["query"] = query
 	}
 	text, _ := answer.Marshal(arguments) // strings cannot fail
-	found := "[what it returned was not kept]"
+	result := "[what it returned was not kept]"
 	if o.Text("status") == "failed" {
-		found = "Error: the call failed"
+		result = "Error: the call failed"
 	}
-	earlierCall(talk, o.Text("id"), name, string(text), found)
+	earlierCall(talk, o.Text("id"), name, string(text), result)
 	return true
 }
 

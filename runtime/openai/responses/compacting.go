@@ -22,72 +22,72 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// wholeContext compacts when the model's context is nearly used up.
-const wholeContext = -1
+// nearFull compacts when the model's context is nearly used up.
+const nearFull = -1
 
 // readCompaction reads the number of tokens from which a conversation is compacted; 0: never.
 func (r *request) readCompaction(o *answer.Object, name string) {
 	for _, v := range o.List(name) {
 		entry := v.Object()
 		if entry.Text("type") != "compaction" {
-			entry.Get("type").Must("compaction")
+			entry.Get("type").MustBe("compaction")
 		}
-		r.compactAt = entry.Integer("compact_threshold", 1000, math.MaxInt32, wholeContext)
+		r.compactAt = entry.Integer("compact_threshold", 1000, math.MaxInt32, nearFull)
 	}
 }
 
-// compacted is the event that a conversation was compacted. It has no text; it embeds an event of
-// the session, since all events must be the session's.
-type compacted struct {
+// compactionEvent is the event that a conversation was compacted. It has no text; it embeds an
+// event of the session, since all events must be the session's.
+type compactionEvent struct {
 	session.Commentary
 	summary  session.Summary
 	messages []session.Message // they replace the earlier ones
 }
 
-// compacting is a runner that compacts the conversation of its first turn.
-func compacting(runner session.Runner, store session.Store, threshold int) session.Runner {
-	begun, before := false, 0      // messages of the conversation
+// withCompaction is a runner that compacts the conversation of its first turn.
+func withCompaction(runner session.Runner, store session.Store, threshold int) session.Runner {
+	started, n := false, 0         // messages of the conversation
 	var messages []session.Message // their replacement; nil: they were not compacted
 	return session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		if messages != nil { // a turn after a call
-			r.Messages = append(messages[:len(messages):len(messages)], r.Messages[before:]...)
+			r.Messages = append(messages[:len(messages):len(messages)], r.Messages[n:]...)
 		}
-		if begun || len(r.Messages) < 2 {
+		if started || len(r.Messages) < 2 {
 			return runner.Start(ctx, r)
 		}
-		begun, before = true, len(r.Messages)
-		if threshold == wholeContext {
+		started, n = true, len(r.Messages)
+		if threshold == nearFull {
 			threshold = runner.ContextLength() / 4 * 3
 		}
 		prompt, err := session.Prompt(ctx, store, r)
 		if err != nil || len(prompt) <= threshold {
 			return runner.Start(ctx, r)
 		}
-		return summarised(ctx, runner, r, &messages), nil
+		return summarizedTurn(ctx, runner, r, &messages), nil
 	})
 }
 
-// summarised is a turn that continues from a summary, written at the first read, so that a stream
-// is kept alive. messages becomes the compacted conversation.
-func summarised(ctx context.Context, runner session.Runner, r session.Request,
+// summarizedTurn is a turn that continues from a summary, written at the first read, so that a
+// stream is kept alive. messages becomes the compacted conversation.
+func summarizedTurn(ctx context.Context, runner session.Runner, r session.Request,
 	messages *[]session.Message) session.Turn {
 	var used session.Usage // by the summary
-	begun := false
+	started := false
 	read := func(t session.Turn) (session.Event, bool, session.Turn) {
 		var first session.Event
-		if !begun {
-			begun = true
+		if !started {
+			started = true
 			ask := r
 			ask.Params = sample.Defaults()
 			summary, err := session.Compact(ctx, runner, ask)
 			if err == nil {
-				used, r.Messages = summary.Usage, goesOn(summary, r.Messages)
+				used, r.Messages = summary.Usage, continuation(summary, r.Messages)
 				*messages = r.Messages
-				first = compacted{summary: summary, messages: r.Messages}
+				first = compactionEvent{summary: summary, messages: r.Messages}
 			}
 			if t, err = runner.Start(ctx, r); err != nil {
-				t = session.Finished(session.Result{}, failed(ctx, err))
+				t = session.Finished(session.Result{}, failedDone(ctx, err))
 				first = nil
 			}
 		}
@@ -108,8 +108,8 @@ func summarised(ctx context.Context, runner session.Runner, r session.Request,
 		}})
 }
 
-// failed is the end of a turn that could not be started.
-func failed(ctx context.Context, err error) session.Done {
+// failedDone is the end of a turn that could not be started.
+func failedDone(ctx context.Context, err error) session.Done {
 	d := session.Done{Finish: session.FinishError, Err: err}
 	if ctx.Err() != nil {
 		d.Finish = session.FinishCancelled
@@ -117,9 +117,9 @@ func failed(ctx context.Context, err error) session.Done {
 	return d
 }
 
-// goesOn is the conversation after compacting: the summary and the user's last message, which is
-// not yet answered.
-func goesOn(s session.Summary, all []session.Message) []session.Message {
+// continuation is the conversation after compacting: the summary and the user's last message, which
+// is not yet answered.
+func continuation(s session.Summary, all []session.Message) []session.Message {
 	list := []session.Message{s.Message()}
 	if last := all[len(all)-1]; last.Role == harmony.RoleUser {
 		list = append(list, last)
@@ -127,30 +127,30 @@ func goesOn(s session.Summary, all []session.Message) []session.Message {
 	return list
 }
 
-// wholeSeal marks a compaction item that replaces everything before it.
-const wholeSeal = answer.SealVersion + "all."
+// fullSeal marks a compaction item that replaces everything before it.
+const fullSeal = answer.SealVersion + "all."
 
 // compactedTo replaces the conversation by the summary, and adds the item to the response.
-func (r *form) compactedTo(c compacted) {
+func (r *form) compactedTo(c compactionEvent) {
 	r.req.talk.Messages = c.messages
-	r.composer.begin(&compactionItem{itemHead{r.madeID("cmp_"), "compaction"},
-		wholeSeal + answer.Seal(c.summary.Text)[len(answer.SealVersion):]})
+	r.composer.begin(&compactionItem{itemHead{r.repeatableID("cmp_"), "compaction"},
+		fullSeal + answer.Seal(c.summary.Text)[len(answer.SealVersion):]})
 	r.close("completed")
 }
 
 // TruncatedHeader reports how many messages were dropped.
 const TruncatedHeader = "X-Ossrun-Truncated"
 
-func tellDropped(e *answer.Exchange, dropped int) {
+func reportDropped(e *answer.Exchange, dropped int) {
 	if dropped > 0 {
 		e.SetHeader(TruncatedHeader, strconv.Itoa(dropped)+
 			" of the oldest messages do not fit into the context and were skipped")
 	}
 }
 
-// truncating is a runner that drops the oldest messages until a request fits. most becomes the
+// withTruncation is a runner that drops the oldest messages until a request fits. most becomes the
 // largest number that was dropped from a request.
-func truncating(runner session.Runner, most *int) session.Runner {
+func withTruncation(runner session.Runner, most *int) session.Runner {
 	return session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		all := r.Messages
@@ -207,7 +207,7 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) 
 		return nil, f
 	}
 	turn := req.Turns[0]
-	tools, _, err := p.tools.Open(req.wanted, "")
+	tools, _, err := p.tools.Open(req.builtins, "")
 	if err != nil {
 		return nil, answer.FaultOf(err, req.History)
 	}
@@ -228,15 +228,15 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) 
 // readConversation reads a request with a conversation that needs no answer.
 func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *answer.Object) (*request,
 	session.Runner, *answer.Fault) {
-	req := p.of(e.Key.Owner()).parse(o)
+	req := p.forOwner(e.Key.Owner()).parse(o)
 	if o.Fault() != nil {
 		return nil, nil, o.Fault()
 	}
-	runner, err := p.Named(r.Context(), e, req.Model)
+	runner, err := p.FindModel(r.Context(), e, req.Model)
 	if err != nil {
 		return nil, nil, answer.Unavailable(err)
 	}
-	e.Keep(&req.Turns[0])
+	e.LimitCache(&req.Turns[0])
 	return req, runner, nil
 }
 
@@ -263,7 +263,7 @@ func (p *API) Compact(e *answer.Exchange, r *http.Request, o *answer.Object) (an
 		return session.OnDone(t, func(d session.Done) { p.Count.Finished(runner.ID(), d) }), nil
 	})
 	var summary session.Summary
-	err := p.Patiently(e, func() (err error) {
+	err := p.RunPatiently(e, func() (err error) {
 		summary, err = session.Compact(r.Context(), counted, turn)
 		return err
 	})

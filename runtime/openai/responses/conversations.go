@@ -20,8 +20,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// storedTalk is the value of a record; the conversation's id is its key.
-type storedTalk struct {
+// storedConversation is the value of a record; the conversation's id is its key.
+type storedConversation struct {
 	CreatedAt int64
 	Metadata  json.RawMessage
 	Items     []json.RawMessage // oldest first
@@ -34,7 +34,7 @@ type conversationObject struct {
 	Metadata  json.RawMessage `json:"metadata"`
 }
 
-func (s *storedTalk) object(id string) conversationObject {
+func (s *storedConversation) object(id string) conversationObject {
 	return conversationObject{id, "conversation", s.CreatedAt, s.Metadata}
 }
 
@@ -44,13 +44,13 @@ type records interface {
 	Put(r session.Record) error
 }
 
-func getTalk(store records, id string) (s storedTalk, ok bool) {
+func getConversation(store records, id string) (s storedConversation, ok bool) {
 	record, ok := store.Get(session.KindConversation, id)
 	ok = ok && json.Unmarshal(record.Value, &s) == nil
 	return s, ok
 }
 
-func putTalk(store records, id string, s storedTalk) error {
+func putConversation(store records, id string, s storedConversation) error {
 	items := s.Items
 	s.Items = []json.RawMessage{}
 	value, err := answer.Marshal(s)
@@ -86,9 +86,9 @@ func withItems(value []byte, items []json.RawMessage) []byte {
 
 // readItems reads the member items, and adds a fault for those that a response could not read after
 // the items before.
-func (p *API) readItems(o *answer.Object, before []json.RawMessage) (items []json.RawMessage) {
+func (p *API) readItems(o *answer.Object, existing []json.RawMessage) (items []json.RawMessage) {
 	in := &inputReader{talk: &answer.Conversation{}, store: p.store, requests: map[string]bool{}}
-	for _, v := range answer.StoredValues(o.Ctx(), before, "conversation") {
+	for _, v := range answer.StoredValues(o.Ctx(), existing, "conversation") {
 		in.appendItem(v, nil)
 	}
 	var list []answer.Value
@@ -102,78 +102,80 @@ func (p *API) readItems(o *answer.Object, before []json.RawMessage) (items []jso
 		return nil
 	}
 	for _, v := range list { // after the texts that were read are released
-		items = append(items, recordedItem(v.Raw))
+		items = append(items, completeItem(v.Raw))
 	}
 	return items
 }
 
-func (p *API) CreateTalk(e *answer.Exchange, _ *http.Request, o *answer.Object) (
+func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
-	p = p.of(e.Key.Owner())
+	p = p.forOwner(e.Key.Owner())
 	answer.CheckMetadata(o, "metadata")
-	id, s := answer.NewID("conv_"), storedTalk{now(), metadata(o, "metadata"), p.readItems(o, nil)}
+	id, s := answer.NewID("conv_"), storedConversation{now(), metadata(o, "metadata"),
+		p.readItems(o, nil)}
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	if err := putTalk(p.store, id, s); err != nil {
-		return nil, notChanged(err)
+	if err := putConversation(p.store, id, s); err != nil {
+		return nil, changeFault(err)
 	}
 	return s.object(id), nil
 }
 
-func (p *API) talkOf(e *answer.Exchange, r *http.Request) (id string, s storedTalk,
+func (p *API) conversationOf(e *answer.Exchange, r *http.Request) (id string, s storedConversation,
 	f *answer.Fault) {
 	id = r.PathValue("id")
-	s, ok := getTalk(p.of(e.Key.Owner()).store, id)
+	s, ok := getConversation(p.forOwner(e.Key.Owner()).store, id)
 	if !ok {
 		f = answer.NotFound("conversation_id", "Conversation", id)
 	}
 	return id, s, f
 }
 
-func (p *API) ShowTalk(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	id, s, f := p.talkOf(e, r)
+func (p *API) ShowConversation(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	id, s, f := p.conversationOf(e, r)
 	return s.object(id), f
 }
 
-func (p *API) UpdateTalk(e *answer.Exchange, r *http.Request, o *answer.Object) (
+func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *answer.Object) (
 	any, *answer.Fault) {
 	answer.CheckMetadata(o, "metadata")
 	o.Need("metadata")
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	return p.of(e.Key.Owner()).changed(r, func(s *storedTalk) error {
+	return p.forOwner(e.Key.Owner()).changeTalk(r, func(s *storedConversation) error {
 		s.Metadata = metadata(o, "metadata")
 		return nil
 	})
 }
 
-// changed changes the conversation in the path and answers with it, or with change's fault.
-func (p *API) changed(r *http.Request, change func(s *storedTalk) error) (any, *answer.Fault) {
+// changeTalk changes the conversation in the path and answers with it, or with change's fault.
+func (p *API) changeTalk(r *http.Request, change func(s *storedConversation) error) (
+	any, *answer.Fault) {
 	id := r.PathValue("id")
-	var s storedTalk
+	var s storedConversation
 	if err := p.store.Change(func(c *session.Change) (err error) {
 		var ok bool
-		if s, ok = getTalk(c, id); !ok {
+		if s, ok = getConversation(c, id); !ok {
 			return answer.NotFound("conversation_id", "Conversation", id)
 		}
 		if err = change(&s); err == nil {
-			err = putTalk(c, id, s)
+			err = putConversation(c, id, s)
 		}
 		return err
 	}); err != nil {
-		return nil, notChanged(err)
+		return nil, changeFault(err)
 	}
 	return s.object(id), nil
 }
 
-func (p *API) DeleteTalk(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	p = p.of(e.Key.Owner())
+func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	switch ok, err := p.store.Delete(session.KindConversation, id); {
 	case err != nil:
-		return nil, notDeleted(err)
+		return nil, deleteFault(err)
 	case !ok:
 		return nil, answer.NotFound("conversation_id", "Conversation", id)
 	}
@@ -181,7 +183,7 @@ func (p *API) DeleteTalk(e *answer.Exchange, r *http.Request) (any, *answer.Faul
 }
 
 func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	_, s, f := p.talkOf(e, r)
+	_, s, f := p.conversationOf(e, r)
 	if f != nil {
 		return nil, f
 	}
@@ -189,14 +191,14 @@ func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault
 }
 
 func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
-	p = p.of(e.Key.Owner())
+	p = p.forOwner(e.Key.Owner())
 	o.Need("items")
-	_, before, _ := p.talkOf(e, r)
-	items := p.readItems(o, before.Items)
+	_, talk, _ := p.conversationOf(e, r)
+	items := p.readItems(o, talk.Items)
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	_, f := p.changed(r, func(s *storedTalk) error {
+	_, f := p.changeTalk(r, func(s *storedConversation) error {
 		s.Items = append(s.Items, items...)
 		return nil
 	})
@@ -204,7 +206,7 @@ func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *answer.Object) (a
 }
 
 func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	_, s, f := p.talkOf(e, r)
+	_, s, f := p.conversationOf(e, r)
 	if f != nil {
 		return nil, f
 	}
@@ -216,9 +218,9 @@ func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault)
 }
 
 func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	return p.of(e.Key.Owner()).changed(r, func(s *storedTalk) error {
-		before := len(s.Items)
-		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == before {
+	return p.forOwner(e.Key.Owner()).changeTalk(r, func(s *storedConversation) error {
+		n := len(s.Items)
+		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == n {
 			return answer.NotFound("item_id", "Item", r.PathValue("item"))
 		}
 		return nil
@@ -229,8 +231,8 @@ func itemNamed(r *http.Request) func(json.RawMessage) bool {
 	return func(b json.RawMessage) bool { return idOf(b) == r.PathValue("item") }
 }
 
-// readTalk puts the response's conversation before its input.
-func (r *request) readTalk(o *answer.Object, name string) {
+// readConversation puts the response's conversation before its input.
+func (r *request) readConversation(o *answer.Object, name string) {
 	v, in := o.Get(name), &r.in
 	switch v.Kind() {
 	case jsondoc.Null:
@@ -240,49 +242,49 @@ func (r *request) readTalk(o *answer.Object, name string) {
 	default:
 		r.conversation = v.Text()
 	}
-	s, ok := getTalk(in.store, r.conversation)
+	s, ok := getConversation(in.store, r.conversation)
 	if !ok {
 		o.AddFault(answer.NotFound(name, "Conversation", r.conversation))
 	}
-	in.goesOn = true
+	in.hasHistory = true
 	items := o.Values(s.Items, name)
-	before := len(items)
+	n := len(items)
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {
 		items = append(items, v.Messages()...) // the items after the conversation
 	}
-	answer.Dated(items, func(i int, it answer.Value) {
-		if i < before {
+	answer.ReadDated(items, func(i int, it answer.Value) {
+		if i < n {
 			in.appendItem(it, items[i+1:])
 		}
 	})
 	r.input = s.Items
 }
 
-// leave adds the response's items to its conversation.
-func (r *form) leave(c *session.Change) error {
+// appendToTalk adds the response's items to its conversation.
+func (r *form) appendToTalk(c *session.Change) error {
 	status := r.response.Status
 	if r.req.conversation == "" || status != "completed" && status != "incomplete" {
 		return nil
 	}
-	said := r.req.said
+	items := r.req.ownItems
 	for _, item := range r.response.Output {
 		b, err := answer.Marshal(item)
 		if err != nil {
 			return err
 		}
-		said = append(said, b)
+		items = append(items, b)
 	}
-	s, ok := getTalk(c, r.req.conversation)
+	s, ok := getConversation(c, r.req.conversation)
 	if !ok {
 		return nil
 	}
-	s.Items = append(s.Items, said...)
-	return putTalk(c, r.req.conversation, s)
+	s.Items = append(s.Items, items...)
+	return putConversation(c, r.req.conversation, s)
 }
 
 const (
-	pageDefault = 20
-	pageMost    = 100
+	defaultPage = 20
+	maxPage     = 100
 )
 
 type itemPage struct {
@@ -304,27 +306,28 @@ func pageOf(r *http.Request, items []json.RawMessage) (any, *answer.Fault) {
 	default:
 		return nil, answer.Invalid("order", "order is %q, it must be asc or desc", order)
 	}
-	limit := pageDefault
+	limit := defaultPage
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > pageMost {
+		if err != nil || n < 1 || n > maxPage {
 			return nil, answer.Invalid("limit", "limit is %q, it must be a number of 1 to %d", text,
-				pageMost)
+				maxPage)
 		}
 		limit = n
 	}
-	if after := query.Get("after"); after != "" {
-		i := slices.IndexFunc(items, func(b json.RawMessage) bool { return idOf(b) == after })
+	if afterID := query.Get("after"); afterID != "" {
+		i := slices.IndexFunc(items, func(b json.RawMessage) bool { return idOf(b) == afterID })
 		if i < 0 {
-			return nil, answer.Invalid("after", "after is %q, there is no item with this id", after)
+			return nil, answer.Invalid("after", "after is %q, there is no item with this id",
+				afterID)
 		}
 		items = items[i+1:]
 	}
 	return pageWith(items[:min(limit, len(items))], len(items) > limit), nil
 }
 
-func pageWith(items []json.RawMessage, more bool) itemPage {
-	page := itemPage{Object: "list", Data: append([]json.RawMessage{}, items...), HasMore: more}
+func pageWith(items []json.RawMessage, hasMore bool) itemPage {
+	page := itemPage{Object: "list", Data: append([]json.RawMessage{}, items...), HasMore: hasMore}
 	if n := len(items); n > 0 {
 		page.FirstID, page.LastID = idOf(items[0]), idOf(items[n-1])
 	}

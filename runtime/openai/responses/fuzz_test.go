@@ -18,7 +18,7 @@ func FuzzResponsesRequest(f *testing.F) {
 		Items: map[string]json.RawMessage{"i": item}}); err != nil {
 		f.Fatal(err)
 	}
-	p := New(answer.New(answer.Options{Store: store}), tools.NewKept(nil))
+	p := New(answer.New(answer.Options{Store: store}), tools.NewPool(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, bad := answer.ParseObject(b)
 		if bad == nil {

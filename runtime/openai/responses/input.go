@@ -18,14 +18,14 @@ import (
 )
 
 type inputReader struct {
-	store  session.Store
-	talk   *answer.Conversation
-	goesOn bool // a conversation exists already, so the input may be absent
+	store      session.Store
+	talk       *answer.Conversation
+	hasHistory bool // a conversation exists already, so the input may be absent
 
 	calls     answer.Ledger
 	requests  map[string]bool           // ids of requests for approval
-	approved  *tools.Approved           // in the end
-	made      map[string]bool           // requests for approval whose calls were made
+	approved  *tools.ApprovedCall       // in the end
+	madeCalls map[string]bool           // requests for approval whose calls were made
 	answers   map[string]*answer.Object // to requests for approval
 	answersOf int                       // length of the list that made and answers index
 	referred  int                       // bytes of items that were referred to
@@ -45,7 +45,7 @@ func (in *inputReader) read(o *answer.Object) (ignored []string) {
 	v := o.Get("input")
 	switch v.Kind() {
 	case jsondoc.Null:
-		if !in.goesOn {
+		if !in.hasHistory {
 			o.Get("input").Missing()
 		}
 		return nil
@@ -55,11 +55,11 @@ func (in *inputReader) read(o *answer.Object) (ignored []string) {
 		return nil
 	case jsondoc.Array:
 	default:
-		v.Wrong("a string or an array of items")
+		v.WrongType("a string or an array of items")
 		return nil
 	}
 	items := v.Messages()
-	answer.Dated(items, func(i int, it answer.Value) {
+	answer.ReadDated(items, func(i int, it answer.Value) {
 		if kind := in.appendItem(it, items[i+1:]); kind != "" {
 			ignored = append(ignored, kind)
 		}
@@ -71,14 +71,14 @@ func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(
 
 // appendItem appends one item; after is the list of the following ones. It returns the item's type
 // if the item was ignored.
-func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored string) {
+func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ignored string) {
 	o, talk := v.Object(), in.talk
 	if o == nil {
 		return ""
 	}
 	switch kind := o.Text("type"); kind {
 	case "message", "":
-		in.message(o, after)
+		in.message(o, following)
 	case "reasoning":
 		talk.Add(session.AssistantReasoning, thoughtOf(o))
 	case "function_call", "custom_tool_call":
@@ -91,8 +91,8 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 	case "function_call_output", "custom_tool_call_output":
 		id := o.Text("call_id")
 		in.calls.Answer(id)
-		if _, ok := talk.Called(id); !ok && !talk.Awaited(id) {
-			o.AddFault(answer.Invalid(o.At("call_id"), "No tool call found for function call "+
+		if _, ok := talk.FunctionOf(id); !ok && !talk.IsAwaited(id) {
+			o.AddFault(answer.Invalid(o.PathOf("call_id"), "No tool call found for function call "+
 				"output with call_id %s.", id))
 		}
 		talk.Result(id, o.Text("name"), answer.Content(o, "output", true))
@@ -100,7 +100,7 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 		id := o.Text("id")
 		raw, ok := in.item(id)
 		if !ok {
-			o.AddFault(answer.NotFound(o.At("id"), "Item", id))
+			o.AddFault(answer.NotFound(o.PathOf("id"), "Item", id))
 			return ""
 		}
 		if in.referred += len(raw); in.referred > answer.StandardBody {
@@ -109,7 +109,7 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 					answer.StandardBody>>20)))
 			return ""
 		}
-		in.appendItem(v.Becomes(raw), after)
+		in.appendItem(v.WithRaw(raw), following)
 	case "code_interpreter_call":
 		readCode(talk, o)
 	case "web_search_call":
@@ -123,17 +123,17 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 	case "mcp_list_tools":
 	case "mcp_approval_request":
 		in.requests[o.Text("id")] = true
-		in.readAnswer(o, after)
+		in.readAnswer(o, following)
 	case "mcp_approval_response":
 		in.checkAnswer(o)
 	case "compaction", "compaction_summary":
-		text, whole := compactedText(o)
+		text, full := compactedText(o)
 		if text == "" {
 			return kind
 		}
 		s := session.Summary{Text: text}
-		if whole && len(talk.Messages) > 0 {
-			talk.Replace(goesOn(s, talk.Messages))
+		if full && len(talk.Messages) > 0 {
+			talk.Replace(continuation(s, talk.Messages))
 		} else {
 			talk.Messages = append(talk.Messages, s.Message())
 		}
@@ -151,18 +151,18 @@ func (in *inputReader) appendItem(v answer.Value, after []answer.Value) (ignored
 func (in *inputReader) foreignItem(o *answer.Object, kind string) (ignored string) {
 	id := cmp.Or(o.Text("call_id"), o.Text("id"))
 	if name, is := strings.CutSuffix(kind, "_call"); is {
-		in.talk.Foreign(id, name, o)
+		in.talk.AddForeign(id, name, o)
 		if !o.Has("results") && !o.Has("result") && !o.Has("output") && !o.Has("outputs") {
 			return "" // its result follows
 		}
-	} else if !strings.HasSuffix(kind, "_output") || !in.talk.Awaited(id) {
+	} else if !strings.HasSuffix(kind, "_output") || !in.talk.IsAwaited(id) {
 		return kind
 	}
-	in.talk.Result(id, "", cmp.Or(answer.Inside(o), answer.LeftOut(kind)))
+	in.talk.Result(id, "", cmp.Or(answer.TextInside(o), answer.LeftOutNote(kind)))
 	return ""
 }
 
-func (in *inputReader) message(o *answer.Object, after []answer.Value) {
+func (in *inputReader) message(o *answer.Object, following []answer.Value) {
 	talk := in.talk
 	switch o.Text("role") {
 	case "system", "developer":
@@ -173,7 +173,7 @@ func (in *inputReader) message(o *answer.Object, after []answer.Value) {
 		talk.Messages = append(talk.Messages, session.User(answer.Content(o, "content", false)))
 	case "assistant":
 		text := answer.Content(o, "content", false)
-		if isPreamble(o, after) {
+		if isPreamble(o, following) {
 			talk.Add(session.AssistantCommentary, text)
 		} else {
 			talk.Add(session.AssistantAnswer, text)
@@ -181,19 +181,19 @@ func (in *inputReader) message(o *answer.Object, after []answer.Value) {
 	case "":
 		o.Get("role").Missing()
 	default:
-		if !o.Past() {
-			o.Get("role").Must("one of system, developer, user, assistant")
+		if !o.IsPast() {
+			o.Get("role").MustBe("one of system, developer, user, assistant")
 		}
 	}
 }
 
 // isPreamble tells whether a message of the assistant precedes a call: by its phase, or by the next
 // item.
-func isPreamble(o *answer.Object, after []answer.Value) bool {
+func isPreamble(o *answer.Object, following []answer.Value) bool {
 	if phase := o.Text("phase"); phase != "" {
 		return phase == "commentary"
 	}
-	for _, v := range after {
+	for _, v := range following {
 		switch kind := v.Object().Text("type"); {
 		case kind == "reasoning":
 		case strings.HasSuffix(kind, "_call"):

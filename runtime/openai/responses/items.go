@@ -26,28 +26,28 @@ type composer struct {
 	logprobs []answer.TokenLogprob // of the open item
 	open     outputItem            // nil: none; else the last of response.Output
 	calls    map[int]*toolCall
-	names    map[string]tools.Shown
+	names    map[string]tools.ClientName
 	seed     string // of the ids; "": they are random
-	made     int    // ids so far
+	idCount  int    // ids so far
 
-	tools       []*tools.Tool // that this process runs
-	outputs     bool          // show the output of code
-	summary     bool          // reasoning is shown as its own summary
-	annotations []annotation  // of the open message
-	before      int           // characters of the answer in earlier messages
+	tools        []*tools.Tool // that this process runs
+	outputs      bool          // show the output of code
+	summary      bool          // reasoning is shown as its own summary
+	annotations  []annotation  // of the open message
+	answerOffset int           // characters of the answer in earlier messages
 }
 
-func (c *composer) take(e session.Event) {
+func (c *composer) addEvent(e session.Event) {
 	switch e := e.(type) {
 	case session.Reasoning:
 		if _, ok := c.open.(*reasoningItem); !ok {
-			c.begin(&reasoningItem{itemHead: itemHead{c.madeID("rs_"), "reasoning"},
+			c.begin(&reasoningItem{itemHead: itemHead{c.repeatableID("rs_"), "reasoning"},
 				Summary: []contentPart{}, Content: []contentPart{}, Status: "in_progress"})
 		}
 		c.text.WriteString(e.Text)
-		at := c.inPart()
-		at.Delta = &e.Text
-		c.send(c.reasoningKind()+".delta", at)
+		event := c.inPart()
+		event.Delta = &e.Text
+		c.send(c.reasoningKind()+".delta", event)
 	case session.Commentary:
 		c.message("commentary", e.Text, nil)
 	case session.Answer:
@@ -73,14 +73,14 @@ func (c *composer) take(e session.Event) {
 // message adds text to the message of a phase, and opens it if it is not open.
 func (c *composer) message(phase, text string, logprobs []answer.TokenLogprob) {
 	if m, ok := c.open.(*messageItem); !ok || m.Phase != phase {
-		c.begin(&messageItem{itemHead: itemHead{c.madeID("msg_"), "message"}, Role: "assistant",
-			Phase: phase, Content: []contentPart{}, Status: "in_progress"})
+		c.begin(&messageItem{itemHead: itemHead{c.repeatableID("msg_"), "message"},
+			Role: "assistant", Phase: phase, Content: []contentPart{}, Status: "in_progress"})
 	}
 	c.text.WriteString(text)
 	c.logprobs = append(c.logprobs, logprobs...)
-	at := c.inPart()
-	at.Delta, at.Logprobs = &text, answer.OrEmpty(logprobs)
-	c.send("response.output_text.delta", at)
+	event := c.inPart()
+	event.Delta, event.Logprobs = &text, answer.OrEmpty(logprobs)
+	c.send("response.output_text.delta", event)
 }
 
 func (c *composer) begin(item outputItem) {
@@ -90,14 +90,14 @@ func (c *composer) begin(item outputItem) {
 	c.text.Reset()
 	c.send("response.output_item.added", streamEvent{OutputIndex: c.index(), Item: item})
 	if part, ok := c.part(); ok {
-		at := c.inPart()
-		at.Part = &part
-		c.send(c.partKind()+".added", at)
+		event := c.inPart()
+		event.Part = &part
+		c.send(c.partKind()+".added", event)
 	}
 }
 
-// cut ends the open item at the end of the tokens. An incomplete call is left out.
-func (c *composer) cut() {
+// closeIncomplete ends the open item at the end of the tokens. An incomplete call is left out.
+func (c *composer) closeIncomplete() {
 	c.dropTools()
 	if _, ok := c.open.(*callItem); ok {
 		c.response.Output = c.response.Output[:len(c.response.Output)-1]
@@ -130,7 +130,7 @@ func (c *composer) close(status string) {
 		c.send("response.output_text.done", done)
 		item.Content, item.Status = []contentPart{part}, status
 		if item.Phase == "final_answer" {
-			c.before += utf8.RuneCountInString(part.Text)
+			c.answerOffset += utf8.RuneCountInString(part.Text)
 		}
 	case *callItem:
 		if done.Arguments, done.Input = item.Arguments, item.Input; item.Input == nil {
@@ -141,9 +141,9 @@ func (c *composer) close(status string) {
 		item.Status = status
 	}
 	if hasPart {
-		at := c.inPart()
-		at.Part = &part
-		c.send(c.partKind()+".done", at)
+		event := c.inPart()
+		event.Part = &part
+		c.send(c.partKind()+".done", event)
 	}
 	c.send("response.output_item.done", streamEvent{OutputIndex: c.index(), Item: c.open})
 	c.open = nil

@@ -16,12 +16,12 @@ import (
 
 // eventLog is safe for concurrent use.
 type eventLog struct {
-	mu      sync.Mutex
-	entries []loggedEvent
-	ended   bool
-	held    bool          // events are hidden until they are stored
-	stored  int           // the sequence number of the last stored event
-	changed chan struct{} // closed at the next change
+	mu         sync.Mutex
+	entries    []loggedEvent
+	done       bool
+	storedOnly bool          // events are hidden until they are stored
+	stored     int           // the sequence number of the last stored event
+	changed    chan struct{} // closed at the next change
 }
 
 // loggedEvent is one event, or a run of deltas.
@@ -49,7 +49,7 @@ func (l *eventLog) add(e *streamEvent) {
 	defer l.mu.Unlock()
 	defer l.wake()
 	if e.Delta == nil || e.Logprobs != nil && len(*e.Logprobs) > 0 {
-		l.entries = append(l.entries, wholeEvent(e))
+		l.entries = append(l.entries, newLoggedEvent(e))
 		return
 	}
 	if n := len(l.entries); n > 0 && l.entries[n-1].Run != nil && l.entries[n-1].Kind == e.Type &&
@@ -66,35 +66,36 @@ func (l *eventLog) add(e *streamEvent) {
 	run.Ends = append(run.Ends, len(run.Text))
 }
 
-// with returns a copy of the log with the event added. Readers do not see the event yet.
-func (l *eventLog) with(e *streamEvent) *eventLog {
+// withEvent returns a copy of the log with the event added. Readers do not see the event yet.
+func (l *eventLog) withEvent(e *streamEvent) *eventLog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &eventLog{entries: append(slices.Clip(l.entries), wholeEvent(e))}
+	return &eventLog{entries: append(slices.Clip(l.entries), newLoggedEvent(e))}
 }
 
-func wholeEvent(e *streamEvent) loggedEvent {
+func newLoggedEvent(e *streamEvent) loggedEvent {
 	body, _ := answer.Marshal(e) // our own types cannot fail
 	return loggedEvent{Kind: e.Type, Last: e.Sequence, Event: body}
 }
 
-// reopened returns a stored log that can grow again.
-func (l *eventLog) reopened() *eventLog {
-	return &eventLog{entries: l.entries, changed: make(chan struct{}), held: true, stored: l.last()}
+// reopen returns a stored log that can grow again.
+func (l *eventLog) reopen() *eventLog {
+	return &eventLog{entries: l.entries, changed: make(chan struct{}), storedOnly: true,
+		stored: l.last()}
 }
 
-// shown is the sequence number of the last stored event.
-func (l *eventLog) shown() int {
+// lastStored is the sequence number of the last stored event.
+func (l *eventLog) lastStored() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stored
 }
 
-// hold hides events until they are stored.
-func (l *eventLog) hold() {
+// hideUnstored hides events until they are stored.
+func (l *eventLog) hideUnstored() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held, l.stored = true, -1
+	l.storedOnly, l.stored = true, -1
 }
 
 // release shows the events up to sequence number n, which are stored now.
@@ -110,7 +111,7 @@ func (l *eventLog) release(n int) {
 func (l *eventLog) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended = true
+	l.done = true
 	l.wake()
 }
 
@@ -122,16 +123,16 @@ func (l *eventLog) wake() {
 // eventsAtOnce bounds the events that a slow reader gets at a time.
 const eventsAtOnce = 512
 
-// after returns the first events whose sequence number is greater than n. more is closed at the
-// next event; nil after the last.
-func (l *eventLog) after(n int) (list []sentEvent, more <-chan struct{}) {
+// eventsAfter returns the first events whose sequence number is greater than n. more is closed at
+// the next event; nil after the last.
+func (l *eventLog) eventsAfter(n int) (list []sentEvent, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	first, _ := slices.BinarySearchFunc(l.entries, n+1,
 		func(e loggedEvent, n int) int { return e.Last - n })
 	for _, e := range l.entries[first:] {
 		list = e.appendFrom(list, n)
-		if l.held && !l.ended {
+		if l.storedOnly && !l.done {
 			for len(list) > 0 && list[len(list)-1].sequence > l.stored {
 				list = list[:len(list)-1]
 			}
@@ -140,7 +141,7 @@ func (l *eventLog) after(n int) (list []sentEvent, more <-chan struct{}) {
 			return list, closedChannel
 		}
 	}
-	if !l.ended {
+	if !l.done {
 		more = l.changed
 	}
 	return list, more
@@ -186,7 +187,7 @@ func (l *eventLog) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON makes a log that has ended.
 func (l *eventLog) UnmarshalJSON(b []byte) error {
-	l.ended = true
+	l.done = true
 	return json.Unmarshal(b, &l.entries)
 }
 

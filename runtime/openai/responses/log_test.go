@@ -8,10 +8,10 @@ import "testing"
 // after kill -9 finds the same events.
 func TestEventsAreHeldUntilTheyAreStored(t *testing.T) {
 	l := newEventLog()
-	l.hold()
+	l.hideUnstored()
 	shown := func(want int) (more <-chan struct{}) {
 		t.Helper()
-		list, more := l.after(-1)
+		list, more := l.eventsAfter(-1)
 		if len(list) != want {
 			t.Errorf("%d events are shown, not %d", len(list), want)
 		}

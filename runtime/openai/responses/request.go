@@ -20,30 +20,30 @@ import (
 
 type request struct {
 	answer.Draft
-	in    inputReader         // until record
-	talk  answer.Conversation // the full history, without the request's instructions
-	input []json.RawMessage   // the items of the full history
-	said  []json.RawMessage   // those of the request itself
+	in       inputReader         // until record
+	talk     answer.Conversation // the full history, without the request's instructions
+	input    []json.RawMessage   // the items of the full history
+	ownItems []json.RawMessage   // those of the request itself
 
-	source       func()          // see record; nil: it was called
-	conversation string          // id, "": none
-	previous     string          // id of the response that it continues
-	approved     *tools.Approved // to be run first; nil: none
-	compactAt    int             // see readCompaction
-	truncate     bool            // drop the oldest messages until the conversation fits
+	source       func()              // see record; nil: it was called
+	conversation string              // id, "": none
+	previous     string              // id of the response that it continues
+	approved     *tools.ApprovedCall // to be run first; nil: none
+	compactAt    int                 // see readCompaction
+	truncate     bool                // drop the oldest messages until the conversation fits
 
 	offer     tools.Offer // while it is read
-	names     map[string]tools.Shown
-	hosted    *tools.Hosted // the tool that must be called first; nil: none
-	wanted    []tools.Wanted
+	names     map[string]tools.ClientName
+	hosted    *tools.HostedChoice // the tool that must be called first; nil: none
+	builtins  []tools.Requested
 	tools     []*tools.Tool // of the turn, once it is started
 	mostCalls int           // of tools; 0: the session's own bound
 
-	response response // the echo of the request
-	store    bool
-	outputs  bool   // show the output of code
-	rivals   int    // alternatives of each token with logprobs
-	summary  string // the requested kind; "": none
+	response    response // the echo of the request
+	store       bool
+	outputs     bool   // show the output of code
+	topLogprobs int    // alternatives of each token with logprobs
+	summary     string // the requested kind; "": none
 
 	instructions, cacheKey, safety string // echoed
 }
@@ -53,7 +53,7 @@ func Parameters() []answer.Parameter { return new(request).parameters(nil) }
 
 func (r *request) parameters(p *API) []answer.Parameter {
 	echo := &r.response
-	return slices.Concat(r.Everywhere("text object"), []answer.Parameter{
+	return slices.Concat(r.CommonRows("text object"), []answer.Parameter{
 		answer.Boolean("store", true, &r.store),
 		answer.Row("truncation auto|disabled", r.readTruncation),
 		answer.Row("context_management objects", r.readCompaction),
@@ -61,22 +61,22 @@ func (r *request) parameters(p *API) []answer.Parameter {
 		answer.Refused("prompt", "", "send its text in instructions or input"),
 		answer.Integer("max_tool_calls", 1, math.MaxInt32, 0, &r.mostCalls),
 	}, r.Sampling(), []answer.Parameter{
-		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.rivals),
+		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
 		answer.Row("include strings", r.readInclude), // read after top_logprobs
-		answer.Row("reasoning object", r.readSummary).With(answer.ReasoningMembers...),
+		answer.Row("reasoning object", r.readSummary).WithMembers(answer.ReasoningMembers...),
 		answer.Text("instructions", &r.instructions),
 		answer.Row("previous_response_id string", r.readPrevious),
-		answer.Row("conversation any", r.readTalk), // read after the previous response
-		answer.Row("input any", r.readInput),       // read after both
+		answer.Row("conversation any", r.readConversation), // read after the previous response
+		answer.Row("input any", r.readInput),               // read after both
 		answer.Row("tools objects", func(o *answer.Object, _ string) { // the input has more
 			r.offer = tools.Read(o, r.itemTools(o)...)
-			wanted, ignored := p.tools.Wanted(o, r.offer, true)
-			r.wanted, r.Ignored = wanted, append(r.Ignored, ignored...)
+			builtins, ignored := p.tools.ReadRequested(o, r.offer, true)
+			r.builtins, r.Ignored = builtins, append(r.Ignored, ignored...)
 		}), answer.Row("tool_choice any", nil),
 		answer.Boolean("parallel_tool_calls", true, &echo.ParallelToolCalls),
 		answer.Text("prompt_cache_key", &r.cacheKey),
 		answer.Text("safety_identifier", &r.safety),
-	}, r.Talk("max_output_tokens integer -1"), []answer.Parameter{
+	}, r.ConversationRows("max_output_tokens integer -1"), []answer.Parameter{
 		answer.Row("user any", func(o *answer.Object, name string) { echo.User = o.Text(name) }),
 		answer.Row("metadata object", func(o *answer.Object, name string) {
 			answer.CheckMetadata(o, name)
@@ -92,17 +92,17 @@ func (p *API) parse(o *answer.Object) *request {
 	r.Start = r.starter(p)
 	r.source = func() {
 		if r.store || r.conversation != "" {
-			r.said = recordInput(o, &r.in)
-			r.input = append(r.input[:len(r.input):len(r.input)], r.said...)
+			r.ownItems = recordInput(o, &r.in)
+			r.input = append(r.input[:len(r.input):len(r.input)], r.ownItems...)
 		}
 	}
 	r.Turn.Messages = r.talk.Messages
 	r.Instruct(r.talk.Instructions(r.instructions))
-	r.offer.Into(&r.Turn)
+	r.offer.ApplyTo(&r.Turn)
 	r.Turn.Persist = r.store
 	r.Turns = []session.Request{r.Turn}
 	r.echo(o)
-	r.names, r.hosted, r.offer = r.offer.Shown(), r.offer.Hosted, tools.Offer{}
+	r.names, r.hosted, r.offer = r.offer.ClientNames(), r.offer.Hosted, tools.Offer{}
 	return r
 }
 
@@ -115,23 +115,23 @@ func (r *request) readBackground(o *answer.Object, name string) {
 // readPrevious puts the conversation of a stored response before the input.
 func (r *request) readPrevious(o *answer.Object, name string) {
 	if o.Has(name) && o.Has("conversation") {
-		o.Insist(answer.Invalid("conversation", "conversation and previous_response_id cannot "+
-			"both be given"))
+		o.ReplaceFault(answer.Invalid("conversation", "conversation and previous_response_id "+
+			"cannot both be given"))
 		return
 	}
 	if r.previous = o.Text(name); r.previous == "" {
 		return
 	}
-	r.in.goesOn = true
-	before, f := previousResponse(r.in.store, r.previous)
+	r.in.hasHistory = true
+	previous, f := previousResponse(r.in.store, r.previous)
 	if f != nil {
-		o.Insist(f)
+		o.ReplaceFault(f)
 		return
 	}
-	r.talk, r.input = before.Talk, append(before.Input, before.output()...)
-	said := o.Values(before.output(), name)
-	r.in.openCalls(said)
-	r.in.openRequests(said, o)
+	r.talk, r.input = previous.Talk, append(previous.Input, previous.output()...)
+	output := o.Values(previous.output(), name)
+	r.in.openCalls(output)
+	r.in.openRequests(output, o)
 }
 
 func (r *request) readInput(o *answer.Object, _ string) {
@@ -150,26 +150,26 @@ func (r *request) starter(p *API) answer.Starter {
 		runner := a.Runner
 		dropped := 0
 		if r.truncate {
-			runner = truncating(runner, &dropped)
+			runner = withTruncation(runner, &dropped)
 		}
 		if r.compactAt != 0 && r.approved == nil {
-			runner = compacting(runner, p.store, r.compactAt)
+			runner = withCompaction(runner, p.store, r.compactAt)
 		}
-		started, open, err := p.tools.Start(ctx, a, runner, turn, r.wanted, tools.Settings{
-			Most: r.mostCalls, Chosen: r.hosted, Approved: r.approved,
-			Before: cmp.Or(r.conversation, r.previous), Left: r.leaves})
+		started, open, err := p.tools.Start(ctx, a, runner, turn, r.builtins, tools.Settings{
+			MaxCalls: r.mostCalls, Chosen: r.hosted, Approved: r.approved,
+			OwnerBefore: cmp.Or(r.conversation, r.previous), NextOwner: r.nextOwner})
 		if err != nil {
 			return nil, err
 		}
 		r.tools = open
 		r.record()
-		tellDropped(a.Exchange, dropped)
+		reportDropped(a.Exchange, dropped)
 		return started, nil
 	}
 }
 
-// record completes input, said and the echo of the tools, which may be large, once the request is
-// sure to be answered. Then it releases the request's body.
+// record completes input, ownItems and the echo of the tools, which may be large, once the request
+// is sure to be answered. Then it releases the request's body.
 func (r *request) record() {
 	if source := r.source; source != nil {
 		source()
@@ -177,8 +177,8 @@ func (r *request) record() {
 	}
 }
 
-// leaves is the next owner of the response's tools.
-func (r *request) leaves() string {
+// nextOwner is the next owner of the response's tools.
+func (r *request) nextOwner() string {
 	if r.conversation == "" && !r.store {
 		return ""
 	}
@@ -228,7 +228,7 @@ func (r *request) readSummary(o *answer.Object, name string) {
 			r.summary = how
 			return
 		default:
-			reasoning.Get(name).Must("one of auto, concise, detailed")
+			reasoning.Get(name).MustBe("one of auto, concise, detailed")
 		}
 	}
 }
@@ -241,7 +241,7 @@ var includable = []string{"file_search_call.results", "web_search_call.results",
 	"reasoning.encrypted_content", "message.output_text.logprobs"}
 
 func (r *request) readInclude(o *answer.Object, name string) {
-	logprobs := r.rivals > 0
+	logprobs := r.topLogprobs > 0
 	for _, v := range o.List(name) {
 		switch what := v.Text(); what {
 		case "code_interpreter_call.outputs":
@@ -250,12 +250,12 @@ func (r *request) readInclude(o *answer.Object, name string) {
 			logprobs = true
 		default:
 			if !slices.Contains(includable, what) {
-				v.Must("one of " + strings.Join(includable, ", "))
+				v.MustBe("one of " + strings.Join(includable, ", "))
 			}
 		}
 	}
 	if logprobs {
-		r.Turn.Params.Logprobs = r.rivals
+		r.Turn.Params.Logprobs = r.topLogprobs
 	}
 }
 
@@ -267,7 +267,7 @@ func metadata(o *answer.Object, name string) json.RawMessage {
 		return json.RawMessage("{}")
 	case jsondoc.Object:
 	default:
-		v.Wrong("an object")
+		v.WrongType("an object")
 	}
 	return slices.Clone(v.Raw) // it outlives the body
 }
@@ -279,19 +279,19 @@ func (r *request) readTruncation(o *answer.Object, name string) {
 	case "auto":
 		r.truncate = true
 	default:
-		o.Get(name).Must("auto or disabled")
+		o.Get(name).MustBe("auto or disabled")
 	}
 }
 
 func previousResponse(store session.Store, id string) (storedResponse, *answer.Fault) {
-	before, ok := getResponse(store, id)
+	previous, ok := getResponse(store, id)
 	switch {
 	case !ok:
-		return before, answer.Refusal(http.StatusNotFound, "previous_response_id",
+		return previous, answer.Refusal(http.StatusNotFound, "previous_response_id",
 			"previous_response_not_found", "Previous response with id '"+id+"' not found.")
-	case before.running():
-		return before, answer.Invalid("previous_response_id", "the previous response %q is still "+
-			"being written; wait until it has ended", id)
+	case previous.running():
+		return previous, answer.Invalid("previous_response_id", "the previous response %q is "+
+			"still being written; wait until it has ended", id)
 	}
-	return before, nil
+	return previous, nil
 }

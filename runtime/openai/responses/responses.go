@@ -34,7 +34,7 @@ type form struct {
 type API struct {
 	*answer.Driver
 	*shared
-	tools *tools.Kept
+	tools *tools.Pool
 	owner string        // owner of the routes; "": all clients without a named key
 	store session.Store // the owner's view
 }
@@ -46,17 +46,17 @@ type shared struct {
 }
 
 // New makes the dialect; tools are the built-in ones.
-func New(d *answer.Driver, tools *tools.Kept) *API {
-	return (&API{Driver: d, shared: &shared{}, tools: tools}).of("")
+func New(d *answer.Driver, tools *tools.Pool) *API {
+	return (&API{Driver: d, shared: &shared{}, tools: tools}).forOwner("")
 }
 
-// of is the API of an owner.
-func (p *API) of(owner string) *API {
+// forOwner is the API of an owner.
+func (p *API) forOwner(owner string) *API {
 	return &API{p.Driver, p.shared, p.tools, owner, session.Owned(p.Store, owner)}
 }
 
 func (p *API) Read(o *answer.Object) (*answer.Request, answer.Form) {
-	p = p.of(o.Owner())
+	p = p.forOwner(o.Owner())
 	req := p.parse(o)
 	form := &form{api: p, req: req}
 	if req.store {
@@ -96,7 +96,7 @@ func (r *form) begin(a *answer.Answer) {
 
 func (r *form) send(kind string, e streamEvent) {
 	e.Type = kind
-	if r.replay.old(&e) {
+	if r.replay.isLogged(&e) {
 		return
 	}
 	r.number(&e)
@@ -115,7 +115,7 @@ func (r *form) show(e *streamEvent) {
 		r.log.add(e)
 	}
 	if r.job != nil && e.Delta == nil {
-		if body, err := answer.Marshal(r.response); err == nil { // else keep reports it
+		if body, err := answer.Marshal(r.response); err == nil { // else put reports it
 			r.job.body.Store(&body)
 		}
 	}
@@ -133,14 +133,14 @@ func (r *form) Beat() {
 }
 
 func (r *form) Take(_ int, e session.Event) {
-	if c, ok := e.(compacted); ok {
+	if c, ok := e.(compactionEvent); ok {
 		r.compactedTo(c)
 		return
 	}
-	r.composer.take(e)
+	r.composer.addEvent(e)
 }
 
-func (r *form) Whole(usage session.Usage) any {
+func (r *form) Body(usage session.Usage) any {
 	r.End(usage, nil)
 	return r.response
 }
@@ -148,7 +148,7 @@ func (r *form) Whole(usage session.Usage) any {
 // End gives the response its last status, stores it and then sends the last event: a client that
 // has read it can continue from the response at once.
 func (r *form) End(usage session.Usage, f *answer.Fault) {
-	if r.job != nil && f != nil && f.Status != answer.StatusClientGone && r.leftToNext() {
+	if r.job != nil && f != nil && f.Status != answer.StatusClientGone && r.isGivenUp() {
 		return
 	}
 	r.finish(usage, f)
@@ -177,16 +177,16 @@ func (r *form) store() (last *streamEvent, err error) {
 	}
 	last = &streamEvent{Type: "response." + kind, Response: r.response, Sequence: r.sequence}
 	return last, r.api.store.Change(func(c *session.Change) error {
-		if r.job != nil && !r.job.holds(c, r.response.ID) {
+		if r.job != nil && !r.job.hasLease(c, r.response.ID) {
 			return errLost
 		}
-		if err := r.leave(c); err != nil || !r.req.store {
+		if err := r.appendToTalk(c); err != nil || !r.req.store {
 			return err
 		}
 		if r.job != nil {
 			c.Delete(session.KindRunning, r.response.ID)
 		}
-		return r.keep(c, time.Time{}, r.log.with(last))
+		return r.put(c, time.Time{}, r.log.withEvent(last))
 	})
 }
 
@@ -198,23 +198,23 @@ func (r *form) finish(usage session.Usage, failed *answer.Fault) {
 	}
 	switch {
 	case failed != nil && failed.Status == answer.StatusClientGone:
-		r.cut()
+		r.closeIncomplete()
 		r.response.Status = "cancelled"
 	case failed != nil:
-		r.cut()
+		r.closeIncomplete()
 		r.response.Status, r.response.Error = "failed", &responseError{Code: errorCode(failed),
 			Message: failed.Message}
 	case r.Dones[0].Finish == session.FinishLoop:
-		r.cut()
+		r.closeIncomplete()
 		r.response.Status, r.response.Error = "failed", &responseError{Code: answer.KindServer,
 			Message: session.ErrLoop.Error()}
 	case r.Dones[0].Cut():
-		r.cut()
+		r.closeIncomplete()
 		r.response.Status, r.response.IncompleteDetails = "incomplete",
 			&incompleteReason{"max_output_tokens"}
 	default:
 		r.dropTools()
-		if !r.said() { // clients read the text of the last message
+		if !r.hasOutput() { // clients read the text of the last message
 			r.message("final_answer", "", nil)
 		}
 		r.close("completed")
@@ -222,8 +222,8 @@ func (r *form) finish(usage session.Usage, failed *answer.Fault) {
 	}
 }
 
-// said tells whether the response has text or a call for its client.
-func (c *composer) said() bool {
+// hasOutput tells whether the response has text or a call for its client.
+func (c *composer) hasOutput() bool {
 	for _, item := range c.response.Output {
 		switch item.(type) {
 		case *mcpListItem, *compactionItem:
@@ -245,8 +245,8 @@ func errorCode(f *answer.Fault) string {
 	return answer.KindServer
 }
 
-// keep stores the response and its events; until is zero if it has ended.
-func (r *form) keep(c *session.Change, until time.Time, log *eventLog) error {
+// put stores the response and its events; until is zero if it has ended.
+func (r *form) put(c *session.Change, until time.Time, log *eventLog) error {
 	body, err := answer.Marshal(r.response)
 	if err != nil {
 		return err

@@ -19,25 +19,25 @@ func TestSampledPassesThroughEveryWrapper(t *testing.T) {
 		session.AssistantAnswer("Fine."), session.User("And now?")}
 	store := session.NewStore()
 	dropped := 0
-	kept := tools.NewKept(nil)
+	kept := tools.NewPool(nil)
 	defer kept.Close()
 	for name, start := range map[string]func(context.Context, session.Runner, session.Request) (
 		session.Turn, error){
 		"truncating": func(ctx context.Context, f session.Runner, r session.Request) (session.Turn,
 			error) {
-			return truncating(f, &dropped).Start(ctx, r)
+			return withTruncation(f, &dropped).Start(ctx, r)
 		},
 		"compacting": func(ctx context.Context, f session.Runner, r session.Request) (session.Turn,
 			error) {
-			return compacting(f, store, 1<<20).Start(ctx, r)
+			return withCompaction(f, store, 1<<20).Start(ctx, r)
 		},
 		"summarised": func(ctx context.Context, f session.Runner, r session.Request) (session.Turn,
 			error) {
-			return compacting(f, store, 1000).Start(ctx, r)
+			return withCompaction(f, store, 1000).Start(ctx, r)
 		},
 		"first by": func(ctx context.Context, f session.Runner, r session.Request) (session.Turn,
 			error) {
-			return tools.FirstBy(f, f.Start).Start(ctx, r)
+			return tools.WithFirstTurn(f, f.Start).Start(ctx, r)
 		},
 		"tools": func(ctx context.Context, f session.Runner, r session.Request) (session.Turn,
 			error) {

@@ -38,8 +38,8 @@ type storedResponse struct {
 	Salt    string          `json:",omitempty"`
 }
 
-// takenUp is how long a response whose process has ended waits for another process.
-const takenUp = 10 * time.Minute
+// takeoverWait is how long a response whose process has ended waits for another process.
+const takeoverWait = 10 * time.Minute
 
 func putResponse(s records, id string, r storedResponse) error {
 	value, err := answer.Marshal(r)
@@ -56,18 +56,18 @@ func getResponse(s session.Store, id string) (r storedResponse, ok bool) {
 	ok = ok && record.Key == id && json.Unmarshal(record.Value, &r) == nil
 	until := r.Until
 	if len(r.Tokens) > 0 {
-		until = until.Add(takenUp)
+		until = until.Add(takeoverWait)
 	}
 	if ok && r.running() && time.Now().After(until) {
-		r.lost()
+		r.fail()
 	}
 	return r, ok
 }
 
 func (r *storedResponse) running() bool { return !r.Until.IsZero() }
 
-// lost makes a response of an ended process a failed one.
-func (r *storedResponse) lost() {
+// fail makes a response of an ended process a failed one.
+func (r *storedResponse) fail() {
 	r.Until, r.Request, r.Tokens = time.Time{}, nil, nil
 	var body map[string]json.RawMessage
 	if json.Unmarshal(r.Body, &body) != nil {
@@ -116,12 +116,12 @@ func getItem(s session.Store, id string) (json.RawMessage, bool) {
 }
 
 func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	p = p.of(e.Key.Owner())
+	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	running := p.job(id)
 	s, ok := getResponse(p.store, id)
 	if running != nil {
-		s.Body, s.Log, ok = running.now(), running.log, true
+		s.Body, s.Log, ok = running.current(), running.log, true
 	}
 	if !ok {
 		return nil, noResponse(id)
@@ -129,39 +129,39 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	if r.URL.Query().Get("stream") != "true" {
 		return s.Body, nil
 	}
-	after := -1
+	afterNumber := -1
 	if from := r.URL.Query().Get("starting_after"); from != "" {
 		n, err := strconv.Atoi(from)
 		if err != nil || n < 0 {
 			return nil, answer.Invalid("starting_after", "starting_after is %q, it must be the "+
 				"sequence number of an event", from)
 		}
-		after = n
+		afterNumber = n
 	}
 	switch {
 	case running == nil && s.running():
-		return nil, p.heldByAnother(id, "stream",
+		return nil, p.leaseFault(id, "stream",
 			"another process writes this response; get it without stream until it has ended")
 	case s.Log == nil:
 		return nil, answer.Invalid("stream", "the events of this response were not kept; get it "+
 			"without stream")
 	}
-	p.watch(e, r, s.Log, after)
+	p.watch(e, r, s.Log, afterNumber)
 	return nil, nil
 }
 
-// heldByAnother refuses a response of another process. If that has crashed, the lease expires and
+// leaseFault refuses a response of another process. If that has crashed, the lease expires and
 // this process takes the response over.
-func (p *API) heldByAnother(id, param, message string) *answer.Fault {
+func (p *API) leaseFault(id, param, message string) *answer.Fault {
 	record, _ := p.store.Get(session.KindRunning, id)
 	var now lease
 	_ = json.Unmarshal(record.Value, &now) // none: it has just ended
-	return answer.Refusal(http.StatusConflict, param, "", message).After(
+	return answer.Refusal(http.StatusConflict, param, "", message).WithRetryAfter(
 		int(time.Until(now.Until)/time.Second) + 1)
 }
 
 func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	p = p.of(e.Key.Owner())
+	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	if running := p.job(id); running != nil {
 		running.stop()
@@ -171,7 +171,7 @@ func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	case !ok:
 		return nil, noResponse(id)
 	case s.running():
-		return nil, p.heldByAnother(id, "response_id",
+		return nil, p.leaseFault(id, "response_id",
 			"another process writes this response; cancel it there")
 	case !s.background():
 		return nil, answer.Invalid("response_id", "only a response with background true can be "+
@@ -181,21 +181,21 @@ func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 }
 
 func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	p = p.of(e.Key.Owner())
+	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	running := p.job(id)
 	if running != nil {
 		running.stop()
 	}
-	there := running != nil
+	exists := running != nil
 	if err := p.store.Change(func(c *session.Change) error {
-		there = c.Delete(session.KindResponse, id) || there
+		exists = c.Delete(session.KindResponse, id) || exists
 		c.Delete(session.KindRunning, id) // its writer then finds it deleted
 		return nil
 	}); err != nil {
-		return nil, notDeleted(err)
+		return nil, deleteFault(err)
 	}
-	if !there {
+	if !exists {
 		return nil, noResponse(id)
 	}
 	return deletion{id, "response", true}, nil
@@ -207,13 +207,13 @@ type deletion struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// notDeleted is the fault of a record that the disk failed to delete.
-func notDeleted(err error) *answer.Fault {
+// deleteFault is the fault of a record that the disk failed to delete.
+func deleteFault(err error) *answer.Fault {
 	return answer.Failure(http.StatusServiceUnavailable, "", "nothing was deleted: "+err.Error())
 }
 
-// notChanged is the fault of a change that was refused, by its own rules or by the disk.
-func notChanged(err error) *answer.Fault {
+// changeFault is the fault of a change that was refused, by its own rules or by the disk.
+func changeFault(err error) *answer.Fault {
 	if f, ok := errors.AsType[*answer.Fault](err); ok {
 		return f
 	}
@@ -223,7 +223,7 @@ func notChanged(err error) *answer.Fault {
 func noResponse(id string) *answer.Fault { return answer.NotFound("response_id", "Response", id) }
 
 func (p *API) InputItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	p = p.of(e.Key.Owner())
+	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	s, ok := getResponse(p.store, id)
 	if !ok {
@@ -255,14 +255,14 @@ func recordInput(o *answer.Object, in *inputReader) (items []json.RawMessage) {
 		}
 	}
 	for i, raw := range items {
-		items[i] = recordedItem(raw)
+		items[i] = completeItem(raw)
 	}
 	return items
 }
 
-// recordedItem fills in an item's optional members: an id, a type, a status, and parts if the
+// completeItem fills in an item's optional members: an id, a type, a status, and parts if the
 // content is one text.
-func recordedItem(raw json.RawMessage) json.RawMessage {
+func completeItem(raw json.RawMessage) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil || m == nil {
 		return raw
@@ -305,11 +305,11 @@ func recordedItem(raw json.RawMessage) json.RawMessage {
 
 // compactedText is the text of a compaction item, "" if another server made it; whole: it replaces
 // everything before it.
-func compactedText(o *answer.Object) (text string, whole bool) {
+func compactedText(o *answer.Object) (text string, full bool) {
 	sealed := o.Text("encrypted_content")
-	body, whole := strings.CutPrefix(sealed, wholeSeal)
-	if whole {
+	body, full := strings.CutPrefix(sealed, fullSeal)
+	if full {
 		sealed = answer.SealVersion + body
 	}
-	return strings.TrimSpace(answer.Unseal(sealed)), whole
+	return strings.TrimSpace(answer.Unseal(sealed)), full
 }

@@ -58,11 +58,11 @@ func (t *tool) Tools() []harmony.ToolDescription {
 			`"additionalProperties":false}`)}}
 }
 
-func (t *tool) Own(function string) string { return strings.TrimPrefix(function, sums+"_") }
+func (t *tool) ServerName(function string) string { return strings.TrimPrefix(function, sums+"_") }
 
 func (t *tool) Trusted() bool { return false }
 
-func (t *tool) Only(names []string) { t.only = names }
+func (t *tool) Restrict(names []string) { t.only = names }
 
 func (t *tool) Runs(recipient string) bool {
 	return t.kind == tools.MCP && recipient == "functions."+sums+"_add" ||

@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// mostAnswer limits the bytes of a body that is read at once.
-	mostAnswer = 256 << 20
-	// mostRefusal limits the bytes that are read of a refusal's body.
-	mostRefusal = 64 << 10
-	// connections limits the idle connections; a load test uses thousands at once.
-	connections = 8192
+	// maxAnswer limits the bytes of a body that is read at once.
+	maxAnswer = 256 << 20
+	// maxRefusal limits the bytes that are read of a refusal's body.
+	maxRefusal = 64 << 10
+	// maxIdleConns limits the idle connections; a load test uses thousands at once.
+	maxIdleConns = 8192
 )
 
 // Client speaks to one port. It is safe for concurrent use.
@@ -41,7 +41,7 @@ type Client struct {
 // New makes a client of the port at base: http://host:port, optionally with /v1, or
 // unix:/path/of/a/socket. An empty key sends none.
 func New(base, key string) (*Client, error) {
-	transport := &http.Transport{MaxIdleConns: connections, MaxIdleConnsPerHost: connections,
+	transport := &http.Transport{MaxIdleConns: maxIdleConns, MaxIdleConnsPerHost: maxIdleConns,
 		IdleConnTimeout: 90 * time.Second, DisableCompression: true,
 		Proxy: http.ProxyFromEnvironment}
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
@@ -97,15 +97,15 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	}
 	defer answer.Body.Close()
 	if into == nil {
-		_, err := io.Copy(io.Discard, io.LimitReader(answer.Body, mostAnswer))
+		_, err := io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
 		return err
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return fmt.Errorf("read the answer of %s: %w", path, err)
-	case len(text) > mostAnswer:
-		return fmt.Errorf("the answer of %s is longer than %d MiB", path, mostAnswer>>20)
+	case len(text) > maxAnswer:
+		return fmt.Errorf("the answer of %s is longer than %d MiB", path, maxAnswer>>20)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("the answer of %s is not as expected: %w", path, err)
@@ -115,7 +115,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 
 // Unusable wraps the reason why the server cannot be used.
 func (c *Client) Unusable(err error) error {
-	if _, told := errors.AsType[*Error](err); told { // it names the address
+	if _, ok := errors.AsType[*Error](err); ok { // it names the address
 		return err
 	}
 	return fmt.Errorf("%s cannot be used: %w", c.root, Cause(err))
@@ -195,7 +195,7 @@ func refusal(r *http.Response) *Error {
 		s < 1e6 {
 		e.RetryAfter = time.Duration(s * float64(time.Second))
 	}
-	text, _ := io.ReadAll(io.LimitReader(r.Body, mostRefusal)) // a part is enough
+	text, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)) // a part is enough
 	e.fill(text)
 	e.Message = cmp.Or(e.Message, http.StatusText(e.Status))
 	return e
@@ -237,18 +237,18 @@ func (e *Error) fill(text []byte) {
 	}
 }
 
-// Patience is a retry policy: how often a request is sent, and the first pause. The pause doubles
-// from one attempt to the next, up to a minute, unless the port sets it.
-type Patience struct {
-	Tries int
-	Pause time.Duration
+// RetryPolicy is a retry policy: how often a request is sent, and the first pause. The pause
+// doubles from one attempt to the next, up to a minute, unless the port sets it.
+type RetryPolicy struct {
+	Attempts int
+	Pause    time.Duration
 }
 
 // Do calls send until it succeeds, fails for good, or the attempts or ctx end.
-func (p Patience) Do(ctx context.Context, send func() error) error {
+func (p RetryPolicy) Do(ctx context.Context, send func() error) error {
 	for try := 0; ; try++ {
 		err := send()
-		if err == nil || ctx.Err() != nil || !passing(err) || try+1 >= p.Tries {
+		if err == nil || ctx.Err() != nil || !isRetryable(err) || try+1 >= p.Attempts {
 			return err
 		}
 		pause := min(p.Pause<<try, time.Minute)
@@ -262,8 +262,8 @@ func (p Patience) Do(ctx context.Context, send func() error) error {
 	}
 }
 
-// passing tells whether a retry may succeed: after connection errors and a few refusals.
-func passing(err error) bool {
+// isRetryable tells whether a retry may succeed: after connection errors and a few refusals.
+func isRetryable(err error) bool {
 	e, refused := errors.AsType[*Error](err)
 	return !refused || e.Status >= 500 || e.Status == http.StatusTooManyRequests ||
 		e.Status == http.StatusRequestTimeout

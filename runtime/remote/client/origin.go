@@ -23,22 +23,22 @@ func SameOrigin(a, b *url.URL) bool {
 		port(a) == port(b)
 }
 
-// OneServer is SameOrigin for addresses in the form of New.
-func OneServer(a, b string) bool {
+// SameServer is SameOrigin for addresses in the form of New.
+func SameServer(a, b string) bool {
 	first, err := address(a)
-	second, other := address(b)
-	return err == nil && other == nil && SameOrigin(first, second)
+	second, secondErr := address(b)
+	return err == nil && secondErr == nil && SameOrigin(first, second)
 }
 
-const mostRedirects = 10
+const maxRedirects = 10
 
 // Redirect is an http.Client's CheckRedirect. A redirect to another server is followed without the
 // key and user of the first address, and a redirect's own user is never used.
-func Redirect(r *http.Request, before []*http.Request) error {
-	first := before[0].URL
+func Redirect(r *http.Request, via []*http.Request) error {
+	first := via[0].URL
 	switch {
-	case len(before) >= mostRedirects:
-		return fmt.Errorf("it was redirected %d times", mostRedirects)
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("it was redirected %d times", maxRedirects)
 	case first.Scheme == "https" && r.URL.Scheme != "https":
 		return errors.New("it redirects to an address without encryption: " + r.URL.Redacted())
 	}

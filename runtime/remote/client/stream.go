@@ -11,8 +11,8 @@ import (
 	"io"
 )
 
-// mostEvent limits the bytes of an event: a final response repeats the whole conversation.
-const mostEvent = 64 << 20
+// maxEvent limits the bytes of an event: a final response repeats the whole conversation.
+const maxEvent = 64 << 20
 
 type Event struct {
 	Name string // empty if the port names none
@@ -86,7 +86,7 @@ func (s *Stream) read() (Event, error) {
 				s.data = append(s.data, '\n')
 			}
 			has = true
-			if len(s.data)+len(value) > mostEvent {
+			if len(s.data)+len(value) > maxEvent {
 				return Event{}, tooLong()
 			}
 			s.data = append(s.data, value...)
@@ -108,7 +108,7 @@ func (s *Stream) readLine() ([]byte, error) {
 	s.line = s.line[:0]
 	for {
 		chunk, err := s.in.ReadSlice('\n')
-		if len(s.line)+len(chunk) > mostEvent {
+		if len(s.line)+len(chunk) > maxEvent {
 			return nil, tooLong()
 		}
 		if err == nil && len(s.line) == 0 {
@@ -136,23 +136,23 @@ func (l *lineFeeds) Read(p []byte) (int, error) {
 		if !l.afterCR && bytes.IndexByte(p[:n], '\r') < 0 {
 			return n, err
 		}
-		kept := p[:0]
+		out := p[:0]
 		for _, b := range p[:n] {
 			switch {
 			case b == '\n' && l.afterCR: // the CR was the end
 			case b == '\r':
-				kept = append(kept, '\n')
+				out = append(out, '\n')
 			default:
-				kept = append(kept, b)
+				out = append(out, b)
 			}
 			l.afterCR = b == '\r'
 		}
-		if len(kept) > 0 || err != nil || len(p) == 0 {
-			return len(kept), err
+		if len(out) > 0 || err != nil || len(p) == 0 {
+			return len(out), err
 		}
 	}
 }
 
 func tooLong() error {
-	return fmt.Errorf("an event of the stream is longer than %d MiB", mostEvent>>20)
+	return fmt.Errorf("an event of the stream is longer than %d MiB", maxEvent>>20)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// patience limits a cancelled turn's wait for its Done, and the wait for a server's end.
-const patience = 5 * time.Second
+// endTimeout limits a cancelled turn's wait for its Done, and the wait for a server's end.
+const endTimeout = 5 * time.Second
 
-func (c *Client) gone(err error) error {
+func (c *Client) goneError(err error) error {
 	return fmt.Errorf("%w (process %d): %w", session.ErrGone, c.Server.PID, err)
 }
 
@@ -37,7 +37,7 @@ func (c *Client) ContextLength() int { return c.Model.Context }
 func (c *Client) Refresh(ctx context.Context) (*Client, error) {
 	st, err := askStatus(ctx, c.Server.Path)
 	if err != nil {
-		return nil, c.gone(err)
+		return nil, c.goneError(err)
 	}
 	now := &Client{Server: Server{c.Server.Path, st}, Model: c.Model}
 	for _, m := range st.Models {
@@ -60,29 +60,29 @@ func (c *Client) Start(ctx context.Context, r session.Request) (session.Turn, er
 	}
 	conn, err := dial(ctx, c.Server.Path)
 	if err != nil {
-		return nil, c.gone(err)
+		return nil, c.goneError(err)
 	}
 	t := &clientTurn{ctx: ctx, conn: conn, read: json.NewDecoder(conn)}
 	write := json.NewEncoder(conn)
 	write.SetEscapeHTML(false)
 	if err = write.Encode(order{Do: doTurn, Model: c.Model.Name, Request: &r}); err != nil {
 		conn.Close()
-		return nil, c.gone(err)
+		return nil, c.goneError(err)
 	}
 	t.stop = context.AfterFunc(ctx, func() {
 		_ = write.Encode(order{Do: doCancel}) // a broken connection cancels too
-		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		_ = conn.SetReadDeadline(time.Now().Add(endTimeout))
 	})
-	var first said
+	var first turnLine
 	if err := t.read.Decode(&first); err != nil {
-		t.leave()
+		t.close()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, c.gone(err)
+		return nil, c.goneError(err)
 	}
 	if first.Refused != nil {
-		t.leave()
+		t.close()
 		return nil, first.Refused.err()
 	}
 	return t, nil
@@ -94,23 +94,23 @@ type clientTurn struct {
 	read   *json.Decoder
 	stop   func() bool
 	result session.Result
-	ended  bool
+	done   bool
 }
 
 // Next blocks for the next event; it returns false after Done was delivered.
 func (t *clientTurn) Next() (session.Event, bool) {
-	if t.ended {
+	if t.done {
 		return nil, false
 	}
 	for {
-		var line said
+		var line turnLine
 		if err := t.read.Decode(&line); err != nil {
-			return t.lost(err), true
+			return t.fail(err), true
 		}
 		if line.Result != nil {
 			t.result = *line.Result
 			t.result.Done.Err = line.Err.err()
-			t.leave()
+			t.close()
 			return t.result.Done, true
 		}
 		if e := line.event(); e != nil {
@@ -120,8 +120,8 @@ func (t *clientTurn) Next() (session.Event, bool) {
 	}
 }
 
-func (t *clientTurn) lost(err error) session.Event {
-	t.leave()
+func (t *clientTurn) fail(err error) session.Event {
+	t.close()
 	t.result.Done = session.Done{Finish: session.FinishError,
 		Err: fmt.Errorf("%w: %w", session.ErrGone, err)}
 	if t.ctx.Err() != nil {
@@ -133,8 +133,8 @@ func (t *clientTurn) lost(err error) session.Event {
 	return t.result.Done
 }
 
-func (t *clientTurn) leave() {
-	t.ended = true
+func (t *clientTurn) close() {
+	t.done = true
 	t.stop()
 	t.conn.Close()
 }

@@ -16,20 +16,20 @@ import (
 
 // Failover is the current model and the means to find another. Opener.Open makes it.
 type Failover struct {
-	reopen func(ctx context.Context, name string) (opened, error)
+	reopen func(ctx context.Context, name string) (openModel, error)
 	report func(string) // shows a line to the user
 
-	mu   sync.Mutex
-	now  opened
-	name string // the requested name; "": the best model here
+	mu     sync.Mutex
+	active openModel
+	name   string // the requested name; "": the best model here
 
 	reopening sync.Mutex // held while another is being found
 }
 
-func (f *Failover) current() opened {
+func (f *Failover) current() openModel {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.now
+	return f.active
 }
 
 func (f *Failover) ID() string         { return f.current().ID() }
@@ -48,7 +48,7 @@ func (f *Failover) Server() (s Server, ok bool) {
 // Models lists the models that Switch can use.
 func (f *Failover) Models(context.Context) (list []session.ModelInfo) {
 	switch now := f.current().(type) {
-	case *ownModel:
+	case *localModel:
 		return now.models.List()
 	case *Client:
 		for _, m := range now.Server.Models {
@@ -58,21 +58,22 @@ func (f *Failover) Models(context.Context) (list []session.ModelInfo) {
 	return list
 }
 
-// retries limits the restarts elsewhere of a turn without events.
-const retries = 3
+// maxRetries limits the restarts elsewhere of a turn without events.
+const maxRetries = 3
 
 // Start starts a turn, on another model if the process that had the model is gone.
 func (f *Failover) Start(ctx context.Context, q session.Request) (session.Turn, error) {
-	for tries := 0; ; tries++ {
+	for attempt := 0; ; attempt++ {
 		used := f.current()
 		turn, err := used.Start(ctx, q)
 		if c, ok := used.(*Client); ok && err == nil {
 			if c.Model.Device == "" { // it was joined before the model was loaded
 				used = f.refresh(ctx, c)
 			}
-			return f.retried(ctx, turn, used, q), nil
+			return f.withRetry(ctx, turn, used, q), nil
 		}
-		if _, own := used.(*ownModel); own || ctx.Err() != nil || err == nil || tries == retries {
+		if _, isOwn := used.(*localModel); isOwn || ctx.Err() != nil || err == nil ||
+			attempt == maxRetries {
 			return turn, err
 		}
 		if !errors.Is(err, session.ErrGone) && !errors.Is(err, sched.ErrClosed) {
@@ -84,15 +85,15 @@ func (f *Failover) Start(ctx context.Context, q session.Request) (session.Turn, 
 	}
 }
 
-// retried restarts a turn elsewhere if its process ends before the first event.
-func (f *Failover) retried(ctx context.Context, t session.Turn, used opened,
+// withRetry restarts a turn elsewhere if its process ends before the first event.
+func (f *Failover) withRetry(ctx context.Context, t session.Turn, used openModel,
 	q session.Request) session.Turn {
-	said := false
+	started := false
 	return session.Wrap(t, session.Wrapper{Read: func(t session.Turn) (session.Event, bool,
 		session.Turn) {
 		e, ok := t.Next()
-		d, over := e.(session.Done)
-		if over && !said && errors.Is(d.Err, session.ErrGone) && ctx.Err() == nil {
+		d, isDone := e.(session.Done)
+		if isDone && !started && errors.Is(d.Err, session.ErrGone) && ctx.Err() == nil {
 			err := f.replace(ctx, used)
 			if err == nil {
 				t, err = f.Start(ctx, q)
@@ -103,25 +104,25 @@ func (f *Failover) retried(ctx context.Context, t session.Turn, used opened,
 			}
 			e, ok = t.Next()
 		}
-		said = true
+		started = true
 		return e, ok, t
 	}})
 }
 
 // refresh updates the joined process's description of its model and returns the model now in use.
-func (f *Failover) refresh(ctx context.Context, used *Client) opened {
+func (f *Failover) refresh(ctx context.Context, used *Client) openModel {
 	now, err := used.Refresh(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil || f.now != used {
+	if err != nil || f.active != used {
 		return used
 	}
-	f.now = now
+	f.active = now
 	return now
 }
 
 // replace finds another model, unless that was already done since used failed.
-func (f *Failover) replace(ctx context.Context, used opened) error {
+func (f *Failover) replace(ctx context.Context, used openModel) error {
 	f.reopening.Lock()
 	defer f.reopening.Unlock()
 	if f.current() != used {
@@ -137,32 +138,32 @@ func (f *Failover) replace(ctx context.Context, used opened) error {
 	}
 	f.report("the other ossrun stopped. The conversation continues with " + next.ID() + ", " +
 		where)
-	f.use(next, f.name)
+	f.setActive(next, f.name)
 	return used.Close()
 }
 
-func (f *Failover) use(next opened, name string) {
+func (f *Failover) setActive(next openModel, name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.now, f.name = next, name
+	f.active, f.name = next, name
 }
 
 // Switch continues with another model, of the same process if it has it.
 func (f *Failover) Switch(ctx context.Context, name string) (session.Runner, error) {
 	f.reopening.Lock()
 	defer f.reopening.Unlock()
-	var next opened
+	var next openModel
 	old := f.current()
 	switch now := old.(type) {
-	case *ownModel:
+	case *localModel:
 		model, err := now.models.Get(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		next, old = &ownModel{model, now.models, now.leave}, nil
+		next, old = &localModel{model, now.models, now.cancel}, nil
 	case *Client:
 		for _, m := range now.Server.Models {
-			if answers(name, false, m) {
+			if isServedBy(name, false, m) {
 				next = &Client{Server: now.Server, Model: m}
 			}
 		}
@@ -173,7 +174,7 @@ func (f *Failover) Switch(ctx context.Context, name string) (session.Runner, err
 			return nil, err
 		}
 	}
-	f.use(next, name)
+	f.setActive(next, name)
 	if old != nil {
 		return f, old.Close()
 	}

@@ -31,8 +31,8 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 	gone := fmt.Errorf("%w (process 1): no such file", session.ErrGone)
 	first, second := &fickle{id: "first"}, &fickle{id: "second"}
 	var told []string
-	r := &Failover{now: first, report: func(s string) { told = append(told, s) },
-		reopen: func(context.Context, string) (opened, error) { return second, nil }}
+	r := &Failover{active: first, report: func(s string) { told = append(told, s) },
+		reopen: func(context.Context, string) (openModel, error) { return second, nil }}
 	first.err = errors.New("full")
 	if _, err := r.Start(t.Context(), session.Request{}); err == nil || r.ID() != "first" {
 		t.Errorf("another error moves the chat to %s: %v", r.ID(), err)
@@ -43,7 +43,9 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 		t.Errorf("%s, asked %d times, %q: %v", r.ID(), second.asked, told, err)
 	}
 	second.err = gone
-	r.reopen = func(context.Context, string) (opened, error) { return nil, errors.New("no memory") }
+	r.reopen = func(context.Context, string) (openModel, error) {
+		return nil, errors.New("no memory")
+	}
 	if _, err := r.Start(t.Context(), session.Request{}); err == nil ||
 		!strings.Contains(err.Error(), "no memory") || !errors.Is(err, session.ErrGone) {
 		t.Errorf("nothing to go on with: %v", err)
@@ -58,16 +60,16 @@ func (f *fineTurn) Start(context.Context, session.Request) (session.Turn, error)
 
 func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
 	first := &fickle{id: "first"}
-	r := &Failover{now: first, report: func(string) {},
-		reopen: func(context.Context, string) (opened, error) {
+	r := &Failover{active: first, report: func(string) {},
+		reopen: func(context.Context, string) (openModel, error) {
 			return &fineTurn{fickle{id: "second"}}, nil
 		}}
 	lost := session.Done{Finish: session.FinishError, Err: session.ErrGone}
-	turn := r.retried(t.Context(), session.FinishedWith(lost), first, session.Request{})
+	turn := r.withRetry(t.Context(), session.FinishedWith(lost), first, session.Request{})
 	if e, _ := turn.Next(); e.(session.Done).Finish != session.FinishStop || r.ID() != "second" {
 		t.Errorf("%+v of %s", e, r.ID())
 	}
-	turn = r.retried(t.Context(), session.Finished(session.Result{}, session.Answer{Text: "It"},
+	turn = r.withRetry(t.Context(), session.Finished(session.Result{}, session.Answer{Text: "It"},
 		lost), first, session.Request{})
 	turn.Next()
 	if e, _ := turn.Next(); !errors.Is(e.(session.Done).Err, session.ErrGone) {
@@ -121,9 +123,9 @@ func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Models[0].Device != "" {
 		t.Fatalf("%+v: %v", list, err)
 	}
-	r := &Failover{now: &Client{Server: list[0], Model: list[0].Models[0]},
+	r := &Failover{active: &Client{Server: list[0], Model: list[0].Models[0]},
 		report: func(string) {},
-		reopen: func(context.Context, string) (opened, error) {
+		reopen: func(context.Context, string) (openModel, error) {
 			return &fineTurn{fickle{id: "second"}}, nil
 		}}
 	turn, err := r.Start(t.Context(), session.Request{})

@@ -29,21 +29,21 @@ var started = time.Now()
 // StatusOf describes the models that this process serves.
 func StatusOf(models *serve.Models, version string) Status {
 	st := Status{Protocol: Protocol, Version: version, PID: os.Getpid(), Started: started}
-	for _, of := range models.Status() {
-		m := Model{Name: of.ID, Aliases: of.Aliases, State: string(of.State),
-			Context: of.ContextLength}
-		if of.Model != nil {
-			now := of.Model.Stats()
-			m.Device, m.Context, m.Bytes = of.Model.Device(), of.Model.ContextLength(),
-				of.Model.Plan().Total
-			m.Dense = of.Model.Dense()
+	for _, status := range models.Status() {
+		m := Model{Name: status.ID, Aliases: status.Aliases, State: string(status.State),
+			Context: status.ContextLength}
+		if status.Model != nil {
+			now := status.Model.Stats()
+			m.Device, m.Context, m.Bytes = status.Model.Device(), status.Model.ContextLength(),
+				status.Model.Plan().Total
+			m.Dense = status.Model.Dense()
 			m.Running, m.Waiting = now.Running, now.Waiting
 			if now.PagesTotal > 0 {
 				m.KV = float64(now.PagesUsed) / float64(now.PagesTotal)
 			}
 		}
-		if !of.Unloads.IsZero() {
-			m.Unloads = &of.Unloads
+		if !status.Unloads.IsZero() {
+			m.Unloads = &status.Unloads
 		}
 		st.Models = append(st.Models, m)
 	}
@@ -53,15 +53,15 @@ func StatusOf(models *serve.Models, version string) Status {
 // Background serves on l until stop is called.
 func Background(l net.Listener, h Host) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		_ = Serve(ctx, l, h) // ends with the listener
 	}()
 	return func() {
 		l.Close()
 		cancel()
-		<-ended
+		<-done
 	}
 }
 
@@ -133,20 +133,20 @@ func turn(serving context.Context, read *json.Decoder, write *json.Encoder, h Ho
 	}
 	if err != nil {
 		if serving.Err() == nil {
-			_ = write.Encode(said{Refused: errorToWire(err)})
+			_ = write.Encode(turnLine{Refused: errorToWire(err)})
 		}
 		return
 	}
-	gone := write.Encode(said{Started: true}) != nil
+	failed := write.Encode(turnLine{Started: true}) != nil
 	for e, ok := t.Next(); ok; e, ok = t.Next() {
-		if _, last := e.(session.Done); last || gone {
+		if _, last := e.(session.Done); last || failed {
 			continue
 		}
-		if gone = write.Encode(say(e)) != nil; gone {
+		if failed = write.Encode(eventLine(e)) != nil; failed {
 			cancel()
 		}
 	}
-	if result := t.Result(); !gone && serving.Err() == nil {
-		_ = write.Encode(said{Result: &result, Err: errorToWire(result.Done.Err)})
+	if result := t.Result(); !failed && serving.Err() == nil {
+		_ = write.Encode(turnLine{Result: &result, Err: errorToWire(result.Done.Err)})
 	}
 }

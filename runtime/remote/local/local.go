@@ -37,12 +37,13 @@ const Protocol = 3
 
 const (
 	suffix = ".sock"
-	// unborn ends the name of a socket that does not listen yet.
-	unborn = ".new"
-	// longestPath is the most bytes of a socket's path: 108 with its end on Linux, fewer elsewhere.
-	longestPath = 103
-	// answerTime limits a server's answer about its status.
-	answerTime = 2 * time.Second
+	// pendingSuffix ends the name of a socket that does not listen yet.
+	pendingSuffix = ".new"
+	// maxSocketPath is the most bytes of a socket's path: 108 with its end on Linux, fewer
+	// elsewhere.
+	maxSocketPath = 103
+	// statusTimeout limits a server's answer about its status.
+	statusTimeout = 2 * time.Second
 )
 
 // Folder returns the folder of this user's sockets and creates it if missing: ossrun in the XDG
@@ -78,14 +79,14 @@ func Listen(folder string) (net.Listener, error) {
 	var id [4]byte
 	_, _ = rand.Read(id[:])
 	path := filepath.Join(folder, fmt.Sprintf("%d-%x%s", os.Getpid(), id, suffix))
-	if len(path) > longestPath {
+	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("%s is too long for a socket, which has %d bytes: set "+
-			"XDG_RUNTIME_DIR to a shorter folder", path, longestPath)
+			"XDG_RUNTIME_DIR to a shorter folder", path, maxSocketPath)
 	}
 	// between bind and listen a socket refuses connections like a stale one, so it gets its final
 	// name once it listens. On Windows refused has another number: no process removes a socket
 	// there, and renaming one may fail.
-	first := strings.TrimSuffix(path, suffix) + unborn
+	first := strings.TrimSuffix(path, suffix) + pendingSuffix
 	if runtime.GOOS == "windows" {
 		first = path
 	}
@@ -107,8 +108,8 @@ type listener struct {
 
 func (l *listener) Close() error {
 	err := l.UnixListener.Close()
-	if gone := os.Remove(l.path); !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
+	if removeErr := os.Remove(l.path); !errors.Is(removeErr, fs.ErrNotExist) {
+		err = errors.Join(err, removeErr)
 	}
 	return err
 }
@@ -133,7 +134,7 @@ func Servers(ctx context.Context, folder string) ([]Server, error) {
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
 		if !strings.HasSuffix(e.Name(), suffix) {
-			removeUnborn(path, e)
+			removePending(path, e)
 			continue
 		}
 		st, err := askStatus(ctx, path)
@@ -148,9 +149,9 @@ func Servers(ctx context.Context, folder string) ([]Server, error) {
 	return list, nil
 }
 
-// removeUnborn removes the socket of a server that was killed while creating it.
-func removeUnborn(path string, e fs.DirEntry) {
-	if info, err := e.Info(); err == nil && strings.HasSuffix(path, unborn) &&
+// removePending removes the socket of a server that was killed while creating it.
+func removePending(path string, e fs.DirEntry) {
+	if info, err := e.Info(); err == nil && strings.HasSuffix(path, pendingSuffix) &&
 		time.Since(info.ModTime()) > time.Minute {
 		_ = os.Remove(path) // another process may have been faster
 	}
@@ -170,7 +171,7 @@ func Running(ctx context.Context) ([]Server, error) {
 }
 
 func askStatus(ctx context.Context, path string) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	var st Status
 	err := ask(ctx, path, order{Do: doStatus}, &st)
@@ -183,8 +184,8 @@ func (s Server) Stop(ctx context.Context, now bool) error {
 	return ask(ctx, s.Path, order{Do: doStop, Now: now}, &done)
 }
 
-// Gone waits until the server's socket is closed.
-func (s Server) Gone(ctx context.Context) error {
+// AwaitEnd waits until the server's socket is closed.
+func (s Server) AwaitEnd(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

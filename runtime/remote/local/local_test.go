@@ -305,7 +305,8 @@ func TestLookersLeaveServersThatStart(t *testing.T) {
 // A server that was killed while it made its socket leaves it under its first name.
 func TestUnbornSocketsAreRemoved(t *testing.T) {
 	folder := t.TempDir()
-	for name, age := range map[string]time.Duration{"1" + unborn: time.Hour, "2" + unborn: 0} {
+	for name, age := range map[string]time.Duration{"1" + pendingSuffix: time.Hour,
+		"2" + pendingSuffix: 0} {
 		path := filepath.Join(folder, name)
 		then := time.Now().Add(-age)
 		err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, then, then))
@@ -317,7 +318,7 @@ func TestUnbornSocketsAreRemoved(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 	left, err := os.ReadDir(folder)
-	if err != nil || len(left) != 1 || left[0].Name() != "2"+unborn {
+	if err != nil || len(left) != 1 || left[0].Name() != "2"+pendingSuffix {
 		t.Errorf("%v, %v are left", left, err)
 	}
 }

@@ -19,16 +19,16 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// Needed describes the server that is looked for.
-type Needed struct {
-	By       string // the verb or program that needs it
+// ServerFinder describes the server that is looked for.
+type ServerFinder struct {
+	Caller   string // the verb or program that needs it
 	Model    string // of a server that is started; "": the best model here
 	MayStart bool
 	Report   func(line string)
 }
 
 // Find returns the server's address before /v1. stop ends a server that was started.
-func (n Needed) Find(ctx context.Context, base string) (_ string, stop func(), err error) {
+func (n ServerFinder) Find(ctx context.Context, base string) (_ string, stop func(), err error) {
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
 	if base != "" {
 		return base, func() {}, nil
@@ -46,12 +46,12 @@ func (n Needed) Find(ctx context.Context, base string) (_ string, stop func(), e
 }
 
 // start starts a server that ends with this process. Its log is a file, since the screen is in use.
-func (n Needed) start(ctx context.Context) (base string, stop func(), err error) {
+func (n ServerFinder) start(ctx context.Context) (base string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	name := filepath.Join(xdg.StateHome, "ossrun", n.By+".log")
+	name := filepath.Join(xdg.StateHome, "ossrun", n.Caller+".log")
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return "", nil, err
 	}
@@ -70,26 +70,26 @@ func (n Needed) start(ctx context.Context) (base string, stop func(), err error)
 	if err := cmd.Start(); err != nil {
 		return "", nil, err
 	}
-	n.Report(fmt.Sprintf("no server runs, so one is started for %s; its log is %s", n.By, name))
-	gone := make(chan struct{})
+	n.Report(fmt.Sprintf("no server runs, so one is started for %s; its log is %s", n.Caller, name))
+	exited := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // its log says how it ended
-		close(gone)
+		close(exited)
 	}()
 	stop = func() {
 		_ = process.Interrupt(cmd) // an error means that it has ended
 		select {
-		case <-gone:
-		case <-time.After(patience):
+		case <-exited:
+		case <-time.After(endTimeout):
 			process.End(cmd)
-			<-gone
+			<-exited
 		}
 	}
-	base, err = ready(ctx, cmd.Process.Pid, gone)
+	base, err = awaitReady(ctx, cmd.Process.Pid, exited)
 	if err != nil {
 		stop()
-		if said, read := os.ReadFile(name); read == nil && len(said) > 0 {
-			lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
+		if logText, read := os.ReadFile(name); read == nil && len(logText) > 0 {
+			lines := bytes.Split(bytes.TrimSpace(logText), []byte("\n"))
 			err = fmt.Errorf("the server did not start: %s", lines[len(lines)-1])
 		}
 		return "", nil, err
@@ -97,8 +97,8 @@ func (n Needed) start(ctx context.Context) (base string, stop func(), err error)
 	return base, stop, nil
 }
 
-// ready waits until the server of a process can answer.
-func ready(ctx context.Context, pid int, gone <-chan struct{}) (string, error) {
+// awaitReady waits until the server of a process can answer.
+func awaitReady(ctx context.Context, pid int, exited <-chan struct{}) (string, error) {
 	for {
 		list, err := Running(ctx)
 		if err != nil {
@@ -110,7 +110,7 @@ func ready(ctx context.Context, pid int, gone <-chan struct{}) (string, error) {
 			}
 		}
 		select {
-		case <-gone:
+		case <-exited:
 			return "", errors.New("it has ended")
 		case <-ctx.Done():
 			return "", ctx.Err()

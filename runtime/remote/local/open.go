@@ -43,21 +43,21 @@ type LoadScreen interface {
 	Busy() bool
 }
 
-// opened is a model that can answer, here or elsewhere.
-type opened interface {
+// openModel is a model that can answer, here or elsewhere.
+type openModel interface {
 	session.Runner
 	Close() error
 }
 
-// ownModel is one of the models of this process.
-type ownModel struct {
+// localModel is one of the models of this process.
+type localModel struct {
 	session.Runner
 	models *serve.Models
-	leave  func() // closes the socket, and cancels a load
+	cancel func() // closes the socket, and cancels a load
 }
 
-func (o *ownModel) Close() error {
-	o.leave()
+func (o *localModel) Close() error {
+	o.cancel()
 	err, _ := o.models.Close() // nothing is kept beyond the process
 	return err
 }
@@ -74,17 +74,17 @@ func (o Opener) Open(ctx context.Context) (*Failover, error) {
 	later.Absent = func(*serve.Models) (checkpoint.Found, error) {
 		return checkpoint.Resolve(models.Demo)
 	}
-	return &Failover{now: now, name: o.Options.Model, report: o.Report,
-		reopen: func(asking context.Context, name string) (opened, error) {
+	return &Failover{active: now, name: o.Options.Model, report: o.Report,
+		reopen: func(asking context.Context, name string) (openModel, error) {
 			return later.open(ctx, asking, name)
 		}}, nil
 }
 
-// loadsAtOnce is how long the chat waits for a load before it opens without the model.
-const loadsAtOnce = 700 * time.Millisecond
+// loadWait is how long the chat waits for a load before it opens without the model.
+const loadWait = 700 * time.Millisecond
 
 // open opens a model by its name, "" for the best here. asking ends the wait for it.
-func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
+func (o Opener) open(ctx, asking context.Context, name string) (openModel, error) {
 	if c := o.join(ctx, name, o.Options.Notify); c != nil {
 		o.Chosen()
 		return c, nil
@@ -104,31 +104,31 @@ func (o Opener) open(ctx, asking context.Context, name string) (opened, error) {
 		end()
 		return nil, err
 	}
-	own := &ownModel{models: m, leave: end}
-	found, err := m.Find(o.Absent)
+	model := &localModel{models: m, cancel: end}
+	match, err := m.Find(o.Absent)
 	if err != nil {
-		return nil, errors.Join(err, own.Close())
+		return nil, errors.Join(err, model.Close())
 	}
 	o.Chosen()
 	for _, n := range m.Effective().Notes {
 		options.Notify(n)
 	}
-	m.Choose(found)
-	own.Runner = m.First()
+	m.Choose(match)
+	model.Runner = m.First()
 	if o.Loading != nil {
 		c, leave := o.share(ctx, m, name)
 		if c != nil {
-			return c, own.Close()
+			return c, model.Close()
 		}
-		own.leave = func() {
+		model.cancel = func() {
 			leave()
 			end() // a running load
 		}
 	}
-	if err := o.load(ctx, asking, m, found.Name); err != nil {
-		return nil, errors.Join(err, own.Close())
+	if err := o.load(ctx, asking, m, match.Name); err != nil {
+		return nil, errors.Join(err, model.Close())
 	}
-	return own, nil
+	return model, nil
 }
 
 // load waits until the model is loaded, or only for a moment if the chat can show the progress.
@@ -146,17 +146,17 @@ func (o Opener) load(ctx, asking context.Context, m *serve.Models, name string) 
 	select {
 	case err := <-loaded:
 		return err
-	case <-time.After(loadsAtOnce):
+	case <-time.After(loadWait):
 		return nil
 	}
 }
 
 // share lets other chats join this one, or joins one that began to load the model first.
 func (o Opener) share(ctx context.Context, m *serve.Models, name string) (*Client, func()) {
-	nobody := func() {}
+	nothing := func() {}
 	folder, err := Folder()
 	if err != nil || o.OwnEngine {
-		return nil, nobody
+		return nil, nothing
 	}
 	// locks from joining to listening; if that fails, two engines are better than none
 	end := time.Now().Add(2 * time.Second)
@@ -171,7 +171,7 @@ func (o Opener) share(ctx context.Context, m *serve.Models, name string) (*Clien
 	}
 	l, err := Listen(folder)
 	if err != nil {
-		return nil, nobody
+		return nil, nothing
 	}
 	return nil, Background(l, chatHost{m, o})
 }
@@ -179,13 +179,13 @@ func (o Opener) share(ctx context.Context, m *serve.Models, name string) (*Clien
 // chatHost is a chat that others can join.
 type chatHost struct {
 	*serve.Models
-	of Opener
+	opener Opener
 }
 
 func (h chatHost) Status() Status {
-	st := StatusOf(h.Models, h.of.Version)
+	st := StatusOf(h.Models, h.opener.Version)
 	st.Kind, st.State = Chat, Ready
-	if h.of.Loading.Busy() {
+	if h.opener.Loading.Busy() {
 		st.State = Loading
 	}
 	return st
@@ -207,7 +207,7 @@ func (o Opener) join(ctx context.Context, name string, report func(string)) *Cli
 		}
 		for i, m := range s.Models {
 			switch {
-			case !answers(name, i == 0, m):
+			case !isServedBy(name, i == 0, m):
 			case s.Protocol == Protocol:
 				return &Client{Server: s, Model: m}
 			default:
@@ -219,8 +219,8 @@ func (o Opener) join(ctx context.Context, name string, report func(string)) *Cli
 	return nil
 }
 
-// answers tells whether a chat for name can use m, the server's first or another model.
-func answers(name string, first bool, m Model) bool {
+// isServedBy tells whether a chat for name can use m, the server's first or another model.
+func isServedBy(name string, first bool, m Model) bool {
 	if name == "" { // the best model here: the demo only if there is no other
 		cached, err := checkpoint.Cached()
 		real := err == nil && slices.ContainsFunc(cached,
@@ -231,7 +231,7 @@ func answers(name string, first bool, m Model) bool {
 		func(a string) bool { return strings.EqualFold(a, name) }) {
 		return true
 	}
-	asked, ok := models.Lookup(name)
-	served, known := models.Lookup(m.Name)
-	return ok && known && asked.ID == served.ID
+	requested, ok := models.Lookup(name)
+	served, servedOK := models.Lookup(m.Name)
+	return ok && servedOK && requested.ID == served.ID
 }

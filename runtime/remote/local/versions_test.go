@@ -38,18 +38,18 @@ func TestAProtocolSaysTheSame(t *testing.T) {
 		Calls:    []session.Call{{ID: "call_2", Name: "f", Recipient: "functions.f", Arguments: "{}"}},
 		Messages: []session.Message{session.FunctionCall("call_2", "f", "{}")},
 		Tokens:   []int32{200005, 1}, Relaxed: []string{"r"}, Done: done}
-	lines := []any{said{Started: true}}
+	lines := []any{turnLine{Started: true}}
 	for _, e := range []session.Event{session.Reasoning{Text: "think"}, session.Commentary{Text: "c"},
 		session.CallStart{ID: "call_2", Name: "f", Recipient: "functions.f"},
 		session.CallArguments{Text: "{}"}, session.CallEnd{Arguments: "{}"},
 		session.Answer{Text: "\u2028<&>", Logprobs: lp}} {
-		lines = append(lines, say(e))
+		lines = append(lines, eventLine(e))
 	}
 	for name, list := range map[string][]any{
 		"status-asked": {order{Do: doStatus}},
 		"turn-asked": {order{Do: doTurn, Model: "m", Request: &session.Request{
 			Messages: []session.Message{session.User("Hello!")}, Effort: "high"}}},
-		"turn-said": append(lines, said{Result: &result})} {
+		"turn-said": append(lines, turnLine{Result: &result})} {
 		var b bytes.Buffer
 		write := json.NewEncoder(&b)
 		write.SetEscapeHTML(false)

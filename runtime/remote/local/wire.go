@@ -70,8 +70,8 @@ type Model struct {
 	Unloads *time.Time `json:"unloads_at,omitempty"` // unless it is used
 }
 
-// said is one line of a turn: its start, its refusal, an event, or its result.
-type said struct {
+// turnLine is one line of a turn: its start, its refusal, an event, or its result.
+type turnLine struct {
 	Started bool            `json:"started,omitempty"` // the first line of a turn that runs
 	Refused *wireError      `json:"refused,omitempty"` // the only line of a refused turn
 	Kind    string          `json:"kind,omitempty"`    // of Event, a key of events
@@ -90,13 +90,13 @@ func init() {
 	}
 }
 
-func say(e session.Event) said {
+func eventLine(e session.Event) turnLine {
 	text, _ := json.Marshal(e) // texts and numbers
-	return said{Kind: reflect.TypeOf(e).Name(), Event: text}
+	return turnLine{Kind: reflect.TypeOf(e).Name(), Event: text}
 }
 
 // event decodes a line's event; nil if it has none.
-func (s said) event() session.Event {
+func (s turnLine) event() session.Event {
 	kind := events[s.Kind]
 	if kind == nil {
 		return nil

@@ -41,45 +41,45 @@ type Options struct {
 
 // Pool is the servers of one model. It is safe for concurrent use.
 type Pool struct {
-	o       Options
-	list    []*server
-	context int
-	ctx     context.Context // ends at Close
-	stop    context.CancelFunc
-	looking sync.WaitGroup
-	looked  chan struct{} // has a value if a server was checked since the last read
+	o        Options
+	list     []*server
+	context  int
+	ctx      context.Context // ends at Close
+	stop     context.CancelFunc
+	watchers sync.WaitGroup
+	checked  chan struct{} // has a value if a server was checked since the last read
 
-	mu     sync.Mutex
-	known  affinity
-	turn   int // start of the next search for the least busy server
-	closed bool
-	counts sched.Counts
+	mu       sync.Mutex
+	affinity affinity
+	turn     int // start of the next search for the least busy server
+	closed   bool
+	counts   sched.Counts
 }
 
 type server struct {
 	client *client.Client
 
 	// guarded by Pool.mu
-	model   string
-	context int
-	asLogs  bool // its ids arrive as the names of logprobs: vLLM before 0.10.2
-	up      bool
-	running int
-	why     error // why it is not up; nil: it is, or it was not checked yet
-	down    bool  // and that was reported
+	model         string
+	context       int
+	idsInLogprobs bool // its ids arrive as the names of logprobs: vLLM before 0.10.2
+	up            bool
+	running       int
+	lastErr       error // why it is not up; nil: it is, or it was not checked yet
+	reportedDown  bool  // and that was reported
 }
 
 // Limits for checking a server and for waiting for the others once one is up, and how often a wait
 // for the first is reported. Tests shorten them.
-var lookTime, othersTime, sayWaiting = 10 * time.Second, 10 * time.Second, 30 * time.Second
+var checkTimeout, othersTimeout, waitNotice = 10 * time.Second, 10 * time.Second, 30 * time.Second
 
 const (
 	defaultCheck = 2 * time.Second
-	// firstToken limits the request for one token in a check: a server that has just started
+	// firstTokenTimeout limits the request for one token in a check: a server that has just started
 	// compiles and warms up during it.
-	firstToken = 10 * time.Minute
-	// mostTokens is assumed if no server reports its context: the model's own.
-	mostTokens = 131072
+	firstTokenTimeout = 10 * time.Minute
+	// defaultContext is assumed if no server reports its context: the model's own.
+	defaultContext = 131072
 )
 
 // Open checks every server. At least one must answer; the others are checked again later.
@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if o.Check == 0 {
 		o.Check = defaultCheck
 	}
-	p := &Pool{o: o, known: newAffinity(), looked: make(chan struct{}, 1)}
+	p := &Pool{o: o, affinity: newAffinity(), checked: make(chan struct{}, 1)}
 	for _, url := range o.URLs {
 		client, err := client.New(url, o.Key)
 		if err != nil {
@@ -100,14 +100,14 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	}
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, s := range p.list {
-		p.looking.Go(func() { p.watch(p.ctx, s) })
+		p.watchers.Go(func() { p.watch(p.ctx, s) })
 	}
 	if err := p.awaitFirst(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.context = o.Context
 	if p.context == 0 {
-		p.context = mostTokens
+		p.context = defaultContext
 		for _, s := range p.list {
 			if s.context > 0 {
 				p.context = min(p.context, s.context)
@@ -121,9 +121,9 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 // says why none is up.
 func (p *Pool) awaitFirst(ctx context.Context) error {
 	began := time.Now()
-	clock := time.NewTicker(sayWaiting)
+	clock := time.NewTicker(waitNotice)
 	defer clock.Stop()
-	late := time.After(othersTime)
+	timeout := time.After(othersTimeout)
 	for isLate := false; ; {
 		up, pending, failed := 0, 0, []error(nil)
 		p.mu.Lock()
@@ -131,10 +131,10 @@ func (p *Pool) awaitFirst(ctx context.Context) error {
 			switch {
 			case s.up:
 				up++
-			case s.why == nil:
+			case s.lastErr == nil:
 				pending++
 			default:
-				failed = append(failed, s.why)
+				failed = append(failed, s.lastErr)
 			}
 		}
 		p.mu.Unlock()
@@ -146,8 +146,8 @@ func (p *Pool) awaitFirst(ctx context.Context) error {
 			return fmt.Errorf("no server can be used: %w", errors.Join(failed...))
 		}
 		select {
-		case <-p.looked:
-		case <-late:
+		case <-p.checked:
+		case <-timeout:
 			isLate = true
 		case <-clock.C:
 			p.o.Notify(fmt.Sprintf("waiting for the first answer of %s: %s so far",
@@ -162,11 +162,11 @@ func (p *Pool) awaitFirst(ctx context.Context) error {
 func (p *Pool) reportDown() {
 	for _, s := range p.list {
 		p.mu.Lock()
-		why := s.why
+		why := s.lastErr
 		if !s.up && why == nil {
 			why = errors.New("its first answer takes long")
 		}
-		s.down = why != nil
+		s.reportedDown = why != nil
 		p.mu.Unlock()
 		if why != nil {
 			p.o.Notify(fmt.Sprintf("%s is not used yet: %s", s.client.Root(), cause(why)))
@@ -191,7 +191,7 @@ func (p *Pool) Close() error {
 	p.closed = true
 	p.mu.Unlock()
 	p.stop()
-	p.looking.Wait()
+	p.watchers.Wait()
 	p.closeClients()
 	return nil
 }
@@ -226,7 +226,7 @@ func (p *Pool) up() (n int) {
 
 // probe asks a server for its model and for one token, and marks it up if it returns token ids.
 func (p *Pool) probe(ctx context.Context, s *server) error {
-	short, cancel := context.WithTimeout(ctx, lookTime)
+	short, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	listed, err := s.client.Models(short)
 	if err != nil {
@@ -249,7 +249,7 @@ func (p *Pool) probe(ctx context.Context, s *server) error {
 		"temperature": 0, "return_token_ids": true, "return_tokens_as_token_ids": true,
 		"logprobs": 0, "skip_special_tokens": false}
 	var answer struct{ Choices []choice }
-	long, cancel := context.WithTimeout(ctx, firstToken)
+	long, cancel := context.WithTimeout(ctx, firstTokenTimeout)
 	defer cancel()
 	if err := s.client.Call(long, "POST", "/v1/completions", body, &answer); err != nil {
 		return err
@@ -259,7 +259,7 @@ func (p *Pool) probe(ctx context.Context, s *server) error {
 			len(answer.Choices))
 	}
 	if len(answer.Choices[0].TokenIDs) == 0 {
-		if ids, err := answer.Choices[0].named(); err != nil || len(ids) == 0 {
+		if ids, err := answer.Choices[0].idsFromNames(); err != nil || len(ids) == 0 {
 			return fmt.Errorf("%s gives no token ids, neither by return_token_ids (vLLM from "+
 				"0.10.2) nor by return_tokens_as_token_ids", s.client.Root())
 		}
@@ -267,7 +267,7 @@ func (p *Pool) probe(ctx context.Context, s *server) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.model, s.context, s.asLogs, s.up = model, length, asLogs, true
+	s.model, s.context, s.idsInLogprobs, s.up = model, length, asLogs, true
 	return nil
 }
 
@@ -280,20 +280,20 @@ func (p *Pool) watch(ctx context.Context, s *server) {
 		up := s.up
 		p.mu.Unlock()
 		if up {
-			if err := p.healthy(ctx, s); err != nil && ctx.Err() == nil {
-				p.failed(s, err)
+			if err := p.checkHealth(ctx, s); err != nil && ctx.Err() == nil {
+				p.markDown(s, err)
 			}
 		} else {
 			err := p.probe(ctx, s)
 			p.mu.Lock()
-			back := err == nil && s.down
-			s.down, s.why = s.down && !back, err
+			back := err == nil && s.reportedDown
+			s.reportedDown, s.lastErr = s.reportedDown && !back, err
 			p.mu.Unlock()
 			if back {
 				p.o.Notify(s.client.Root() + " answers again")
 			}
 			select {
-			case p.looked <- struct{}{}:
+			case p.checked <- struct{}{}:
 			default: // awaitFirst has not seen the last one yet
 			}
 		}
@@ -304,9 +304,9 @@ func (p *Pool) watch(ctx context.Context, s *server) {
 	}
 }
 
-// healthy sends vLLM's health request. A port without the route is healthy.
-func (p *Pool) healthy(ctx context.Context, s *server) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// checkHealth sends vLLM's health request. A port without the route is healthy.
+func (p *Pool) checkHealth(ctx context.Context, s *server) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	err := s.client.Call(ctx, "GET", "/health", nil, nil)
 	if no, ok := errors.AsType[*client.Error](err); ok && no.Status == http.StatusNotFound {
@@ -315,23 +315,23 @@ func (p *Pool) healthy(ctx context.Context, s *server) error {
 	return err
 }
 
-// failed marks a server as down.
-func (p *Pool) failed(s *server, why error) {
+// markDown marks a server as down.
+func (p *Pool) markDown(s *server, why error) {
 	p.mu.Lock()
-	was := s.up
+	wasUp := s.up
 	s.up = false
-	s.down = s.down || was
-	p.known.forget(s)
+	s.reportedDown = s.reportedDown || wasUp
+	p.affinity.remove(s)
 	p.mu.Unlock()
-	if was {
+	if wasUp {
 		p.o.Notify(fmt.Sprintf("%s is no longer used: %s", s.client.Root(), cause(why)))
 	}
 }
 
 // cause is an error without its wrappers, which repeat the address.
 func cause(err error) error {
-	if at, ok := errors.AsType[*url.Error](err); ok {
-		err = at.Err
+	if urlErr, ok := errors.AsType[*url.Error](err); ok {
+		err = urlErr.Err
 	}
 	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
@@ -339,18 +339,18 @@ func cause(err error) error {
 	return err
 }
 
-// busier is how many more requests than the least busy server the one with the prefix may have.
-const busier = 8
+// maxLead is how many more requests than the least busy server the one with the prefix may have.
+const maxLead = 8
 
 // choose takes a server for a sequence, until release: the one with the longest prefix, or the
 // least busy one. Those in not are skipped; nil: none remains.
-func (p *Pool) choose(q *stream, not map[*server]bool) *server {
+func (p *Pool) choose(q *stream, skip map[*server]bool) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var least *server
 	for i := range p.list {
 		s := p.list[(p.turn+i)%len(p.list)]
-		if s.up && !not[s] && (least == nil || s.running < least.running) {
+		if s.up && !skip[s] && (least == nil || s.running < least.running) {
 			least = s
 		}
 	}
@@ -359,22 +359,22 @@ func (p *Pool) choose(q *stream, not map[*server]bool) *server {
 		return nil
 	}
 	chosen := least
-	if s := p.known.find(q.ids); s != nil && s.up && !not[s] &&
-		s.running <= 2*least.running+busier {
+	if s := p.affinity.find(q.ids); s != nil && s.up && !skip[s] &&
+		s.running <= 2*least.running+maxLead {
 		chosen = s
 	}
-	p.known.add(q.ids, chosen)
+	p.affinity.add(q.ids, chosen)
 	chosen.running++
-	q.taken = chosen
+	q.counted = chosen
 	return chosen
 }
 
 func (p *Pool) release(q *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if q.taken != nil {
-		q.taken.running--
-		q.taken = nil
+	if q.counted != nil {
+		q.counted.running--
+		q.counted = nil
 	}
 }
 
@@ -391,8 +391,8 @@ func (p *Pool) Submit(ctx context.Context, r sched.TokenRequest) (session.TokenS
 	if r.Constraint != nil {
 		forced = len(r.Constraint.Forced())
 	}
-	if asked := len(r.Prompt) + forced + 1; asked > p.context {
-		return nil, &sched.ContextLengthError{Max: p.context, Asked: asked}
+	if length := len(r.Prompt) + forced + 1; length > p.context {
+		return nil, &sched.ContextLengthError{Max: p.context, Asked: length}
 	}
 	p.mu.Lock()
 	closed := p.closed
@@ -402,7 +402,7 @@ func (p *Pool) Submit(ctx context.Context, r sched.TokenRequest) (session.TokenS
 	}
 	s := newStream(ctx, p, r)
 	if err := s.begin(); err != nil {
-		s.leave()
+		s.release()
 		s.closePiece()
 		return nil, err
 	}
@@ -415,8 +415,8 @@ func (p *Pool) Submit(ctx context.Context, r sched.TokenRequest) (session.TokenS
 const (
 	// block is the tokens of one key.
 	block = 128
-	// mostKnown is the blocks of one generation of the table.
-	mostKnown = 1 << 16
+	// maxBlocks is the blocks of one generation of the table.
+	maxBlocks = 1 << 16
 )
 
 // affinity remembers the servers of recent blocks, in two generations: when the younger one is full
@@ -432,14 +432,14 @@ func newAffinity() affinity {
 
 // keys calls each with the key of every full block, which hashes all tokens up to its end, until
 // each returns false.
-func (a *affinity) keys(ids []int32, each func(key uint64) bool) {
+func (a *affinity) keys(ids []int32, visit func(key uint64) bool) {
 	var h maphash.Hash
 	h.SetSeed(a.seed)
 	var b [4]byte
 	for i, id := range ids {
 		binary.LittleEndian.PutUint32(b[:], uint32(id))
 		_, _ = h.Write(b[:]) // it cannot fail
-		if (i+1)%block == 0 && !each(h.Sum64()) {
+		if (i+1)%block == 0 && !visit(h.Sum64()) {
 			return
 		}
 	}
@@ -459,7 +459,7 @@ func (a *affinity) find(ids []int32) (last *server) {
 
 func (a *affinity) add(ids []int32, s *server) {
 	a.keys(ids, func(key uint64) bool {
-		if len(a.younger) >= mostKnown {
+		if len(a.younger) >= maxBlocks {
 			a.younger, a.old = map[uint64]*server{}, a.younger
 		}
 		a.younger[key] = s
@@ -467,8 +467,8 @@ func (a *affinity) add(ids []int32, s *server) {
 	})
 }
 
-// forget drops the blocks of a server, whose cache is lost.
-func (a *affinity) forget(s *server) {
+// remove drops the blocks of a server, whose cache is lost.
+func (a *affinity) remove(s *server) {
 	for _, m := range []map[uint64]*server{a.younger, a.old} {
 		for key, has := range m {
 			if has == s {

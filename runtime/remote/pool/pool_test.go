@@ -467,13 +467,13 @@ func TestTable(t *testing.T) {
 	if a.find(ids) != nil {
 		t.Error("another beginning is found")
 	}
-	for i := range int32(3 * mostKnown) {
+	for i := range int32(3 * maxBlocks) {
 		a.add(slices.Repeat([]int32{i}, block), first)
 	}
-	if n := len(a.younger) + len(a.old); n > 2*mostKnown || a.find(make([]int32, 1000)) != nil {
+	if n := len(a.younger) + len(a.old); n > 2*maxBlocks || a.find(make([]int32, 1000)) != nil {
 		t.Errorf("%d blocks are known", n)
 	}
-	a.forget(first)
+	a.remove(first)
 	if n := len(a.younger) + len(a.old); n != 0 {
 		t.Errorf("%d are left", n)
 	}

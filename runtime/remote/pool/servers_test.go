@@ -20,9 +20,9 @@ import (
 
 // shorten makes the waits of this package short for a test.
 func shorten(t *testing.T, look time.Duration) {
-	before, others, say := lookTime, othersTime, sayWaiting
-	lookTime, othersTime, sayWaiting = look, 50*time.Millisecond, 10*time.Millisecond
-	t.Cleanup(func() { lookTime, othersTime, sayWaiting = before, others, say })
+	before, others, say := checkTimeout, othersTimeout, waitNotice
+	checkTimeout, othersTimeout, waitNotice = look, 50*time.Millisecond, 10*time.Millisecond
+	t.Cleanup(func() { checkTimeout, othersTimeout, waitNotice = before, others, say })
 }
 
 // A server that is being started does not listen at first, and its first answer takes longer than a

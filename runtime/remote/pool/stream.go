@@ -26,8 +26,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// tries is how many servers in a row may fail without a token.
-const tries = 4
+// maxFailures is how many servers in a row may fail without a token.
+const maxFailures = 4
 
 // stream is a session.TokenStream. Next is called by one goroutine.
 type stream struct {
@@ -35,48 +35,48 @@ type stream struct {
 	pool *Pool
 	r    sched.TokenRequest
 
-	ids    []int32 // the prompt and the generated tokens
-	most   int     // limit of len(ids)
-	ready  []sched.Token
-	taken  *server // counts the sequence as running; guarded by Pool.mu
-	server *server
-	piece  *client.Stream // of server; nil: none is running
-	only   []int32        // the piece is one token of these; nil: any
-	banned []int32        // the piece is one token and none of these; nil: no limit
-	one    bool           // the running piece is one token
+	ids         []int32 // the prompt and the generated tokens
+	maxLen      int     // limit of len(ids)
+	ready       []sched.Token
+	counted     *server // counts the sequence as running; guarded by Pool.mu
+	server      *server
+	piece       *client.Stream // of server; nil: none is running
+	only        []int32        // the piece is one token of these; nil: any
+	banned      []int32        // the piece is one token and none of these; nil: no limit
+	pieceSingle bool           // the running piece is one token
 	// the piece has no more tokens
-	closing bool
-	pieces  int
-	fails   int
-	leave   func() // releases ctx
+	closing  bool
+	pieces   int
+	failures int
+	release  func() // releases ctx
 
 	mu     sync.Mutex // guards the fields below
 	finish sched.FinishReason
 	err    error
 	prompt []engine.SampledToken
 	timing sched.Timing
-	at     struct{ began, first, last time.Time }
+	times  struct{ began, first, last time.Time }
 }
 
 func newStream(ctx context.Context, p *Pool, r sched.TokenRequest) *stream {
-	s := &stream{pool: p, r: r, ids: slices.Clone(r.Prompt), most: p.context}
+	s := &stream{pool: p, r: r, ids: slices.Clone(r.Prompt), maxLen: p.context}
 	if r.MaxTokens > 0 {
-		s.most = min(s.most, len(r.Prompt)+r.MaxTokens)
+		s.maxLen = min(s.maxLen, len(r.Prompt)+r.MaxTokens)
 	}
 	s.timing.Prompt = len(r.Prompt)
-	s.at.began = time.Now()
+	s.times.began = time.Now()
 	var cancel context.CancelFunc
 	s.ctx, cancel = context.WithCancel(ctx)
-	closing := context.AfterFunc(p.ctx, cancel)
+	stopClosing := context.AfterFunc(p.ctx, cancel)
 	// a turn that ends at a stop string or a loop stops reading: it only cancels ctx, which closes
 	// the connection too
-	ended := context.AfterFunc(s.ctx, func() {
-		s.settle(sched.FinishCancelled, nil)
+	stopCancel := context.AfterFunc(s.ctx, func() {
+		s.setFinish(sched.FinishCancelled, nil)
 		p.release(s)
 	})
-	s.leave = func() {
-		ended()
-		closing()
+	s.release = func() {
+		stopCancel()
+		stopClosing()
 		cancel()
 	}
 	return s
@@ -111,7 +111,7 @@ func (s *stream) begin() error {
 			return err
 		}
 	}
-	if !s.single() && s.r.Constraint != nil {
+	if !s.isSingle() && s.r.Constraint != nil {
 		for _, id := range s.r.Constraint.Forced() {
 			if s.deliver(sched.Token{SampledToken: engine.SampledToken{ID: id}, Forced: true}) {
 				return nil
@@ -121,7 +121,7 @@ func (s *stream) begin() error {
 	return s.onAnyServer(func(from *server) error {
 		piece, err := from.client.Stream(s.ctx, "/v1/completions", s.body(from))
 		if err == nil {
-			s.server, s.piece, s.one, s.closing = from, piece, s.single(), false
+			s.server, s.piece, s.pieceSingle, s.closing = from, piece, s.isSingle(), false
 			s.pieces++
 		}
 		return err
@@ -132,11 +132,11 @@ func (s *stream) begin() error {
 // work has made it the stream's.
 func (s *stream) onAnyServer(work func(*server) error) error {
 	s.closePiece()
-	not := map[*server]bool{}
+	skip := map[*server]bool{}
 	var busy *session.BusyError
 	var last error
-	for s.fails < tries {
-		from := s.pool.choose(s, not)
+	for s.failures < maxFailures {
+		from := s.pool.choose(s, skip)
 		if from == nil {
 			break
 		}
@@ -151,17 +151,17 @@ func (s *stream) onAnyServer(work func(*server) error) error {
 		if err == nil {
 			return nil
 		}
-		refused, no := errors.AsType[*client.Error](err)
+		refused, ok := errors.AsType[*client.Error](err)
 		switch {
-		case !no, refused.Status >= 500:
-			s.pool.failed(from, err)
-			s.fails++
+		case !ok, refused.Status >= 500:
+			s.pool.markDown(from, err)
+			s.failures++
 		case refused.Status == http.StatusTooManyRequests:
 			busy = &session.BusyError{RetryAfter: max(refused.RetryAfter, time.Second)}
 		default:
 			return fmt.Errorf("the upstream server refuses the request: %w", err)
 		}
-		not[from], last = true, err
+		skip[from], last = true, err
 	}
 	if busy != nil {
 		return busy
@@ -186,7 +186,7 @@ func (s *stream) read() {
 	var c chunk
 	err := s.piece.Into(&c)
 	if err == nil {
-		s.cached(c.Usage)
+		s.recordCached(c.Usage)
 		if len(c.Choices) > 0 && !s.closing {
 			err = s.take(&c.Choices[0])
 		}
@@ -201,12 +201,12 @@ func (s *stream) read() {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("its answer ends in the middle")
 		}
-		failed, own := s.server, (*client.Error)(nil)
+		failed, refusal := s.server, (*client.Error)(nil)
 		s.closePiece()
-		if !errors.As(err, &own) { // a refusal may be the sequence's fault
-			s.pool.failed(failed, err)
+		if !errors.As(err, &refusal) { // a refusal may be the sequence's fault
+			s.pool.markDown(failed, err)
 		}
-		if s.fails++; s.fails >= tries {
+		if s.failures++; s.failures >= maxFailures {
 			s.end(sched.FinishError, &sched.EngineError{Fault: err})
 		}
 	}
@@ -214,7 +214,7 @@ func (s *stream) read() {
 
 // take checks the tokens of a piece and delivers them.
 func (s *stream) take(c *choice) error {
-	tokens, err := c.tokens(s.server.asLogs, s.r.Params.Logprobs)
+	tokens, err := c.tokens(s.server.idsInLogprobs, s.r.Params.Logprobs)
 	if err != nil {
 		return err
 	}
@@ -222,11 +222,11 @@ func (s *stream) take(c *choice) error {
 		if t.ID < 0 || t.ID >= token.VocabSize {
 			return fmt.Errorf("token %d is not in the vocabulary", t.ID)
 		}
-		if !s.legal(t.ID) {
+		if !s.isLegal(t.ID) {
 			s.resample(t.ID)
 			return nil
 		}
-		s.fails = 0
+		s.failures = 0
 		if s.deliver(sched.Token{SampledToken: t}) {
 			return nil
 		}
@@ -238,7 +238,7 @@ func (s *stream) take(c *choice) error {
 		if !ok {
 			id = token.Return
 		}
-		if !s.legal(id) { // the model ends where the grammar must continue
+		if !s.isLegal(id) { // the model ends where the grammar must continue
 			s.resample(id)
 			return nil
 		}
@@ -246,7 +246,7 @@ func (s *stream) take(c *choice) error {
 			s.end(sched.FinishStop, nil)
 		}
 	case "length":
-		if !s.one { // the server's context is shorter than reported
+		if !s.pieceSingle { // the server's context is shorter than reported
 			s.end(sched.FinishLength, nil)
 			return nil
 		}
@@ -258,26 +258,26 @@ func (s *stream) take(c *choice) error {
 }
 
 const (
-	// fewAllowed: up to so many allowed tokens are sent as a list; more are handled by bans.
-	fewAllowed = 2048
-	// mostBanned is how many tokens are tried at one position before all allowed ones are listed.
-	mostBanned = 16
+	// maxListed: up to so many allowed tokens are sent as a list; more are handled by bans.
+	maxListed = 2048
+	// maxBanned is how many tokens are tried at one position before all allowed ones are listed.
+	maxBanned = 16
 )
 
 // resample samples the position of an illegal token again.
 func (s *stream) resample(id int32) {
 	s.closePiece()
 	mask := s.r.Constraint.Mask()
-	if s.banned = append(s.banned, id); len(s.banned) > mostBanned || count(mask) <= fewAllowed {
-		s.only = allowed(mask)
+	if s.banned = append(s.banned, id); len(s.banned) > maxBanned || countBits(mask) <= maxListed {
+		s.only = tokensOf(mask)
 	}
 }
 
-// single tells that the piece is one token.
-func (s *stream) single() bool { return s.only != nil || s.banned != nil }
+// isSingle tells that the piece is one token.
+func (s *stream) isSingle() bool { return s.only != nil || s.banned != nil }
 
-// legal tells whether the grammar allows a token here.
-func (s *stream) legal(id int32) bool {
+// isLegal tells whether the grammar allows a token here.
+func (s *stream) isLegal(id int32) bool {
 	if s.r.Constraint == nil || s.r.Params.IgnoreEOS && isEnd(id) {
 		return true
 	}
@@ -295,16 +295,16 @@ func (s *stream) deliver(t sched.Token) (last bool) {
 	s.ready = append(s.ready, t)
 	now := time.Now()
 	s.mu.Lock()
-	if s.at.first.IsZero() {
-		s.at.first = now
+	if s.times.first.IsZero() {
+		s.times.first = now
 	}
-	s.at.last = now
+	s.times.last = now
 	s.timing.Generated++
 	s.mu.Unlock()
 	switch {
 	case slices.Contains(s.r.Stop, t.ID) && !(s.r.Params.IgnoreEOS && isEnd(t.ID)):
 		s.end(sched.FinishStop, nil)
-	case len(s.ids) >= s.most:
+	case len(s.ids) >= s.maxLen:
 		s.end(sched.FinishLength, nil)
 	default:
 		return false
@@ -325,19 +325,19 @@ func (s *stream) closePiece() {
 	s.piece, s.server = nil, nil
 }
 
-// lastWords limits the wait for the usage after the last token.
-const lastWords = time.Second
+// usageTimeout limits the wait for the usage after the last token.
+const usageTimeout = time.Second
 
 // finishPiece reads the server's events after the last token, so that the connection can be reused.
 func (s *stream) finishPiece() {
-	clock := time.AfterFunc(lastWords, func() { _ = s.piece.Close() })
+	clock := time.AfterFunc(usageTimeout, func() { _ = s.piece.Close() })
 	defer clock.Stop()
 	for {
 		var c chunk
 		if s.piece.Into(&c) != nil {
 			return
 		}
-		s.cached(c.Usage)
+		s.recordCached(c.Usage)
 	}
 }
 
@@ -346,12 +346,12 @@ func (s *stream) end(f sched.FinishReason, err error) {
 		s.finishPiece()
 	}
 	s.closePiece()
-	s.settle(f, err)
-	s.leave()
+	s.setFinish(f, err)
+	s.release()
 }
 
-// settle records how the sequence ended, once, and counts it.
-func (s *stream) settle(f sched.FinishReason, err error) {
+// setFinish records how the sequence ended, once, and counts it.
+func (s *stream) setFinish(f sched.FinishReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.finish != "" {
@@ -401,15 +401,15 @@ func (s *stream) Timing() sched.Timing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.timing
-	if !s.at.first.IsZero() {
-		t.TTFT = s.at.first.Sub(s.at.began)
-		t.Prefill, t.Decode = t.TTFT, s.at.last.Sub(s.at.first)
+	if !s.times.first.IsZero() {
+		t.TTFT = s.times.first.Sub(s.times.began)
+		t.Prefill, t.Decode = t.TTFT, s.times.last.Sub(s.times.first)
 	}
 	return t
 }
 
-// cached records how much of the prompt the first server had cached.
-func (s *stream) cached(u client.Usage) {
+// recordCached records how much of the prompt the first server had cached.
+func (s *stream) recordCached(u client.Usage) {
 	if n := u.OfPrompt.Cached; n > 0 && s.pieces == 1 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -417,16 +417,16 @@ func (s *stream) cached(u client.Usage) {
 	}
 }
 
-func count(mask []uint64) (n int) {
+func countBits(mask []uint64) (n int) {
 	for _, word := range mask {
 		n += bits.OnesCount64(word)
 	}
 	return n
 }
 
-// allowed lists the tokens of a mask.
-func allowed(mask []uint64) []int32 {
-	list := make([]int32, 0, count(mask))
+// tokensOf lists the tokens of a mask.
+func tokensOf(mask []uint64) []int32 {
+	list := make([]int32, 0, countBits(mask))
 	for i, word := range mask {
 		for ; word != 0; word &= word - 1 {
 			if id := i*64 + bits.TrailingZeros64(word); id < token.VocabSize {

@@ -17,13 +17,13 @@ import (
 )
 
 func (s *stream) body(from *server) map[string]any {
-	p, made := s.r.Params, len(s.ids)-len(s.r.Prompt)
+	p, generated := s.r.Params, len(s.ids)-len(s.r.Prompt)
 	b := map[string]any{
-		"model": from.model, "prompt": s.ids, "max_tokens": s.most - len(s.ids),
+		"model": from.model, "prompt": s.ids, "max_tokens": s.maxLen - len(s.ids),
 		"stream": true, "stream_options": map[string]bool{"include_usage": true},
 		"top_p": p.TopP,
 		// random numbers must not repeat after further tokens
-		"seed":                int64(p.Seed+uint64(made)) & (1<<53 - 1),
+		"seed":                int64(p.Seed+uint64(generated)) & (1<<53 - 1),
 		"skip_special_tokens": false, "return_token_ids": true,
 	}
 	optional := func(name string, value any, set bool) {
@@ -35,7 +35,7 @@ func (s *stream) body(from *server) map[string]any {
 	delete(b, "min_tokens") // some are generated already
 	optional("cache_salt", s.r.Salt, s.r.Salt != "")
 	optional("ignore_eos", true, p.IgnoreEOS)
-	optional("min_tokens", p.MinTokens-made, p.MinTokens > made)
+	optional("min_tokens", p.MinTokens-generated, p.MinTokens > generated)
 	var stops []int32
 	for _, id := range s.r.Stop {
 		if !p.IgnoreEOS || !isEnd(id) {
@@ -43,14 +43,14 @@ func (s *stream) body(from *server) map[string]any {
 		}
 	}
 	optional("stop_token_ids", stops, len(stops) > 0)
-	if from.asLogs || p.Logprobs >= 0 {
+	if from.idsInLogprobs || p.Logprobs >= 0 {
 		b["logprobs"], b["return_tokens_as_token_ids"] = max(p.Logprobs, 0), true
 	}
 	bias := map[string]float32{}
-	for id, by := range p.LogitBias {
-		bias[strconv.Itoa(int(id))] = by
+	for id, value := range p.LogitBias {
+		bias[strconv.Itoa(int(id))] = value
 	}
-	if s.single() {
+	if s.isSingle() {
 		b["max_tokens"] = 1
 		delete(b, "min_tokens") // the grammar may allow only an end
 	}
@@ -108,7 +108,7 @@ func (s *stream) scorePrompt() error {
 				rivals = append(rivals, engine.TokenLogprob{ID: int32(id), Logprob: l.Logprob})
 			}
 		}
-		list[i].Top = ranked(rivals, top)
+		list[i].Top = mostProbable(rivals, top)
 	}
 	s.mu.Lock()
 	s.prompt = list
@@ -142,7 +142,7 @@ func (c *choice) tokens(asLogs bool, logprobs int) ([]engine.SampledToken, error
 	ids := c.TokenIDs
 	if asLogs {
 		var err error
-		if ids, err = c.named(); err != nil {
+		if ids, err = c.idsFromNames(); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +159,7 @@ func (c *choice) tokens(asLogs bool, logprobs int) ([]engine.SampledToken, error
 		}
 		var rivals []engine.TokenLogprob
 		for name, value := range l.Top[i] {
-			id, err := namedToken(name)
+			id, err := tokenOfName(name)
 			if err != nil {
 				return nil, err
 			}
@@ -167,18 +167,18 @@ func (c *choice) tokens(asLogs bool, logprobs int) ([]engine.SampledToken, error
 				rivals = append(rivals, engine.TokenLogprob{ID: id, Logprob: *value})
 			}
 		}
-		list[i].Top = ranked(rivals, logprobs)
+		list[i].Top = mostProbable(rivals, logprobs)
 	}
 	return list, nil
 }
 
-// named reads ids from the names of logprobs: token_id:123.
-func (c *choice) named() (ids []int32, err error) {
+// idsFromNames reads ids from the names of logprobs: token_id:123.
+func (c *choice) idsFromNames() (ids []int32, err error) {
 	if c.Logprobs == nil {
 		return nil, nil
 	}
 	for _, name := range c.Logprobs.Tokens {
-		id, err := namedToken(name)
+		id, err := tokenOfName(name)
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (c *choice) named() (ids []int32, err error) {
 	return ids, nil
 }
 
-func namedToken(name string) (int32, error) {
+func tokenOfName(name string) (int32, error) {
 	digits, ok := strings.CutPrefix(name, "token_id:")
 	id, err := strconv.Atoi(digits)
 	if !ok || err != nil || id < 0 || id >= token.VocabSize {
@@ -196,8 +196,8 @@ func namedToken(name string) (int32, error) {
 	return int32(id), nil
 }
 
-// ranked returns the n most probable, lower ids first among equals.
-func ranked(list []engine.TokenLogprob, n int) []engine.TokenLogprob {
+// mostProbable returns the n most probable, lower ids first among equals.
+func mostProbable(list []engine.TokenLogprob, n int) []engine.TokenLogprob {
 	slices.SortFunc(list, func(a, b engine.TokenLogprob) int {
 		return cmp.Or(cmp.Compare(b.Logprob, a.Logprob), cmp.Compare(a.ID, b.ID))
 	})

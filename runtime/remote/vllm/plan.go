@@ -34,7 +34,7 @@ type Request struct {
 	Platform string // linux/amd64 or linux/aarch64
 	Host     string // "": 127.0.0.1, as vLLM
 	Port     int    // 0: 8000
-	Behind   bool   // a port of this machine is in front: other machines have no access
+	HasFront bool   // a port of this machine is in front: other machines have no access
 
 	Firmware   int // of AMD's MEC; 0: unknown
 	Software   Software
@@ -206,15 +206,15 @@ func Make(r Request) (Plan, error) {
 	p.environment()
 	p.lengths()
 	p.address()
-	for _, asked := range p.r.Extra { // overrides in vLLM's own words
-		p.replace(asked)
+	for _, argument := range p.r.Extra { // overrides in vLLM's own words
+		p.replace(argument)
 	}
 	if p.r.Launch == "docker" {
 		p.docker()
 	} else {
 		p.install()
 	}
-	if !p.r.Behind {
+	if !p.r.HasFront {
 		p.Look.add(fmt.Sprintf("ossrun serve %s --engine vllm --upstream http://127.0.0.1:%d "+
 			"--port %d", p.r.Model, p.r.Port, SecondPort(p.r.Port)),
 			"this program's port in front of it", NotInGuide)
@@ -223,16 +223,16 @@ func Make(r Request) (Plan, error) {
 }
 
 // replace adds a requested argument and removes the recipe's.
-func (p *planner) replace(asked string) {
+func (p *planner) replace(argument string) {
 	name := func(text string) string {
 		text, _, _ = strings.Cut(text, " ")
 		text, _, _ = strings.Cut(text, "=")
 		return text
 	}
 	p.Args = slices.DeleteFunc(p.Args, func(l Line) bool {
-		return strings.HasPrefix(l.Text, "-") && name(l.Text) == name(asked)
+		return strings.HasPrefix(l.Text, "-") && name(l.Text) == name(argument)
 	})
-	p.Args.add(asked, "as asked", NotInGuide)
+	p.Args.add(argument, "as asked", NotInGuide)
 }
 
 func (p *planner) check() (err error) {
@@ -266,7 +266,7 @@ func (p *planner) check() (err error) {
 		return err
 	}
 	if p.chip.amd() && p.r.Launch == "local" {
-		if err := p.r.Software.wheel(); err != nil {
+		if err := p.r.Software.checkWheel(); err != nil {
 			return err
 		}
 	}
@@ -353,20 +353,20 @@ func FindSoftware(ctx context.Context, root string) (s Software) {
 	return s
 }
 
-// wheel says why the wheel cannot run here.
-func (s Software) wheel() error {
-	if major, minor, known := version(s.ROCm); known && (major != 7 || minor != 0) {
+// checkWheel says why the wheel cannot run here.
+func (s Software) checkWheel() error {
+	if major, minor, ok := version(s.ROCm); ok && (major != 7 || minor != 0) {
 		return fmt.Errorf("vLLM's wheel for AMD needs ROCm 7.0, not ROCm %s: use --launch "+
 			"docker (%s)", s.ROCm, placeAMD)
 	}
-	if major, minor, known := version(s.Glibc); known && (major < 2 || major == 2 && minor < 35) {
+	if major, minor, ok := version(s.Glibc); ok && (major < 2 || major == 2 && minor < 35) {
 		return fmt.Errorf("vLLM's wheel for AMD needs glibc 2.35 or newer, not %s: use "+
 			"--launch docker (%s)", s.Glibc, placeAMD)
 	}
 	return nil
 }
 
-func version(text string) (major, minor int, known bool) {
+func version(text string) (major, minor int, ok bool) {
 	n, _ := fmt.Sscanf(text, "%d.%d", &major, &minor)
 	return major, minor, n == 2
 }

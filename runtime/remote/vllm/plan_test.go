@@ -122,7 +122,7 @@ var rows = []struct {
 	{"evaluation as asked", Request{Hardware: "H100", Model: "120b", Preset: "eval", Memory: 0.7,
 		Concurrency: 9}, []string{"--gpu-memory-utilization 0.7", "--max-num-seqs 9"},
 		[]string{"0.85", "--max-num-seqs 128"}},
-	{"behind our port", Request{Hardware: "H200", Model: "20b", Behind: true, Host: "127.0.0.1",
+	{"behind our port", Request{Hardware: "H200", Model: "20b", HasFront: true, Host: "127.0.0.1",
 		Port: 4321}, []string{"-p 127.0.0.1:4321:4321", "--host 0.0.0.0 --port 4321"},
 		[]string{"no-enable-prefix-caching"}},
 	{"Grace is an ARM", Request{Hardware: "GB200", Model: "120b"},
@@ -285,7 +285,7 @@ func TestNoMoreGPUsThanThereAre(t *testing.T) {
 
 // In a manifest clients reach this program alone, which asks the plan's server by its name.
 func TestManifestsHaveTheFront(t *testing.T) {
-	p, err := Make(Request{Hardware: "B200", Model: "120b", Behind: true, Port: SecondPort(8000)})
+	p, err := Make(Request{Hardware: "B200", Model: "120b", HasFront: true, Port: SecondPort(8000)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,10 +66,10 @@ func words(lines Lines) []string {
 }
 
 // environment yields the variables that are valid on any machine.
-func (p Plan) environment(each func(name, value string)) {
+func (p Plan) environment(visit func(name, value string)) {
 	for _, l := range p.Env {
 		if name, value, _ := strings.Cut(l.Text, "="); name != "TIKTOKEN_ENCODINGS_BASE" {
-			each(name, value)
+			visit(name, value)
 		}
 	}
 }

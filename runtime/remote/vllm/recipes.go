@@ -26,7 +26,7 @@ func (p *planner) config() {
 	if name == "Blackwell" {
 		add("kv-cache-dtype: fp8", "half the bytes of the KV cache")
 	}
-	if !p.r.Behind { // that port sends the same prefixes again and again
+	if !p.r.HasFront { // that port sends the same prefixes again and again
 		add("no-enable-prefix-caching: true", "figures of synthetic prompts stay comparable")
 	}
 	add("max-cudagraph-capture-size: 2048", "CUDA graphs for batches up to this size")
@@ -88,8 +88,8 @@ func (p *planner) parallel() {
 // memory adds the limits with which an H100 can hold the 120b.
 func (p *planner) memory() {
 	h100 := strings.EqualFold(p.r.Hardware, "H100") && p.large
-	alone := h100 && p.TensorParallel == 1
-	if alone {
+	single := h100 && p.TensorParallel == 1
+	if single {
 		p.Args.add("--gpu-memory-utilization 0.95", "with less, one H100 runs out of memory",
 			placeLimits)
 		p.Args.add("--max-num-batched-tokens 1024",
@@ -97,7 +97,7 @@ func (p *planner) memory() {
 			placeLimits)
 	}
 	switch {
-	case alone && p.r.Memory == 0:
+	case single && p.r.Memory == 0:
 	case h100 && p.TensorParallel == 2 && p.r.Memory >= 0.95:
 		p.Warnings.add(fmt.Sprintf("--gpu-memory-utilization %v runs out of memory on two H100",
 			p.r.Memory), "keep vLLM's default of 0.9", placeLimits)
@@ -183,7 +183,7 @@ func (p *planner) lengths() {
 
 func (p *planner) address() {
 	host := p.r.Host
-	if p.r.Launch == "docker" && (host == "" || p.r.Behind) {
+	if p.r.Launch == "docker" && (host == "" || p.r.HasFront) {
 		host = "0.0.0.0" // inside the container
 	}
 	if host != "" {
@@ -245,7 +245,7 @@ func (p *planner) docker() {
 		}
 		p.mountVocabulary()
 		add(p.published(), "the port", placeBenchmarks)
-		if !p.r.Behind {
+		if !p.r.HasFront {
 			add("--net host", "the host's own network", placeBenchmarks)
 		}
 		add("--ipc=host", "shared memory between vLLM's processes", placeBenchmarks)
@@ -268,7 +268,7 @@ func (p *planner) docker() {
 	}
 	// by name: a value would be visible in the list of processes
 	add("-e HF_TOKEN", "the right to download", placeContainer)
-	if p.r.Behind {
+	if p.r.HasFront {
 		add("-e VLLM_API_KEY", "the key that this program has for it", NotInGuide)
 	}
 	add(`-e HF_HOME="`+cache+`"`, "where the weights are inside", placeContainer)
@@ -292,7 +292,7 @@ func (p *planner) docker() {
 
 // published is docker's argument that opens the port to this machine, or to all others too.
 func (p *planner) published() string {
-	if p.r.Behind {
+	if p.r.HasFront {
 		return fmt.Sprintf("-p 127.0.0.1:%d:%d", p.r.Port, p.r.Port)
 	}
 	return fmt.Sprintf("-p %d:%d", p.r.Port, p.r.Port)

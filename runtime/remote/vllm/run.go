@@ -52,16 +52,16 @@ type Watcher struct {
 }
 
 const (
-	// stopping limits vLLM's end after it was asked to stop.
-	stopping = 30 * time.Second
-	// lastLines limits the reading of its log after its end.
-	lastLines = 5 * time.Second
+	// stopTimeout limits vLLM's end after it was asked to stop.
+	stopTimeout = 30 * time.Second
+	// logTimeout limits the reading of its log after its end.
+	logTimeout = 5 * time.Second
 )
 
-// untilWeEnd is a part of the shell's command: a process in vLLM's group that reads names of files
-// from a pipe. When the pipe closes, even because this program was killed, it stops vLLM and
+// watchdogScript is a part of the shell's command: a process in vLLM's group that reads names of
+// files from a pipe. When the pipe closes, even because this program was killed, it stops vLLM and
 // removes these files.
-const untilWeEnd = `{ set -f; while read -r f; do files="$files $f"; done <&3; kill -INT 0; ` +
+const watchdogScript = `{ set -f; while read -r f; do files="$files $f"; done <&3; kill -INT 0; ` +
 	`sleep 1; rm -f $files; sleep 30; kill -KILL 0; } >/dev/null 2>&1 & `
 
 // Run runs the plan's command in a folder with its config, until it ends. ctx asks vLLM to stop.
@@ -83,29 +83,29 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	if err := prepare(ctx, p, w.Log); err != nil {
 		return err
 	}
-	alive, held, err := os.Pipe()
+	alive, pipeEnd, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("start vLLM: %w", err)
 	}
-	defer held.Close()
+	defer pipeEnd.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("start vLLM: %w", errors.Join(err, alive.Close()))
 	}
 	defer read.Close()
 	// the plan's text is for a shell: it names variables of the environment
-	c := exec.CommandContext(ctx, "sh", "-c", untilWeEnd+"exec env "+p.Command()+" 3<&-")
+	c := exec.CommandContext(ctx, "sh", "-c", watchdogScript+"exec env "+p.Command()+" 3<&-")
 	c.Dir = folder
 	c.Env = append(os.Environ(), "VLLM_API_KEY="+p.Key)
 	c.ExtraFiles = []*os.File{alive}
 	c.Stdout, c.Stderr = write, write
 	process.OwnGroup(c)
-	memory := shared{report: held}
+	memory := sharedFiles{report: pipeEnd}
 	c.Cancel = func() error {
-		memory.look(c.Process.Pid)
+		memory.record(c.Process.Pid)
 		return process.Interrupt(c)
 	}
-	c.WaitDelay = stopping
+	c.WaitDelay = stopTimeout
 	err = c.Start()
 	alive.Close()
 	write.Close()
@@ -114,14 +114,14 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 	}
 	watched := make(chan struct{})
 	go func() {
-		w.watch(read, func() { memory.look(c.Process.Pid) })
+		w.watch(read, func() { memory.record(c.Process.Pid) })
 		close(watched)
 	}()
 	err = c.Wait()
-	memory.look(c.Process.Pid)
+	memory.record(c.Process.Pid)
 	process.End(c) // workers that outlived it
 	// a process that has left the group may keep the log open
-	_ = read.SetReadDeadline(time.Now().Add(lastLines))
+	_ = read.SetReadDeadline(time.Now().Add(logTimeout))
 	<-watched
 	memory.remove()
 	if err != nil && ctx.Err() == nil {
@@ -146,20 +146,20 @@ func prepare(ctx context.Context, p Plan, log io.Writer) error {
 	return nil
 }
 
-// ourLook is in vLLM's log line for each successful check by package pool.
-const ourLook = `"GET /health HTTP/1.1" 200`
+// healthLine is in vLLM's log line for each successful check by package pool.
+const healthLine = `"GET /health HTTP/1.1" 200`
 
 // watch passes the log on and looks for known troubles. started is called when all of vLLM's
 // processes are running; it may not take requests yet.
 func (w Watcher) watch(log io.Reader, started func()) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for lines := bufio.NewReader(log); ; {
 		line, err := lines.ReadString('\n')
-		if line != "" && !strings.Contains(line, ourLook) {
+		if line != "" && !strings.Contains(line, healthLine) {
 			_, _ = io.WriteString(w.Log, line) // a log that cannot be written stops nothing
 		}
-		if t, ok := Diagnose(line); ok && !told[t.Name] {
-			told[t.Name] = true
+		if t, ok := Diagnose(line); ok && !reported[t.Name] {
+			reported[t.Name] = true
 			w.Trouble(t)
 		}
 		if strings.Contains(line, "Application startup complete") {

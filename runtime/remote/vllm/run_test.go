@@ -112,7 +112,7 @@ echo "$HF_TOKEN $VLLM_API_KEY" > variables
 	t.Setenv("HF_TOKEN", "hf_secret")
 	for _, version := range []string{"", "0.12.0"} {
 		for _, hardware := range []string{"H200", "MI300X"} {
-			p, err := Make(Request{Hardware: hardware, Model: "20b", Behind: true, Port: 4321,
+			p, err := Make(Request{Hardware: hardware, Model: "20b", HasFront: true, Port: 4321,
 				Host: "127.0.0.1", Version: version, HFHome: "/weights"})
 			if err != nil {
 				t.Fatal(err)

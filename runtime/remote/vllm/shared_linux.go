@@ -24,22 +24,22 @@ const sharedFolder = "/dev/shm/"
 // sharedNames are prefixes of names: Python's blocks and semaphores, vLLM's own, NCCL's, torch's.
 var sharedNames = []string{"psm_", "sem.mp-", "vllm", "nccl-", "torch_"}
 
-// shared is the files of one process group. It is safe for concurrent use.
-type shared struct {
+// sharedFiles is the files of one process group. It is safe for concurrent use.
+type sharedFiles struct {
 	report io.Writer // receives each name
 
 	mu    sync.Mutex
 	files map[string]bool
 }
 
-// look records the files that the group has mapped now.
-func (s *shared) look(group int) {
+// record records the files that the group has mapped now.
+func (s *sharedFiles) record(group int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files == nil {
 		s.files = map[string]bool{}
 	}
-	mapped := mappedBy(group)
+	mapped := mappedInodes(group)
 	files, _ := os.ReadDir(sharedFolder)
 	for _, f := range files {
 		if !slices.ContainsFunc(sharedNames, func(start string) bool {
@@ -56,18 +56,19 @@ func (s *shared) look(group int) {
 	}
 }
 
-// mappedBy returns the inodes of /dev/shm that processes of a group have mapped. Paths are
+// mappedInodes returns the inodes of /dev/shm that processes of a group have mapped. Paths are
 // unreliable: a semaphore gets its name by a link, and is listed under another.
-func mappedBy(group int) map[uint64]bool {
+func mappedInodes(group int) map[uint64]bool {
 	inodes := map[uint64]bool{}
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range processes {
 		// a process may have ended by now; its name, in parentheses, may have any character
 		stat, _ := os.ReadFile(p + "/stat")
 		var state string
-		var parent, of int
-		_, err := fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent, &of)
-		if err != nil || of != group {
+		var parent, processGroup int
+		_, err := fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent,
+			&processGroup)
+		if err != nil || processGroup != group {
 			continue
 		}
 		maps, _ := os.ReadFile(p + "/maps")
@@ -84,7 +85,7 @@ func mappedBy(group int) map[uint64]bool {
 }
 
 // remove deletes the recorded files.
-func (s *shared) remove() {
+func (s *sharedFiles) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.files {

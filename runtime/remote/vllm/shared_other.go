@@ -6,7 +6,7 @@ package vllm
 
 import "io"
 
-type shared struct{ report io.Writer }
+type sharedFiles struct{ report io.Writer }
 
-func (*shared) look(int) {}
-func (*shared) remove()  {}
+func (*sharedFiles) record(int) {}
+func (*sharedFiles) remove()    {}

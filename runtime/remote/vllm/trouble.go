@@ -9,7 +9,7 @@ import (
 
 // Trouble is a known fault of a start.
 type Trouble struct {
-	seen     *regexp.Regexp
+	pattern  *regexp.Regexp
 	families []string // of GPUs that are affected; empty: all
 	Name     string   `json:"name"`
 	Cure     string   `json:"cure"`
@@ -18,8 +18,8 @@ type Trouble struct {
 }
 
 var (
-	nvidia   = []string{"ampere", "hopper", "blackwell"}
-	oneThing = "the kernels are in the program, made ahead; no Triton, no PyTorch and no CUDA " +
+	nvidia     = []string{"ampere", "hopper", "blackwell"}
+	ownKernels = "the kernels are in the program, made ahead; no Triton, no PyTorch and no CUDA " +
 		"toolkit is loaded"
 )
 
@@ -30,9 +30,9 @@ var troubles = []Trouble{
 	{regexp.MustCompile(`tl\.language|has no attribute 'language'|tl\.language not defined`), nvidia,
 		"a second Triton is installed",
 		"uninstall pytorch-triton and other packages named triton beside vLLM's own", placeTrouble,
-		oneThing},
+		ownKernels},
 	{regexp.MustCompile(`CUDA::nvToolsExt`), nvidia, "PyTorch is built for another CUDA",
-		"install the PyTorch whose version ends in +cu128", "guide, Known Issues", oneThing},
+		"install the PyTorch whose version ends in +cu128", "guide, Known Issues", ownKernels},
 	{regexp.MustCompile(`failed to download or load vocab`), nil, "the vocabulary cannot be fetched",
 		"set TIKTOKEN_ENCODINGS_BASE to a folder with o200k_base.tiktoken; ossrun serve --engine " +
 			"vllm writes one", placeTrouble, "the vocabulary is in the program"},
@@ -46,7 +46,7 @@ var troubles = []Trouble{
 	{regexp.MustCompile(`CUDA_HOME.*(not set|mismatch)|nvcc.*version.*(older|mismatch)`), nvidia,
 		"another CUDA is used than vLLM was installed with: answers may be garbage",
 		"set CUDA_HOME to CUDA 12.8 or newer, the same for installing and serving",
-		"guide, Known Issues", oneThing},
+		"guide, Known Issues", ownKernels},
 }
 
 // TroublesOn lists the known troubles on GPUs of these names.
@@ -68,7 +68,7 @@ func TroublesOn(gpus ...string) []Trouble {
 // Diagnose finds a known trouble in a line of vLLM's log.
 func Diagnose(line string) (Trouble, bool) {
 	for _, t := range troubles {
-		if t.seen.MatchString(line) {
+		if t.pattern.MatchString(line) {
 			return t, true
 		}
 	}

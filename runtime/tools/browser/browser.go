@@ -37,9 +37,9 @@ type Tool struct {
 	o      Options
 	client *http.Client
 
-	mu    sync.Mutex // one call at a time
-	views []*page    // indexed by cursor
-	held  int        // bytes of text in views
+	mu        sync.Mutex // one call at a time
+	views     []*page    // indexed by cursor
+	viewBytes int        // bytes of text in views
 }
 
 // New makes a browser without pages.
@@ -61,7 +61,7 @@ func (t *Tool) Runs(recipient string) bool {
 func (t *Tool) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.views, t.held = nil, 0
+	t.views, t.viewBytes = nil, 0
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (a arguments) text(name string) string {
 }
 
 // number returns the integer under a name, or fallback if there is no valid one.
-func (a arguments) number(name string, none int) int {
+func (a arguments) number(name string, fallback int) int {
 	switch v := a[name].(type) {
 	case float64:
 		if v >= -1 && v < 1<<31 {
@@ -106,12 +106,12 @@ func (a arguments) number(name string, none int) int {
 			return n
 		}
 	}
-	return none
+	return fallback
 }
 
 const (
-	usualHits = 10
-	mostHits  = 20
+	defaultHits = 10
+	maxHits     = 20
 )
 
 func (t *Tool) search(ctx context.Context, a arguments) (session.ToolResult, error) {
@@ -125,7 +125,7 @@ func (t *Tool) search(ctx context.Context, a arguments) (session.ToolResult, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.o.Time)
 	defer cancel()
-	n := min(max(a.number("topn", usualHits), 1), mostHits)
+	n := min(max(a.number("topn", defaultHits), 1), maxHits)
 	hits, err := t.o.Search(ctx, query, n)
 	if err != nil {
 		return session.ToolResult{}, fmt.Errorf("the search failed: %w", err)
@@ -144,18 +144,18 @@ func (t *Tool) open(ctx context.Context, a arguments) (session.ToolResult, error
 		address = text
 	}
 	source, _ := a["view_source"].(bool)
-	var at *page
+	var current *page
 	if address == "" {
 		var err error
-		if at, err = t.view(a.number("cursor", -1)); err != nil {
+		if current, err = t.view(a.number("cursor", -1)); err != nil {
 			return session.ToolResult{}, err
 		}
 		switch {
-		case link >= 0 && link >= len(at.links):
+		case link >= 0 && link >= len(current.links):
 			return session.ToolResult{}, fmt.Errorf("the page has no link with the id %d; "+
 				"ids are shown as 【id†text】", link)
 		case link >= 0:
-			l := at.links[link]
+			l := current.links[link]
 			if l.page != nil { // a match of find
 				if loc < 0 {
 					loc = max(l.line-3, 0)
@@ -164,9 +164,9 @@ func (t *Tool) open(ctx context.Context, a arguments) (session.ToolResult, error
 			}
 			address = l.url
 		case !source:
-			return t.show(at, max(loc, 0), lines, "")
+			return t.show(current, max(loc, 0), lines, "")
 		default:
-			address = at.url
+			address = current.url
 		}
 	}
 	p, err := t.fetch(ctx, address, source)
@@ -181,13 +181,13 @@ func (t *Tool) find(a arguments) (session.ToolResult, error) {
 	if strings.TrimSpace(pattern) == "" {
 		return session.ToolResult{}, errors.New("find needs a `pattern`")
 	}
-	at, err := t.view(a.number("cursor", -1))
+	current, err := t.view(a.number("cursor", -1))
 	if err != nil {
 		return session.ToolResult{}, err
 	}
-	found := at.find(pattern)
-	return t.show(found, 0, -1, fmt.Sprintf("%s of %q in %s",
-		Count(len(found.links), "match"), pattern, at.title))
+	results := current.find(pattern)
+	return t.show(results, 0, -1, fmt.Sprintf("%s of %q in %s",
+		Count(len(results.links), "match"), pattern, current.title))
 }
 
 // Count formats a number of things: "1 match", "3 results".
@@ -221,8 +221,9 @@ func (t *Tool) view(cursor int) (*page, error) {
 		t.views[cursor].url)
 }
 
-// mostHeld is the bytes of pages that a conversation keeps; the oldest pages lose their text first.
-const mostHeld = 32 << 20
+// maxViewBytes is the bytes of pages that a conversation keeps; the oldest pages lose their text
+// first.
+const maxViewBytes = 32 << 20
 
 // show gives a page the next cursor and returns the window that the model sees.
 func (t *Tool) show(p *page, loc, lines int, title string) (session.ToolResult, error) {
@@ -231,15 +232,15 @@ func (t *Tool) show(p *page, loc, lines int, title string) (session.ToolResult, 
 		return session.ToolResult{}, err
 	}
 	t.views = append(t.views, p)
-	t.held += p.size
-	for i := 0; t.held > mostHeld && i < len(t.views)-1; i++ {
+	t.viewBytes += p.size
+	for i := 0; t.viewBytes > maxViewBytes && i < len(t.views)-1; i++ {
 		old := t.views[i]
 		if old == p || old.lines == nil {
 			continue
 		}
 		for _, v := range t.views { // it may have several cursors
 			if v == old {
-				t.held -= old.size
+				t.viewBytes -= old.size
 			}
 		}
 		old.lines, old.links = nil, nil

@@ -274,8 +274,8 @@ func TestHostilePages(t *testing.T) {
 			t.Errorf("%s: %d bytes are shown", c.path, len(got))
 		}
 	}
-	if patient.held > mostHeld+2*mostText*2 {
-		t.Errorf("%d bytes are held", patient.held)
+	if patient.viewBytes > maxViewBytes+2*maxText*2 {
+		t.Errorf("%d bytes are held", patient.viewBytes)
 	}
 	strict := New(Options{})
 	port := s.URL[strings.LastIndex(s.URL, ":"):]
@@ -298,7 +298,7 @@ func TestPublicAddresses(t *testing.T) {
 		"fd00:ec2::254": false, "64:ff9b::a00:1": false, "2002:a00:1::": false, "2001::1": false,
 		"::10.0.0.1": false, "ff02::1": false, "fec0::1": false,
 	} {
-		if got := public(netip.MustParseAddr(text)); got != want {
+		if got := isPublic(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
@@ -318,15 +318,15 @@ func TestEncodings(t *testing.T) {
 func TestOldPagesAreDropped(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
-		fmt.Fprint(w, strings.Repeat("0123456 \n", mostText/9))
+		fmt.Fprint(w, strings.Repeat("0123456 \n", maxText/9))
 	}))
 	defer s.Close()
 	b := New(Options{Allow: thisHost})
 	for i := range 20 {
 		shows(t, b, "open", fmt.Sprintf(`{"id":"%s/%d"}`, s.URL, i))
 	}
-	if b.held > mostHeld {
-		t.Errorf("%d bytes are held", b.held)
+	if b.viewBytes > maxViewBytes {
+		t.Errorf("%d bytes are held", b.viewBytes)
 	}
 	refuses(t, b, "open", `{"cursor":0}`, "is no longer kept; open "+s.URL+"/0 again")
 	if got := b.Citations("【0†L1】"); len(got) != 1 || got[0].URL != s.URL+"/0" {

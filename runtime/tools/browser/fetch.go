@@ -27,13 +27,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools/pdf"
 )
 
-const mostRedirects = 5
+const maxRedirects = 5
 
-// privateAddress is the refusal of an address that is private, or this machine's, and not allowed.
-type privateAddress struct{ address netip.Addr }
+// privateAddressError is the refusal of an address that is private, or this machine's, and not
+// allowed.
+type privateAddressError struct{ address netip.Addr }
 
-func (e *privateAddress) Error() string {
-	if public(e.address) {
+func (e *privateAddressError) Error() string {
+	if isPublic(e.address) {
 		return fmt.Sprintf("%s is an address of this machine, and was not allowed", e.address)
 	}
 	return fmt.Sprintf("%s is not a public address, and was not allowed", e.address)
@@ -42,25 +43,25 @@ func (e *privateAddress) Error() string {
 func pageClient(allow []netip.Prefix) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string,
 		_ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
+		addrPort, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("read the address %s: %w", address, err)
 		}
-		ip := at.Addr().Unmap().WithZone("")
-		if public(ip) && !own(ip) || slices.ContainsFunc(allow, func(p netip.Prefix) bool {
+		ip := addrPort.Addr().Unmap().WithZone("")
+		if isPublic(ip) && !isLocal(ip) || slices.ContainsFunc(allow, func(p netip.Prefix) bool {
 			return p.Contains(ip)
 		}) {
 			return nil
 		}
-		return &privateAddress{ip}
+		return &privateAddressError{ip}
 	}}
 	return &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
 			DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second,
 			MaxResponseHeaderBytes: 256 << 10},
-		CheckRedirect: func(r *http.Request, before []*http.Request) error {
-			if len(before) > mostRedirects {
-				return fmt.Errorf("it was redirected more than %d times", mostRedirects)
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return fmt.Errorf("it was redirected more than %d times", maxRedirects)
 			}
 			if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 				return fmt.Errorf("it redirects to %s, and only http and https can be opened",
@@ -72,12 +73,12 @@ func pageClient(allow []netip.Prefix) *http.Client {
 	}
 }
 
-// inside lists networks of a machine, a site or a cloud that netip does not know.
-var inside = prefixes("0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24",
+// privateNetworks lists networks of a machine, a site or a cloud that netip does not know.
+var privateNetworks = prefixes("0.0.0.0/8", "100.64.0.0/10", "168.63.129.16/32", "192.0.0.0/24",
 	"192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001::/23", "2002::/16")
 
-// outside is the public part of IPv6. The rest maps IPv4 addresses, or belongs to a site.
-var outside = netip.MustParsePrefix("2000::/3")
+// publicIPv6 is the public part of IPv6. The rest maps IPv4 addresses, or belongs to a site.
+var publicIPv6 = netip.MustParsePrefix("2000::/3")
 
 func prefixes(list ...string) (out []netip.Prefix) {
 	for _, p := range list {
@@ -86,21 +87,22 @@ func prefixes(list ...string) (out []netip.Prefix) {
 	return out
 }
 
-func public(ip netip.Addr) bool {
+func isPublic(ip netip.Addr) bool {
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() ||
-		ip.Is6() && !outside.Contains(ip) {
+		ip.Is6() && !publicIPv6.Contains(ip) {
 		return false
 	}
-	return !slices.ContainsFunc(inside, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return !slices.ContainsFunc(privateNetworks,
+		func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// own tells whether an address is this machine's, whose services may trust local clients. An
+// isLocal tells whether an address is this machine's, whose services may trust local clients. An
 // address that a router translates to this machine cannot be recognized.
-func own(ip netip.Addr) bool {
+func isLocal(ip netip.Addr) bool {
 	list, err := net.InterfaceAddrs()
 	return err != nil || slices.ContainsFunc(list, func(a net.Addr) bool {
-		of, ok := a.(*net.IPNet)
-		return ok && of.IP.Equal(net.IP(ip.AsSlice()))
+		network, ok := a.(*net.IPNet)
+		return ok && network.IP.Equal(net.IP(ip.AsSlice()))
 	})
 }
 
@@ -114,7 +116,7 @@ func (t *Tool) fetch(ctx context.Context, address string, source bool) (*page, e
 	defer cancel()
 	p, err := t.read(ctx, u, source)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be opened: %w", u, sentence(ctx, err))
+		return nil, fmt.Errorf("%s cannot be opened: %w", u, unwrap(ctx, err))
 	}
 	return p, nil
 }
@@ -149,7 +151,7 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 	}
 	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
 	if !isHTML && !isText(kind) {
-		kind, _ = cut(flat(kind), 60)
+		kind, _ = truncate(oneLine(kind), 60)
 		return nil, fmt.Errorf("it is a file of type %s, and this browser reads text and HTML "+
 			"only; look for the same as a web page", kind)
 	}
@@ -157,29 +159,29 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 	if err != nil {
 		return nil, err
 	}
-	at := answer.Request.URL
-	title, links := at.Host, []link(nil)
+	finalURL := answer.Request.URL
+	title, links := finalURL.Host, []link(nil)
 	if isHTML && !source {
 		var named string
-		if named, text, links = htmlText(text, at); named != "" {
+		if named, text, links = htmlText(text, finalURL); named != "" {
 			title = named
 		}
 		if text == "" {
 			text = "[this page has no text; it may need a browser that runs scripts]"
 		}
-	} else if text = strings.ReplaceAll(clean(text), "\t", "    "); len(text) > mostText {
-		text, cutOff = strings.ToValidUTF8(text[:mostText], ""), true
+	} else if text = strings.ReplaceAll(clean(text), "\t", "    "); len(text) > maxText {
+		text, cutOff = strings.ToValidUTF8(text[:maxText], ""), true
 	}
 	if cutOff {
 		text += fmt.Sprintf("\n[the rest of the page is omitted, it has more than %d MiB]",
-			min(t.o.Size, mostText)>>20)
+			min(t.o.Size, maxText)>>20)
 	}
-	return newPage(at.String(), title, text, links), nil
+	return newPage(finalURL.String(), title, text, links), nil
 }
 
 // document returns a PDF document as a page.
 func document(ctx context.Context, answer *http.Response) (*page, error) {
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, pdf.MostBytes+1))
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, pdf.MaxBytes+1))
 	if err != nil {
 		return nil, err
 	}
@@ -187,13 +189,13 @@ func document(ctx context.Context, answer *http.Response) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > mostText {
+	if len(text) > maxText {
 		text = fmt.Sprintf("%s\n[the rest of the document is omitted, it has more than %d MiB]",
-			strings.ToValidUTF8(text[:mostText], ""), mostText>>20)
+			strings.ToValidUTF8(text[:maxText], ""), maxText>>20)
 	}
-	at := answer.Request.URL
+	finalURL := answer.Request.URL
 	text = strings.ReplaceAll(text, "\t", "    ")
-	return newPage(at.String(), path.Base(at.Path), text, nil), nil
+	return newPage(finalURL.String(), path.Base(finalURL.Path), text, nil), nil
 }
 
 // body reads a page's text as UTF-8, up to the limit.
@@ -224,9 +226,9 @@ func isText(kind string) bool {
 		strings.HasSuffix(kind, "+xml") && kind != "image/svg+xml"
 }
 
-// sentence removes an error's network wrappers, which repeat the URL.
-func sentence(ctx context.Context, err error) error {
-	var private *privateAddress
+// unwrap removes an error's network wrappers, which repeat the URL.
+func unwrap(ctx context.Context, err error) error {
+	var private *privateAddressError
 	var name *net.DNSError
 	switch {
 	case ctx.Err() != nil:

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	mostText  = 2 << 20 // bytes of a page's text
-	mostLinks = 10_000
-	longLink  = 300 // bytes of a link's text; a longer link is treated as unclosed
+	maxText     = 2 << 20 // bytes of a page's text
+	maxLinks    = 10_000
+	maxLinkText = 300 // bytes of a link's text; a longer link is treated as unclosed
 )
 
 // htmlText converts a page at base to text.
 func htmlText(source string, base *url.URL) (title, text string, links []link) {
 	w := &textWriter{base: base, ids: map[string]int{}}
 	z := html.NewTokenizer(strings.NewReader(source))
-	for w.out.Len() < mostText {
+	for w.out.Len() < maxText {
 		kind := z.Next()
 		if kind == html.ErrorToken {
 			break // the end of the text; there are no other errors in memory
@@ -46,10 +46,10 @@ func htmlText(source string, base *url.URL) (title, text string, links []link) {
 		}
 	}
 	w.endLink()
-	if w.out.Len() >= mostText {
+	if w.out.Len() >= maxText {
 		w.out.WriteString("\n[the rest of the page is omitted]")
 	}
-	return flat(w.title.String()), w.out.String(), w.links
+	return oneLine(w.title.String()), w.out.String(), w.links
 }
 
 type textWriter struct {
@@ -59,7 +59,7 @@ type textWriter struct {
 	out   strings.Builder
 	title strings.Builder
 
-	hidden  atom.Atom // inside this element nothing is shown
+	skipped atom.Atom // inside this element nothing is shown
 	depth   int       // how many hidden elements are open
 	inTitle bool
 	pre     bool
@@ -76,13 +76,13 @@ type textWriter struct {
 func (w *textWriter) text(s string) {
 	switch {
 	case w.inTitle:
-		if w.title.Len() < longLink {
+		if w.title.Len() < maxLinkText {
 			w.title.WriteString(s)
 		}
-	case w.hidden != 0:
+	case w.skipped != 0:
 	case w.open != "":
 		w.linkText.WriteString(s)
-		if w.linkText.Len() > longLink {
+		if w.linkText.Len() > maxLinkText {
 			w.endLink()
 		}
 	default:
@@ -93,7 +93,7 @@ func (w *textWriter) text(s string) {
 // words writes text with each run of white space as one blank, except inside <pre>.
 func (w *textWriter) words(s string) {
 	if w.pre {
-		w.due()
+		w.writeBreaks()
 		w.out.WriteString(strings.ReplaceAll(s, "\t", "    "))
 		return
 	}
@@ -107,14 +107,14 @@ func (w *textWriter) words(s string) {
 		case i < 0:
 			i = len(s)
 		}
-		w.due()
+		w.writeBreaks()
 		w.out.WriteString(s[:i])
 		s = s[i:]
 	}
 }
 
-// due writes the pending blank or line ends before the next word.
-func (w *textWriter) due() {
+// writeBreaks writes the pending blank or line ends before the next word.
+func (w *textWriter) writeBreaks() {
 	switch {
 	case w.breaks > 0 && w.out.Len() > 0:
 		w.out.WriteString("\n\n"[:min(w.breaks, 2)])
@@ -138,12 +138,12 @@ func (w *textWriter) lineEnd(n int) {
 
 // literal writes our own marks, after any pending blank.
 func (w *textWriter) literal(s string) {
-	w.due()
+	w.writeBreaks()
 	w.out.WriteString(s)
 }
 
-// silent are elements whose content is not text of the page.
-var silent = map[atom.Atom]bool{atom.Script: true, atom.Style: true, atom.Noscript: true,
+// skippedElements are elements whose content is not text of the page.
+var skippedElements = map[atom.Atom]bool{atom.Script: true, atom.Style: true, atom.Noscript: true,
 	atom.Template: true, atom.Svg: true, atom.Iframe: true, atom.Object: true, atom.Canvas: true,
 	atom.Noembed: true, atom.Noframes: true, atom.Textarea: true, atom.Audio: true,
 	atom.Video: true, atom.Datalist: true}
@@ -163,13 +163,13 @@ var headings = map[atom.Atom]string{atom.H1: "# ", atom.H2: "## ", atom.H3: "###
 func (w *textWriter) start(t html.Token) {
 	name := t.DataAtom
 	switch {
-	case w.hidden != 0:
-		if name == w.hidden {
+	case w.skipped != 0:
+		if name == w.skipped {
 			w.depth++
 		}
 		return
-	case silent[name]:
-		w.hidden, w.depth = name, 1
+	case skippedElements[name]:
+		w.skipped, w.depth = name, 1
 		return
 	case name == atom.Title:
 		w.inTitle = true
@@ -187,7 +187,7 @@ func (w *textWriter) start(t html.Token) {
 		w.endLink()
 		w.startLink(attribute(t, "href"))
 	case atom.Img:
-		if alt := flat(attribute(t, "alt")); alt != "" {
+		if alt := oneLine(attribute(t, "alt")); alt != "" {
 			w.text(fmt.Sprintf("[Image %d: %s]", w.images, alt))
 			w.images++
 		}
@@ -229,10 +229,10 @@ func (w *textWriter) item() {
 
 func (w *textWriter) end(name atom.Atom) {
 	switch {
-	case w.hidden != 0:
-		if name == w.hidden {
+	case w.skipped != 0:
+		if name == w.skipped {
 			if w.depth--; w.depth == 0 {
-				w.hidden = 0
+				w.skipped = 0
 			}
 		}
 		return
@@ -254,7 +254,7 @@ func (w *textWriter) end(name atom.Atom) {
 
 // startLink opens a link unless it only leads to a place in this page.
 func (w *textWriter) startLink(href string) {
-	if href = strings.TrimSpace(href); href == "" || href[0] == '#' || len(w.links) == mostLinks ||
+	if href = strings.TrimSpace(href); href == "" || href[0] == '#' || len(w.links) == maxLinks ||
 		len(href) > 4096 {
 		return
 	}
@@ -277,19 +277,19 @@ func (w *textWriter) endLink() {
 	if len(raw) > 0 && unicode.IsSpace(rune(raw[0])) {
 		w.blank = true
 	}
-	text := flat(raw)
+	text := oneLine(raw)
 	if text == "" {
 		return
 	}
-	id, known := w.ids[address]
-	if !known {
+	id, ok := w.ids[address]
+	if !ok {
 		id = len(w.links)
 		w.ids[address] = id
 		w.links = append(w.links, link{url: address})
 	}
 	domain := ""
 	if u, err := url.Parse(address); err == nil && u.Host != w.base.Host {
-		domain = "†" + flat(u.Host)
+		domain = "†" + oneLine(u.Host)
 	}
 	w.literal(fmt.Sprintf("【%d†%s%s】", id, text, domain))
 	w.blank = unicode.IsSpace(rune(raw[len(raw)-1]))

@@ -19,9 +19,9 @@ import (
 const (
 	lineWidth  = 80
 	viewTokens = 1024   // of a window without num_lines, as in training
-	mostShown  = 50_000 // bytes of any window
-	mostFound  = 50     // matches of a find
-	foundLines = 4      // lines shown of a match
+	maxShown   = 50_000 // bytes of any window
+	maxMatches = 50     // matches of a find
+	matchLines = 4      // lines shown of a match
 )
 
 // page is what a cursor refers to. It never changes, except that it may lose its text.
@@ -60,11 +60,11 @@ func resultsPage(query string, hits []Hit) *page {
 	var text strings.Builder
 	text.WriteString("# Search Results\n\n")
 	for i, h := range hits {
-		title, _ := cut(flat(h.Title), 200)
-		about, _ := cut(flat(h.Text), 600)
+		title, _ := truncate(oneLine(h.Title), 200)
+		about, _ := truncate(oneLine(h.Text), 600)
 		domain := ""
 		if u, err := url.Parse(h.URL); err == nil {
-			domain = "†" + flat(u.Host)
+			domain = "†" + oneLine(u.Host)
 		}
 		links = append(links, link{url: h.URL})
 		fmt.Fprintf(&text, "  * 【%d†%s%s】 %s\n", i, title, domain, about)
@@ -73,7 +73,7 @@ func resultsPage(query string, hits []Hit) *page {
 	for n, line := range p.lines {
 		if strings.HasPrefix(line, "  * 【") && len(p.sources) < len(hits) {
 			h := hits[len(p.sources)]
-			p.sources = append(p.sources, source{n, h.URL, flat(h.Title)})
+			p.sources = append(p.sources, source{n, h.URL, oneLine(h.Title)})
 		}
 	}
 	return p
@@ -100,7 +100,7 @@ func (p *page) window(cursor, loc, count int) (string, error) {
 	tokens, end := 0, loc
 	for ; end <= last; end++ {
 		line := fmt.Sprintf("L%d: %s\n", end, p.lines[end])
-		if end > loc && (count > 0 && end-loc >= count || body.Len()+len(line) > mostShown) {
+		if end > loc && (count > 0 && end-loc >= count || body.Len()+len(line) > maxShown) {
 			break
 		}
 		if count <= 0 {
@@ -113,8 +113,8 @@ func (p *page) window(cursor, loc, count int) (string, error) {
 	}
 	name := p.title
 	if p.url != "" {
-		address, more := cut(p.url, 200)
-		if more {
+		address, truncated := truncate(p.url, 200)
+		if truncated {
 			address += "..."
 		}
 		name += " (" + address + ")"
@@ -125,7 +125,7 @@ func (p *page) window(cursor, loc, count int) (string, error) {
 
 // find makes a page of the matches of a pattern. Case is ignored, and a match may span lines.
 func (p *page) find(pattern string) *page {
-	found := &page{url: p.url, title: fmt.Sprintf("Find results for text: `%s` in `%s`", pattern,
+	results := &page{url: p.url, title: fmt.Sprintf("Find results for text: `%s` in `%s`", pattern,
 		p.title)}
 	plain := strings.Split(withoutLinks(strings.Join(p.lines, "\n")), "\n")
 	var text strings.Builder
@@ -134,10 +134,10 @@ func (p *page) find(pattern string) *page {
 		starts = append(starts, text.Len())
 		text.WriteString(strings.Map(unicode.ToLower, strings.TrimRight(line, " ")) + " ")
 	}
-	wanted := strings.Map(unicode.ToLower, strings.Join(strings.Fields(pattern), " "))
-	line, shown := 0, -1
-	for from := 0; len(found.links) < mostFound; {
-		i := strings.Index(text.String()[from:], wanted)
+	lowered := strings.Map(unicode.ToLower, strings.Join(strings.Fields(pattern), " "))
+	line, shownUntil := 0, -1
+	for from := 0; len(results.links) < maxMatches; {
+		i := strings.Index(text.String()[from:], lowered)
 		if i < 0 {
 			break
 		}
@@ -145,28 +145,28 @@ func (p *page) find(pattern string) *page {
 		for line+1 < len(starts) && starts[line+1] <= from {
 			line++
 		}
-		from += len(wanted)
-		if line < shown {
+		from += len(lowered)
+		if line < shownUntil {
 			continue // the previous match shows this one too
 		}
-		shown = min(line+foundLines, len(plain))
-		if found.lines != nil {
-			found.lines = append(found.lines, "")
+		shownUntil = min(line+matchLines, len(plain))
+		if results.lines != nil {
+			results.lines = append(results.lines, "")
 		}
 		address, title := p.source(line)
-		found.sources = append(found.sources, source{len(found.lines), address, title})
-		found.lines = append(found.lines, fmt.Sprintf("# 【%d†match at L%d】", len(found.links),
+		results.sources = append(results.sources, source{len(results.lines), address, title})
+		results.lines = append(results.lines, fmt.Sprintf("# 【%d†match at L%d】", len(results.links),
 			line))
-		found.lines = append(found.lines, plain[line:shown]...)
-		found.links = append(found.links, link{page: p, line: line})
+		results.lines = append(results.lines, plain[line:shownUntil]...)
+		results.links = append(results.links, link{page: p, line: line})
 	}
-	if found.lines == nil {
-		found.lines = []string{fmt.Sprintf("No `find` results for pattern: `%s`", pattern)}
+	if results.lines == nil {
+		results.lines = []string{fmt.Sprintf("No `find` results for pattern: `%s`", pattern)}
 	}
-	for _, l := range found.lines {
-		found.size += len(l) + 16
+	for _, l := range results.lines {
+		results.size += len(l) + 16
 	}
-	return found
+	return results
 }
 
 // shownLink is a link as it is written in pages.
@@ -184,12 +184,12 @@ func withoutLinks(text string) string {
 func wrap(text string) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for {
-			at, space, n := 0, 0, 0
+			end, space, n := 0, 0, 0
 			for i, r := range line {
 				if n > lineWidth {
 					break
 				}
-				at = i
+				end = i
 				if r == ' ' && strings.TrimLeft(line[:i], " ") != "" {
 					space = i + 1
 				}
@@ -199,10 +199,10 @@ func wrap(text string) (lines []string) {
 				break
 			}
 			if space > 0 {
-				at = space
+				end = space
 			}
-			lines = append(lines, strings.TrimRight(line[:at], " "))
-			line = line[at:]
+			lines = append(lines, strings.TrimRight(line[:end], " "))
+			line = line[end:]
 		}
 		lines = append(lines, line)
 	}
@@ -226,13 +226,13 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\ufffd"))
 }
 
-// flat is clean text on one line that may be used inside a link.
-func flat(text string) string {
+// oneLine is clean text on one line that may be used inside a link.
+func oneLine(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(clean(text)), " "), "†", "‡")
 }
 
-// cut returns the first n characters.
-func cut(text string, n int) (_ string, more bool) {
+// truncate returns the first n characters.
+func truncate(text string, n int) (_ string, more bool) {
 	for i := range text {
 		if n == 0 {
 			return text[:i], true
@@ -242,7 +242,7 @@ func cut(text string, n int) (_ string, more bool) {
 	return text, false
 }
 
-var mark = regexp.MustCompile(`【(\d{1,6})(?:†L(\d{1,8}))?[^【】\n]*】`)
+var citationMark = regexp.MustCompile(`【(\d{1,6})(?:†L(\d{1,8}))?[^【】\n]*】`)
 
 // Citations finds the marks that refer to an opened page. On a page of search results a mark means
 // the result at its line.
@@ -261,7 +261,7 @@ func (t *Tool) Citations(answer string) []session.Citation {
 func Cite(answer string, source func(cursor, line int) (address, title string)) (
 	list []session.Citation) {
 	characters, counted := 0, 0
-	for _, m := range mark.FindAllStringSubmatchIndex(answer, -1) {
+	for _, m := range citationMark.FindAllStringSubmatchIndex(answer, -1) {
 		characters += utf8.RuneCountInString(answer[counted:m[0]])
 		counted = m[0]
 		cursor, _ := strconv.Atoi(answer[m[2]:m[3]])

@@ -32,7 +32,7 @@ var (
 // Engine returns the search engine for the user's choice: "exa", "brave", a SearXNG's URL, or
 // "none". "" is the first with a key or URL in the environment. The name is for display.
 func Engine(choice string) (_ Search, name string, err error) {
-	given := choice
+	original := choice
 	exaKey, braveKey := os.Getenv("EXA_API_KEY"), os.Getenv("BRAVE_API_KEY")
 	searxngURL := os.Getenv("SEARXNG_URL")
 	switch choice {
@@ -69,11 +69,11 @@ func Engine(choice string) (_ Search, name string, err error) {
 		return nil, "", fmt.Errorf("unknown search engine %q. Use exa, brave, none, or the "+
 			"URL of a SearXNG", choice)
 	}
-	if given == choice { // any answer shows that it is up
+	if original == choice { // any answer shows that it is up
 		answer, err := (&http.Client{Timeout: 5 * time.Second}).Head(choice)
 		if err != nil {
 			return nil, "", fmt.Errorf("%s cannot be reached: %w", u.Host,
-				sentence(context.Background(), err))
+				unwrap(context.Background(), err))
 		}
 		answer.Body.Close()
 	}
@@ -96,9 +96,9 @@ func brave(query string, n int) (string, []byte) {
 		"text_decorations": {"false"}}.Encode(), nil
 }
 
-func searxng(at *url.URL) engine {
+func searxng(base *url.URL) engine {
 	return func(query string, _ int) (string, []byte) {
-		u := at.JoinPath("search")
+		u := base.JoinPath("search")
 		u.RawQuery = url.Values{"q": {query}, "format": {"json"}}.Encode()
 		return u.String(), nil
 	}
@@ -126,14 +126,14 @@ func (e engine) search(headers map[string]string, hint string) Search {
 		for name, value := range headers {
 			r.Header.Set(name, value)
 		}
-		var found struct {
+		var answer struct {
 			Results []result
 			Web     struct{ Results []result } // Brave's
 		}
-		if err := ask(r, &found); err != nil {
+		if err := getJSON(r, &answer); err != nil {
 			return nil, fmt.Errorf("%w%s", err, hint)
 		}
-		for _, f := range append(found.Results, found.Web.Results...) {
+		for _, f := range append(answer.Results, answer.Web.Results...) {
 			if u, err := url.Parse(f.URL); err == nil && u.Host != "" {
 				hits = append(hits, Hit{f.URL, cmp.Or(f.Title, u.Host),
 					cmp.Or(strings.Join(f.Highlights, " ... "), f.Content, f.Description, f.Text)})
@@ -143,11 +143,11 @@ func (e engine) search(headers map[string]string, hint string) Search {
 	}
 }
 
-// mostAnswer limits the bytes read of a search engine's answer.
-const mostAnswer = 4 << 20
+// maxAnswerBytes limits the bytes read of a search engine's answer.
+const maxAnswerBytes = 4 << 20
 
-// ask sends a request to a search engine and reads its JSON.
-func ask(r *http.Request, to any) error {
+// getJSON sends a request to a search engine and reads its JSON.
+func getJSON(r *http.Request, to any) error {
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
@@ -159,12 +159,12 @@ func ask(r *http.Request, to any) error {
 		return fmt.Errorf("%s cannot be reached: %w", r.URL.Host, err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
 	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", r.URL.Host, err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		about, _ := cut(flat(string(body)), 200)
+		about, _ := truncate(oneLine(string(body)), 200)
 		return fmt.Errorf("%s answered %s: %s", r.URL.Host, answer.Status, about)
 	}
 	if err := json.Unmarshal(body, to); err != nil {

@@ -55,11 +55,11 @@ type Server struct {
 // entry is a server as written in a file.
 type entry struct {
 	Server
-	HTTPURL   string   `json:"httpUrl"`   // Gemini
-	ServerURL string   `json:"serverUrl"` // Windsurf
-	Unwanted  []string `json:"disabledTools"`
-	Tools     []string `json:"tools"` // Copilot; "*" is all
-	EnvFile   string   `json:"envFile"`
+	HTTPURL       string   `json:"httpUrl"`   // Gemini
+	ServerURL     string   `json:"serverUrl"` // Windsurf
+	DisabledTools []string `json:"disabledTools"`
+	Tools         []string `json:"tools"` // Copilot; "*" is all
+	EnvFile       string   `json:"envFile"`
 }
 
 // Config reads a file in the form of Claude Desktop and Cursor, or VS Code's with "servers":
@@ -85,9 +85,9 @@ func Config(path string) (list []Server, notes []string, _ error) {
 		return nil, nil, fmt.Errorf("%s is not a list of MCP servers: %w", path, err)
 	}
 	all := map[string]json.RawMessage{}
-	for _, some := range []lists{file.Settings, file.lists} {
-		maps.Copy(all, some.VSCode)
-		maps.Copy(all, some.Servers)
+	for _, l := range []lists{file.Settings, file.lists} {
+		maps.Copy(all, l.VSCode)
+		maps.Copy(all, l.Servers)
 	}
 	if len(all) == 0 && file.Servers == nil && file.VSCode == nil {
 		return nil, nil, fmt.Errorf(`%s has no "mcpServers" and no "servers"`, path)
@@ -95,7 +95,7 @@ func Config(path string) (list []Server, notes []string, _ error) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s, err := readEntry(all[name])
 		if s.Name = name; err != nil {
-			notes = append(notes, fmt.Sprintf("%s Check %s.", skipped(name, err),
+			notes = append(notes, fmt.Sprintf("%s Check %s.", skipNote(name, err),
 				filepath.Base(path)))
 		} else if !s.Disabled {
 			list = append(list, s)
@@ -104,8 +104,8 @@ func Config(path string) (list []Server, notes []string, _ error) {
 	return list, notes, nil
 }
 
-// skipped formats the note about a server that is not used.
-func skipped(name string, why error) string {
+// skipNote formats the note about a server that is not used.
+func skipNote(name string, why error) string {
 	text := strings.TrimRight(strings.TrimSpace(why.Error()), ".")
 	return fmt.Sprintf("MCP server %q was skipped: %s.", name, text)
 }
@@ -115,11 +115,11 @@ func readEntry(text json.RawMessage) (Server, error) {
 	if text[0] != '{' {
 		return e.Server, errors.New("its entry is not an object")
 	}
-	off := struct{ Disabled, Enabled bool }{false, true}
-	if err := json.Unmarshal(text, &off); err == nil && (off.Disabled || !off.Enabled) {
+	state := struct{ Disabled, Enabled bool }{false, true}
+	if err := json.Unmarshal(text, &state); err == nil && (state.Disabled || !state.Enabled) {
 		return Server{Disabled: true}, nil // a disabled entry may use variables that are unset
 	}
-	plain, err := putIn(text)
+	plain, err := expand(text)
 	if err != nil {
 		return e.Server, err
 	}
@@ -131,7 +131,7 @@ func readEntry(text json.RawMessage) (Server, error) {
 	case err != nil:
 		return e.Server, err
 	}
-	e.Exclude = append(e.Exclude, e.Unwanted...)
+	e.Exclude = append(e.Exclude, e.DisabledTools...)
 	if e.Tools != nil && !slices.Contains(e.Tools, "*") {
 		e.Include = append(e.Include, e.Tools...)
 	}
@@ -140,12 +140,12 @@ func readEntry(text json.RawMessage) (Server, error) {
 	}
 	e.URL = cmp.Or(e.URL, e.HTTPURL, e.ServerURL)
 	if e.EnvFile != "" {
-		given, err := envFile(e.EnvFile)
+		env, err := envFile(e.EnvFile)
 		if err != nil {
 			return e.Server, err
 		}
-		maps.Copy(given, e.Env)
-		e.Env = given
+		maps.Copy(env, e.Env)
+		e.Env = env
 	}
 	if _, err := exec.LookPath(e.Command); err != nil && len(e.Args) == 0 {
 		if words := strings.Fields(e.Command); len(words) > 1 { // a command line in one string

@@ -39,9 +39,9 @@ type transporter func(stderr io.Writer) sdk.Transport
 // connection is a session with a server.
 type connection struct {
 	*sdk.ClientSession
-	from    *Server
+	server  *Server
 	command *exec.Cmd // nil for HTTP
-	ended   chan struct{}
+	done    chan struct{}
 	cancel  context.CancelFunc // cancels all that the connection does
 	changed atomic.Bool        // the server has announced that its list of tools changed
 	progress
@@ -71,41 +71,43 @@ func (s Server) connect(ctx context.Context) (*connection, error) {
 
 func (s Server) try(ctx context.Context, kind, version string) (*connection, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	c := &connection{from: &s, ended: make(chan struct{}), cancel: cancel}
-	complaint := &process.StderrTail{}
-	var to sdk.Transport
-	far := &http.Client{Transport: headers{s.URL, s.Headers}, CheckRedirect: client.Redirect}
+	c := &connection{server: &s, done: make(chan struct{}), cancel: cancel}
+	stderr := &process.StderrTail{}
+	var transport sdk.Transport
+	httpClient := &http.Client{Transport: headerTransport{s.URL, s.Headers},
+		CheckRedirect: client.Redirect}
 	switch {
 	case s.replace != nil:
-		to = s.replace(complaint)
+		transport = s.replace(stderr)
 	case s.URL == "":
 		c.command = exec.Command(s.Command, s.Args...)
 		c.command.Env, c.command.Dir = s.environment(), s.Dir
 		var confined *python.Confined
 		if s.Sandbox {
 			var err error
-			if confined, err = python.Confine(s.Command, s.Args, s.given()); err != nil {
+			if confined, err = python.Confine(s.Command, s.Args, s.variables()); err != nil {
 				cancel()
 				return nil, err
 			}
 			c.command = confined.Cmd
 		}
-		c.command.Stderr = complaint
+		c.command.Stderr = stderr
 		c.command.WaitDelay = 2 * time.Second // a child of the server may hold its pipes
 		process.OwnGroup(c.command)
-		to = &program{command: c.command}
+		transport = &program{command: c.command}
 		if s.Sandbox {
-			to = &watched{Transport: to, confined: confined, life: life}
+			transport = &sandboxed{Transport: transport, confined: confined, life: life}
 		}
 	case kind == "sse":
-		far.Transport = answered{far.Transport, true}
-		to = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: far, MaxEventSize: -1}
-	default:
-		far.Transport = keptOpen{answered{far.Transport, false}}
-		to = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: far, MaxRetries: -1,
+		httpClient.Transport = repairedHTTP{httpClient.Transport, true}
+		transport = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: httpClient,
 			MaxEventSize: -1}
+	default:
+		httpClient.Transport = noticeStream{repairedHTTP{httpClient.Transport, false}}
+		transport = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: httpClient,
+			MaxRetries: -1, MaxEventSize: -1}
 	}
-	ours := sdk.NewClient(&sdk.Implementation{Name: "ossrun", Version: "1"},
+	sdkClient := sdk.NewClient(&sdk.Implementation{Name: "ossrun", Version: "1"},
 		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{},
 			ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 				c.changed.Store(true)
@@ -116,7 +118,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 			}})
 	done := make(chan error, 1)
 	go func() { // the SSE stream lives as long as the context of Connect
-		session, err := ours.Connect(life, to, &sdk.ClientSessionOptions{
+		session, err := sdkClient.Connect(life, transport, &sdk.ClientSessionOptions{
 			ProtocolVersion: version})
 		c.ClientSession = session
 		done <- err
@@ -125,7 +127,7 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 	case err := <-done:
 		if err != nil {
 			c.kill()
-			return nil, &failure{err, reason(err) + lastWords(complaint)}
+			return nil, &failure{err, reason(err) + lastErrorLine(stderr)}
 		}
 	case <-ctx.Done():
 		c.kill()
@@ -134,11 +136,11 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 				c.close()
 			}
 		}()
-		return nil, errors.New("it does not answer" + lastWords(complaint))
+		return nil, errors.New("it does not answer" + lastErrorLine(stderr))
 	}
 	go func() {
 		_ = c.Wait() // the failing call reports how it ended
-		close(c.ended)
+		close(c.done)
 	}()
 	return c, nil
 }
@@ -146,48 +148,48 @@ func (s Server) try(ctx context.Context, kind, version string) (*connection, err
 // notDelivered is the SDK's code for a request that failed at HTTP.
 const notDelivered = -32005
 
-// refusedBy returns the server's reason for refusing a request, or "" if it did not refuse it.
-func refusedBy(err error) string {
-	var told *jsonrpc.Error
-	var refused *refusal
+// refusalMessage returns the server's reason for refusing a request, or "" if it did not refuse it.
+func refusalMessage(err error) string {
+	var rpcErr *jsonrpc.Error
+	var refusalErr *refusal
 	switch {
-	case errors.As(err, &refused):
-		return refused.Error()
-	case errors.As(err, &told) && told.Code != notDelivered && told.Code != unread:
-		return told.Message
+	case errors.As(err, &refusalErr):
+		return refusalErr.Error()
+	case errors.As(err, &rpcErr) && rpcErr.Code != notDelivered && rpcErr.Code != codeUnreadable:
+		return rpcErr.Message
 	}
 	return ""
 }
 
 // reason returns the cause of an error without our own wrapping.
 func reason(err error) string {
-	var told *jsonrpc.Error
-	var start *exec.Error
-	var system *os.SyscallError
-	var folder *os.PathError
-	var lost *net.DNSError
-	var far *url.Error
-	refused := refusedBy(err)
+	var rpcErr *jsonrpc.Error
+	var execErr *exec.Error
+	var syscallErr *os.SyscallError
+	var pathErr *os.PathError
+	var dnsErr *net.DNSError
+	var urlErr *url.Error
+	refused := refusalMessage(err)
 	switch {
 	case refused != "":
 		return refused
-	case errors.As(err, &told) && told.Code == unread:
-		return told.Message
+	case errors.As(err, &rpcErr) && rpcErr.Code == codeUnreadable:
+		return rpcErr.Message
 	case errors.Is(err, io.EOF), errors.Is(err, sdk.ErrConnectionClosed),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed):
 		return "it ended"
-	case errors.As(err, &start):
-		return "command not found: " + start.Name
-	case errors.As(err, &folder) && folder.Op == "fork/exec" && notFound(err):
-		return "command not found: " + folder.Path
-	case errors.As(err, &lost):
-		return "no such host: " + lost.Name
-	case errors.As(err, &folder):
-		return fmt.Sprintf("%s: %v", folder.Path, folder.Err)
-	case errors.As(err, &system):
-		return system.Err.Error()
-	case errors.As(err, &far):
-		return far.Err.Error()
+	case errors.As(err, &execErr):
+		return "command not found: " + execErr.Name
+	case errors.As(err, &pathErr) && pathErr.Op == "fork/exec" && notFound(err):
+		return "command not found: " + pathErr.Path
+	case errors.As(err, &dnsErr):
+		return "no such host: " + dnsErr.Name
+	case errors.As(err, &pathErr):
+		return fmt.Sprintf("%s: %v", pathErr.Path, pathErr.Err)
+	case errors.As(err, &syscallErr):
+		return syscallErr.Err.Error()
+	case errors.As(err, &urlErr):
+		return urlErr.Err.Error()
 	}
 	return err.Error()
 }
@@ -206,9 +208,9 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.error }
 
-// lastWords returns the most useful line of a program's stderr: the last that mentions an error,
-// else the last.
-func lastWords(stderr *process.StderrTail) (line string) {
+// lastErrorLine returns the most useful line of a program's stderr: the last that mentions an
+// error, else the last.
+func lastErrorLine(stderr *process.StderrTail) (line string) {
 	for text := range strings.Lines(stderr.String()) {
 		text = strings.TrimSpace(strings.TrimPrefix(text, ": "))
 		if text != "" && (strings.Contains(text, "rror") || !strings.Contains(line, "rror")) {
@@ -216,19 +218,19 @@ func lastWords(stderr *process.StderrTail) (line string) {
 		}
 	}
 	if line != "" {
-		line = ": " + cut(line, mostRefusal, "...")
+		line = ": " + truncate(line, maxRefusal, "...")
 	}
 	return line
 }
 
-// headers adds the configured headers to requests to the configured server only, not to a server
-// that it redirects to.
-type headers struct {
+// headerTransport adds the configured headers to requests to the configured server only, not to a
+// server that it redirects to.
+type headerTransport struct {
 	url  string
 	list map[string]string
 }
 
-func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	u, err := url.Parse(h.url)
 	if err == nil && len(h.list) > 0 && client.SameOrigin(u, r.URL) {
 		r = r.Clone(r.Context())
@@ -239,23 +241,23 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func (c *connection) dead() bool {
+func (c *connection) isDone() bool {
 	select {
-	case <-c.ended:
+	case <-c.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// closing is how long a server may take to end a session.
-const closing = 5 * time.Second
+// closeTimeout is how long a server may take to end a session.
+const closeTimeout = 5 * time.Second
 
 func (c *connection) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	// an error changes nothing: the connection is gone
-	_, _ = within(ctx, func() (any, error) { return nil, c.ClientSession.Close() })
+	_, _ = await(ctx, func() (any, error) { return nil, c.ClientSession.Close() })
 	c.kill()
 }
 
@@ -271,29 +273,29 @@ func (c *connection) kill() {
 func (s Server) environment() (list []string) {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if slices.Contains(passed, strings.ToUpper(name)) || strings.HasPrefix(name, "LC_") {
+		if slices.Contains(inheritedEnv, strings.ToUpper(name)) || strings.HasPrefix(name, "LC_") {
 			list = append(list, pair)
 		}
 	}
-	return append(list, s.given()...)
+	return append(list, s.variables()...)
 }
 
-// given returns the variables of the server's own entry.
-func (s Server) given() (list []string) {
+// variables returns the variables of the server's own entry.
+func (s Server) variables() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		list = append(list, name+"="+s.Env[name])
 	}
 	return list
 }
 
-// watched starts a program in the sandbox and watches it from then on.
-type watched struct {
+// sandboxed starts a program in the sandbox and watches it from then on.
+type sandboxed struct {
 	sdk.Transport
 	confined *python.Confined
 	life     context.Context // of the connection
 }
 
-func (w *watched) Connect(ctx context.Context) (sdk.Connection, error) {
+func (w *sandboxed) Connect(ctx context.Context) (sdk.Connection, error) {
 	connected, err := w.Transport.Connect(ctx)
 	if err != nil {
 		w.confined.Close()
@@ -303,9 +305,10 @@ func (w *watched) Connect(ctx context.Context) (sdk.Connection, error) {
 	return connected, nil
 }
 
-var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR",
-	"TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
-	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+var inheritedEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ",
+	"TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME",
+	"XDG_RUNTIME_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"NODE_EXTRA_CA_CERTS",
 	"APPDATA", "LOCALAPPDATA", "HOMEDRIVE", "HOMEPATH", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE",
 	"SYSTEMROOT", "USERNAME", "USERPROFILE", "COMSPEC"}
 

@@ -38,9 +38,9 @@ func FuzzMessages(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte, kind uint8, seed uint64) {
 		begin, end := []string{"", "data: ", "data: "}[kind%3], []string{"\n", "\n\n", "\n\n"}[kind%3]
-		reader := func(r io.Reader) *cleaned {
-			return &cleaned{lines: newLines(r), begin: begin, end: end, endpoint: kind%3 == 2,
-				answers: kind%3 == 1, id: func() []byte { return []byte("3") }}
+		reader := func(r io.Reader) *messageReader {
+			return &messageReader{lines: newLines(r), begin: begin, end: end, endpoint: kind%3 == 2,
+				forceID: kind%3 == 1, id: func() []byte { return []byte("3") }}
 		}
 		whole, err := io.ReadAll(reader(bytes.NewReader(text)))
 		if err != nil {
@@ -84,10 +84,10 @@ func checkResult(t *testing.T, text json.RawMessage) {
 			t.Fatalf("the result %s is not one with %s: %v", text, name, err)
 		}
 	}
-	if again := repaired(text); !same(again, text) {
+	if again := repair(text); !sameJSON(again, text) {
 		t.Fatalf("the result\n%s\nis repaired again, to\n%s", text, again)
 	}
-	from := &source{shown: "s"}
+	from := &source{label: "s"}
 	tools, _ := describeAll(from, list.Tools, nil)
 	names := map[string]bool{}
 	for _, one := range tools {
@@ -98,7 +98,7 @@ func checkResult(t *testing.T, text json.RawMessage) {
 		}
 		names[d.Name] = true
 	}
-	if result, err := read("s: f", &call); !utf8.ValidString(result.Text) ||
+	if result, err := convertResult("s: f", &call); !utf8.ValidString(result.Text) ||
 		err != nil && !utf8.ValidString(err.Error()) {
 		t.Fatalf("read as %q, %q", result.Text, err)
 	}

@@ -43,7 +43,7 @@ func TestTransports(t *testing.T) {
 			"bad_schema count die echo_text fail huge long_schema slow" {
 			t.Error(got)
 		}
-		if _, err := tokens(r.Functions); err != nil {
+		if _, err := countTokens(r.Functions); err != nil {
 			t.Error(err)
 		}
 		on := "functions." + server.Name + "_"
@@ -71,7 +71,7 @@ func TestHugeResult(t *testing.T) {
 	s, _ := open(t, Options{}, ownProcess("x"))
 	tool, _ := conversation(t, s)
 	if got, err := call(t, tool, "functions.x_huge", `{}`); err != nil ||
-		len(got) > mostResult+100 || !strings.Contains(got, "[1048576 of ") {
+		len(got) > maxResult+100 || !strings.Contains(got, "[1048576 of ") {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
@@ -90,11 +90,11 @@ func TestServersThatDie(t *testing.T) {
 	says(t, tool, "functions.x_count", `{}`, "call 1")
 
 	// between two calls
-	pid := tool.open[s.tools[0].of].command.Process
+	pid := tool.connections[s.tools[0].source].command.Process
 	if err := pid.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-tool.open[s.tools[0].of].ended
+	<-tool.connections[s.tools[0].source].done
 	says(t, tool, "functions.x_count", `{}`, "call 1")
 
 	now := handlers("far")
@@ -268,12 +268,12 @@ func TestFortyOneTools(t *testing.T) {
 	for _, one := range s.tools {
 		all = append(all, one.description)
 	}
-	whole, err := tokens(all)
+	whole, err := countTokens(all)
 	if err != nil || len(all) != 41 || whole < 20_000 {
 		t.Fatalf("%d tools of %d tokens, %v", len(all), whole, err)
 	}
 	tool, r := conversation(t, s)
-	if n, err := tokens(r.Functions); err != nil || len(r.Functions) != 1 || n > 1000 {
+	if n, err := countTokens(r.Functions); err != nil || len(r.Functions) != 1 || n > 1000 {
 		t.Errorf("%d functions of %d tokens are offered, %v", len(r.Functions), n, err)
 	}
 	for i := range 41 {
@@ -286,7 +286,7 @@ func TestFortyOneTools(t *testing.T) {
 		"functions.large_thing_40 can be called now.\nDoes thing 40.\nParameters: {")
 	r = session.Request{}
 	tool.Offer(&r)
-	if n, err := tokens(r.Functions); err != nil || len(r.Functions) != 2 || n > 2000 {
+	if n, err := countTokens(r.Functions); err != nil || len(r.Functions) != 2 || n > 2000 {
 		t.Errorf("%d functions of %d tokens are offered, %v", len(r.Functions), n, err)
 	}
 	says(t, tool, "functions.large_thing_40", `{}`, "did 40")

@@ -24,19 +24,20 @@ func (t *Tool) Tools() (list []harmony.ToolDescription) {
 	return list
 }
 
-// Own returns the server's own name of the tool that a function calls, or "" if it calls none.
-func (t *Tool) Own(function string) string {
+// ServerName returns the server's own name of the tool that a function calls, or "" if it calls
+// none.
+func (t *Tool) ServerName(function string) string {
 	if one, _ := t.function(function); one != nil {
 		return one.name
 	}
 	return ""
 }
 
-// Only restricts the tool to these names; nil: all.
-func (t *Tool) Only(names []string) {
+// Restrict restricts the tool to these names; nil: all.
+func (t *Tool) Restrict(names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.only = names
+	t.allowed = names
 	t.chooseLazy()
 }
 
@@ -51,19 +52,19 @@ func (t *Tool) Trusted() bool {
 
 func (t *Tool) permitted(list []*tool) []*tool {
 	return slices.DeleteFunc(slices.Clone(list), func(one *tool) bool {
-		return t.only != nil && !slices.Contains(t.only, one.name)
+		return t.allowed != nil && !slices.Contains(t.allowed, one.name)
 	})
 }
 
-// apart replaces a server's reported name by its address if the name is already used, by a
+// disambiguate replaces a server's reported name by its address if the name is already used, by a
 // configured server or an earlier one.
-func apart(servers []*source) {
+func disambiguate(servers []*source) {
 	for i, s := range servers {
-		if s.unnamed && slices.ContainsFunc(servers, func(other *source) bool {
-			return other != s && (other.Name == s.shown || other.shown == s.shown &&
-				slices.Index(servers, other) < i)
+		if s.unnamed && slices.ContainsFunc(servers, func(o *source) bool {
+			return o != s && (o.Name == s.label || o.label == s.label &&
+				slices.Index(servers, o) < i)
 		}) {
-			s.shown = s.Name
+			s.label = s.Name
 		}
 	}
 }

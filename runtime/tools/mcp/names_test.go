@@ -14,10 +14,10 @@ func TestOnlySomeTools(t *testing.T) {
 	s, _ := open(t, Options{Context: func() int { return 1000 }}, ownProcess("x"))
 	tool, r := conversation(t, s)
 	says(t, tool, "functions.describe_tool", `{"name":"x_fail"}`, "functions.x_fail can be called")
-	tool.Only([]string{"count", "echo.text", "long schema"})
+	tool.Restrict([]string{"count", "echo.text", "long schema"})
 	r = session.Request{}
 	if tool.Offer(&r); len(r.Functions) != 3 || tool.Runs("functions.x_fail") ||
-		tool.Own("x_echo_text") != "echo.text" || tool.Own("x_fail") != "" {
+		tool.ServerName("x_echo_text") != "echo.text" || tool.ServerName("x_fail") != "" {
 		t.Errorf("%+v", r.Functions)
 	}
 	says(t, tool, "functions.x_count", `{}`, "call 1")
@@ -32,15 +32,15 @@ func TestOnlySomeTools(t *testing.T) {
 	if slices.Sort(names); !slices.Equal(names, []string{"count", "echo.text", "long schema"}) {
 		t.Error(names)
 	}
-	tool.Only([]string{})
+	tool.Restrict([]string{})
 	r = session.Request{}
 	if tool.Offer(&r); len(r.Functions) != 0 {
 		t.Errorf("%+v", r.Functions)
 	}
-	tool.Only(nil)
+	tool.Restrict(nil)
 	r = session.Request{}
 	if tool.Offer(&r); len(r.Functions) != 2 || !tool.Runs("functions.x_fail") ||
-		tool.Own(describeTool) != "" {
+		tool.ServerName(describeTool) != "" {
 		t.Errorf("%+v", r.Functions)
 	}
 }
@@ -50,7 +50,7 @@ func TestOnlySomeTools(t *testing.T) {
 func TestOnlySomeOfTooManyTools(t *testing.T) {
 	s, _ := open(t, Options{Context: func() int { return 100 }}, ownProcess("x"))
 	tool, _ := conversation(t, s)
-	tool.Only([]string{"count", "fail"})
+	tool.Restrict([]string{"count", "fail"})
 	var r session.Request
 	tool.Offer(&r)
 	if len(r.Functions) != 1 || strings.Count(r.Functions[0].Description, "\n") != 2 ||
@@ -63,16 +63,16 @@ func TestOnlySomeOfTooManyTools(t *testing.T) {
 
 // A server that says the name of another of itself goes by its address.
 func TestServersThatSayOneName(t *testing.T) {
-	named := func(name string) *source { return &source{Server: Server{Name: name}, shown: name} }
+	named := func(name string) *source { return &source{Server: Server{Name: name}, label: name} }
 	says := func(address, name string) *source {
-		return &source{Server: Server{Name: address, unnamed: true}, shown: name}
+		return &source{Server: Server{Name: address, unnamed: true}, label: name}
 	}
 	list := []*source{says("a:1", "files"), says("b:1", "docs"), says("c:1", "docs"),
 		says("d:1", "e:1"), named("files"), says("e:1", "other")}
-	apart(list)
+	disambiguate(list)
 	var shown []string
 	for _, s := range list {
-		shown = append(shown, s.shown)
+		shown = append(shown, s.label)
 	}
 	if want := []string{"a:1", "docs", "c:1", "d:1", "files", "other"}; !slices.Equal(shown, want) {
 		t.Errorf("%q", shown)

@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	mostNotice   = 500      // characters of one line of progress
-	mostProgress = 64 << 10 // bytes of all lines of a call
+	maxNotice   = 500      // characters of one line of progress
+	maxProgress = 64 << 10 // bytes of all lines of a call
 )
 
 // progress passes on the notices of the running call; a connection runs one at a time.
 type progress struct {
-	mu     sync.Mutex
-	output func(string) // nil while no call runs
-	token  int          // of the call
-	left   int          // bytes still allowed
+	mu        sync.Mutex
+	output    func(string) // nil while no call runs
+	token     int          // of the call
+	remaining int          // bytes still allowed
 }
 
 // follow passes on the progress of a call with this token until done is called.
 func (p *progress) follow(output func(string)) (token int, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.output, p.left = output, mostProgress
+	p.output, p.remaining = output, maxProgress
 	p.token++
 	return p.token, func() {
 		p.mu.Lock()
@@ -52,40 +52,40 @@ func (p *progress) report(n *sdk.ProgressNotificationParams) {
 		return
 	}
 	text := progressLine(n)
-	if p.left -= len(text); p.left >= 0 {
+	if p.remaining -= len(text); p.remaining >= 0 {
 		p.output(text)
 	}
 }
 
 // progressLine formats a notice: "copying files (3 of 10)".
 func progressLine(n *sdk.ProgressNotificationParams) string {
-	far := fmt.Sprintf("%.6g", n.Progress)
+	amount := fmt.Sprintf("%.6g", n.Progress)
 	if n.Total > 0 {
-		far += fmt.Sprintf(" of %.6g", n.Total)
+		amount += fmt.Sprintf(" of %.6g", n.Total)
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(n.Message, "\ufffd")), " ")
-	text = cut(text, mostNotice, "...")
+	text = truncate(text, maxNotice, "...")
 	if text != "" {
-		far = "(" + far + ")"
+		amount = "(" + amount + ")"
 	}
-	return strings.TrimSpace(text+" "+far) + "\n"
+	return strings.TrimSpace(text+" "+amount) + "\n"
 }
 
-// keptOpen gives the SDK a notice stream that opens at once and never ends by itself. A streamable
-// HTTP server may have none, answer late, or end it, which the SDK takes for the end of the
-// session.
-type keptOpen struct{ http.RoundTripper }
+// noticeStream gives the SDK a notice stream that opens at once and never ends by itself. A
+// streamable HTTP server may have none, answer late, or end it, which the SDK takes for the end of
+// the session.
+type noticeStream struct{ http.RoundTripper }
 
 // noticeRetry is the delay before an ended stream is opened again.
 const noticeRetry = 5 * time.Second
 
-func (s keptOpen) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s noticeStream) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet || r.Header.Get("Last-Event-ID") != "" {
 		return s.RoundTripper.RoundTrip(r)
 	}
 	body, notices := io.Pipe()
 	go func() {
-		for s.pass(r, notices) {
+		for s.copyNotices(r, notices) {
 			select {
 			case <-time.After(noticeRetry):
 			case <-r.Context().Done():
@@ -99,8 +99,8 @@ func (s keptOpen) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: body, ContentLength: -1, Request: r}, nil
 }
 
-// pass copies the server's stream until it ends and reports whether to open it again.
-func (s keptOpen) pass(r *http.Request, to io.Writer) bool {
+// copyNotices copies the server's stream until it ends and reports whether to open it again.
+func (s noticeStream) copyNotices(r *http.Request, to io.Writer) bool {
 	if r.Context().Err() != nil {
 		return false
 	}

@@ -77,7 +77,7 @@ func TestNotices(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		got := output(t, tool, "functions.lively_chatter")
-		if n := len(strings.Join(got, "")); n > mostProgress || len(got) < 2 {
+		if n := len(strings.Join(got, "")); n > maxProgress || len(got) < 2 {
 			t.Errorf("%d bytes of %d lines are passed on", n, len(got))
 		}
 		before := len(r.Functions)

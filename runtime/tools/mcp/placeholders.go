@@ -18,11 +18,11 @@ import (
 )
 
 // Strings are matched too so that their content is left alone.
-const quoted = `("(?:[^"\\]|\\.)*")`
+const quotedString = `("(?:[^"\\]|\\.)*")`
 
 var (
-	comments = regexp.MustCompile(quoted + `|//[^\n]*|(?s:/\*.*?\*/)`)
-	commas   = regexp.MustCompile(quoted + `|,(\s*[\]}])`)
+	comments = regexp.MustCompile(quotedString + `|//[^\n]*|(?s:/\*.*?\*/)`)
+	commas   = regexp.MustCompile(quotedString + `|,(\s*[\]}])`)
 )
 
 // withoutComments removes comments and trailing commas from JSON.
@@ -30,14 +30,14 @@ func withoutComments(text []byte) []byte {
 	return commas.ReplaceAll(comments.ReplaceAll(text, []byte("$1 ")), []byte("$1$2"))
 }
 
-// place matches a variable: ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:id}, and Gemini's
+// variable matches a variable: ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:id}, and Gemini's
 // $NAME. Other shell syntax is left to the shell.
-var place = regexp.MustCompile(`\$\{([A-Za-z_]\w*)(:-[^}]*)?\}|\$\{([A-Za-z]+):([^}]+)\}|` +
+var variable = regexp.MustCompile(`\$\{([A-Za-z_]\w*)(:-[^}]*)?\}|\$\{([A-Za-z]+):([^}]+)\}|` +
 	`\$([A-Z_][A-Z0-9_]*)`)
 
-// putIn expands variables in all strings of an entry. Numbers and bools in its lists of strings
+// expand expands variables in all strings of an entry. Numbers and bools in its lists of strings
 // become strings.
-func putIn(text json.RawMessage) (json.RawMessage, error) {
+func expand(text json.RawMessage) (json.RawMessage, error) {
 	var members map[string]any
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber() // ports keep their spelling
@@ -45,13 +45,13 @@ func putIn(text json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	var fault error
-	own, _ := members["env"].(map[string]any)
+	env, _ := members["env"].(map[string]any)
 	lookup := os.LookupEnv
 	var walk func(v any, strings bool) any
 	walk = func(v any, strings bool) any {
 		switch v := v.(type) {
 		case string:
-			return place.ReplaceAllStringFunc(v, func(p string) string {
+			return variable.ReplaceAllStringFunc(v, func(p string) string {
 				value, err := valueOf(p, lookup)
 				if err != nil && fault == nil {
 					fault = err
@@ -75,15 +75,15 @@ func putIn(text json.RawMessage) (json.RawMessage, error) {
 		}
 		return v
 	}
-	walk(own, true)
+	walk(env, true)
 	lookup = func(name string) (string, bool) { // the entry's own env comes first, as in a shell
-		if value, set := own[name].(string); set {
+		if value, set := env[name].(string); set {
 			return value, true
 		}
 		return os.LookupEnv(name)
 	}
 	for name, value := range members {
-		if name != "env" || own == nil {
+		if name != "env" || env == nil {
 			members[name] = walk(value, name == "args" || name == "headers")
 		}
 	}
@@ -95,7 +95,7 @@ func putIn(text json.RawMessage) (json.RawMessage, error) {
 
 // valueOf returns the value of a variable.
 func valueOf(p string, lookup func(string) (string, bool)) (string, error) {
-	parts := place.FindStringSubmatch(p)
+	parts := variable.FindStringSubmatch(p)
 	name, fallback, kind := parts[1]+parts[5], parts[2], parts[3]
 	switch {
 	case parts[5] != "":

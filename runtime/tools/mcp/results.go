@@ -21,13 +21,13 @@ import (
 // object is JSON whose members keep their text.
 type object = map[string]json.RawMessage
 
-// repaired returns a result with only parts that follow the protocol.
-func repaired(text json.RawMessage) json.RawMessage {
+// repair returns a result with only parts that follow the protocol.
+func repair(text json.RawMessage) json.RawMessage {
 	var r object
 	if json.Unmarshal(text, &r) != nil || r == nil {
 		r = object{}
 		if len(text) > 0 && string(text) != "null" { // a bare value is an answer
-			r["content"] = encoded([]json.RawMessage{block(text)})
+			r["content"] = encode([]json.RawMessage{block(text)})
 		}
 	}
 	for name, kind := range map[string]any{"_meta": &object{}, "nextCursor": new(string),
@@ -37,16 +37,16 @@ func repaired(text json.RawMessage) json.RawMessage {
 		}
 	}
 	if r["tools"] != nil {
-		r["tools"] = encoded(toolsIn(r["tools"]))
+		r["tools"] = encode(toolsIn(r["tools"]))
 	}
 	if r["content"] != nil || r["structuredContent"] != nil {
-		r["content"] = encoded(blocks(r["content"], r["structuredContent"]))
-		if json.Unmarshal(encoded(r), new(sdk.CallToolResult)) != nil {
+		r["content"] = encode(blocks(r["content"], r["structuredContent"]))
+		if json.Unmarshal(encode(r), new(sdk.CallToolResult)) != nil {
 			r = object{"content": r["content"], "isError": r["isError"]}
 		}
 		delete(r, "structuredContent") // blocks has added it as text, unless it repeats the others
 	}
-	if r["protocolVersion"] != nil && json.Unmarshal(encoded(r), new(sdk.InitializeResult)) != nil {
+	if r["protocolVersion"] != nil && json.Unmarshal(encode(r), new(sdk.InitializeResult)) != nil {
 		server := object{"protocolVersion": r["protocolVersion"],
 			"capabilities": json.RawMessage(`{"tools":{"listChanged":true}}`)}
 		if json.Unmarshal(r["serverInfo"], new(sdk.Implementation)) == nil {
@@ -54,10 +54,10 @@ func repaired(text json.RawMessage) json.RawMessage {
 		}
 		r = server
 	}
-	return encoded(r)
+	return encode(r)
 }
 
-func encoded(v any) json.RawMessage {
+func encode(v any) json.RawMessage {
 	text, _ := json.Marshal(v) // every caller passes decoded JSON
 	return text
 }
@@ -75,13 +75,13 @@ func toolsIn(text json.RawMessage) []json.RawMessage {
 			continue
 		}
 		if json.Unmarshal(one, new(sdk.Tool)) != nil {
-			kept := object{"name": all["name"], "inputSchema": all["inputSchema"]}
+			minimal := object{"name": all["name"], "inputSchema": all["inputSchema"]}
 			for _, name := range []string{"title", "description"} {
 				if json.Unmarshal(all[name], new(string)) == nil {
-					kept[name] = all[name]
+					minimal[name] = all[name]
 				}
 			}
-			one = encoded(kept)
+			one = encode(minimal)
 		}
 		tools = append(tools, one)
 	}
@@ -95,16 +95,16 @@ func blocks(content, structured json.RawMessage) []json.RawMessage {
 		list = []json.RawMessage{content} // a block outside a list
 	}
 	good := []json.RawMessage{}
-	var said []string
+	var texts []string
 	for _, one := range list {
 		one = block(one)
 		good = append(good, one)
 		var text struct{ Text string }
 		if json.Unmarshal(one, &text) == nil {
-			said = append(said, text.Text)
+			texts = append(texts, text.Text)
 		}
 	}
-	if structured != nil && string(structured) != "null" && !told(structured, said) {
+	if structured != nil && string(structured) != "null" && !repeats(structured, texts) {
 		var plain bytes.Buffer
 		_ = json.Compact(&plain, structured) // it was JSON
 		good = append(good, textBlock(plain.String()))
@@ -113,14 +113,14 @@ func blocks(content, structured json.RawMessage) []json.RawMessage {
 }
 
 func textBlock(text string) json.RawMessage {
-	return encoded(map[string]string{"type": "text", "text": text})
+	return encode(map[string]string{"type": "text", "text": text})
 }
 
-const mostOddBlock = 2000 // bytes shown of a block that violates the protocol
+const maxInvalidBlock = 2000 // bytes shown of a block that violates the protocol
 
 // block returns a block unchanged, or a text block that shows it.
 func block(one json.RawMessage) json.RawMessage {
-	if json.Unmarshal(encoded(map[string]any{"content": []json.RawMessage{one}}),
+	if json.Unmarshal(encode(map[string]any{"content": []json.RawMessage{one}}),
 		new(sdk.CallToolResult)) == nil {
 		return one
 	}
@@ -133,37 +133,37 @@ func block(one json.RawMessage) json.RawMessage {
 	switch text, plain := parts.Text.(string); {
 	case plain && (parts.Type == nil || parts.Type == "text"):
 		return textBlock(text)
-	case len(one) > mostOddBlock:
+	case len(one) > maxInvalidBlock:
 		return textBlock(fmt.Sprintf("[content of type %v was skipped: %d bytes]", parts.Type,
 			len(one)))
 	}
 	return textBlock(string(one))
 }
 
-// told tells whether an answer's text is its structured form, or the only member of it.
-func told(structured json.RawMessage, said []string) bool {
-	text := []byte(strings.Join(said, "\n"))
+// repeats tells whether an answer's text is its structured form, or the only member of it.
+func repeats(structured json.RawMessage, texts []string) bool {
+	text := []byte(strings.Join(texts, "\n"))
 	items := []json.RawMessage{} // a block for each, as Python's servers write lists
-	for _, one := range said {
+	for _, one := range texts {
 		item := json.RawMessage(one)
 		if !json.Valid(item) {
-			item = encoded(one)
+			item = encode(one)
 		}
 		items = append(items, item)
 	}
 	values := []json.RawMessage{structured}
-	var alone object
-	if json.Unmarshal(structured, &alone) == nil && len(alone) == 1 {
-		values = slices.AppendSeq(values, maps.Values(alone))
+	var members object
+	if json.Unmarshal(structured, &members) == nil && len(members) == 1 {
+		values = slices.AppendSeq(values, maps.Values(members))
 	}
 	return slices.ContainsFunc(values, func(value json.RawMessage) bool {
-		return same(value, text) || same(value, encoded(string(text))) ||
-			same(value, encoded(items))
+		return sameJSON(value, text) || sameJSON(value, encode(string(text))) ||
+			sameJSON(value, encode(items))
 	})
 }
 
-// same tells whether two texts are the same JSON; numbers are compared as written.
-func same(a, b []byte) bool {
+// sameJSON tells whether two texts are the same JSON; numbers are compared as written.
+func sameJSON(a, b []byte) bool {
 	var both [2]any
 	for i, text := range [][]byte{a, b} {
 		d := json.NewDecoder(bytes.NewReader(text))

@@ -30,12 +30,12 @@ type Host struct {
 	open   func() (session.Tool, error)
 
 	mu       sync.Mutex
-	sessions map[*sdk.ServerSession]*hosted
+	sessions map[*sdk.ServerSession]*hostedTool
 	closed   bool
 }
 
-// hosted is the tool of one session.
-type hosted struct {
+// hostedTool is the tool of one session.
+type hostedTool struct {
 	mu   sync.Mutex // one call at a time
 	tool session.Tool
 }
@@ -46,7 +46,7 @@ func NewHost(namespace harmony.ToolNamespace, version string,
 	versions := slices.DeleteFunc(sdk.SupportedProtocolVersions(), func(v string) bool {
 		return v > newestWithSessions
 	})
-	h := &Host{open: open, sessions: map[*sdk.ServerSession]*hosted{},
+	h := &Host{open: open, sessions: map[*sdk.ServerSession]*hostedTool{},
 		server: sdk.NewServer(&sdk.Implementation{Name: namespace.Name, Version: version},
 			&sdk.ServerOptions{Instructions: namespace.Description,
 				SupportedProtocolVersions: versions, Capabilities: &sdk.ServerCapabilities{}})}
@@ -70,72 +70,72 @@ func (h *Host) add(recipient string, d harmony.ToolDescription) {
 		if recipient == d.Name {
 			var a struct{ Code *string }
 			if err := json.Unmarshal(r.Params.Arguments, &a); err != nil || a.Code == nil {
-				return failed(errors.New("the argument is `code`, a string")), nil
+				return errorResult(errors.New("the argument is `code`, a string")), nil
 			}
 			c.Arguments = *a.Code
 		}
 		result, err := h.call(ctx, r.Session, c)
 		if err != nil {
-			return failed(fmt.Errorf("%s%w", lineBefore(result.Text), err)), nil
+			return errorResult(fmt.Errorf("%s%w", withNewline(result.Text), err)), nil
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: result.Text}}},
 			nil
 	})
 }
 
-func lineBefore(text string) string {
+func withNewline(text string) string {
 	if text == "" {
 		return ""
 	}
 	return strings.TrimRight(text, "\n") + "\n"
 }
 
-func failed(err error) *sdk.CallToolResult {
+func errorResult(err error) *sdk.CallToolResult {
 	return &sdk.CallToolResult{IsError: true,
 		Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}}
 }
 
 // call runs a call in its session's tool, which the first call opens.
-func (h *Host) call(ctx context.Context, of *sdk.ServerSession, c session.Call) (
+func (h *Host) call(ctx context.Context, owner *sdk.ServerSession, c session.Call) (
 	session.ToolResult, error) {
 	h.mu.Lock()
-	mine := h.sessions[of]
-	if mine == nil && !h.closed {
-		mine = &hosted{}
-		h.sessions[of] = mine
+	hosted := h.sessions[owner]
+	if hosted == nil && !h.closed {
+		hosted = &hostedTool{}
+		h.sessions[owner] = hosted
 		go func() {
-			_ = of.Wait() // any end is the same here
-			h.end(of)
+			_ = owner.Wait() // any end is the same here
+			h.end(owner)
 		}()
 	}
 	h.mu.Unlock()
-	if mine == nil {
+	if hosted == nil {
 		return session.ToolResult{}, errors.New("the server is about to end")
 	}
-	mine.mu.Lock()
-	defer mine.mu.Unlock()
-	if mine.tool == nil {
+	hosted.mu.Lock()
+	defer hosted.mu.Unlock()
+	if hosted.tool == nil {
 		tool, err := h.open()
 		if err != nil {
 			return session.ToolResult{}, err
 		}
-		mine.tool = tool
+		hosted.tool = tool
 	}
-	return mine.tool.Run(ctx, c, func(string) {})
+	return hosted.tool.Run(ctx, c, func(string) {})
 }
 
 // end closes the tool of a session.
-func (h *Host) end(of *sdk.ServerSession) {
+func (h *Host) end(owner *sdk.ServerSession) {
 	h.mu.Lock()
-	mine := h.sessions[of]
-	delete(h.sessions, of)
+	hosted := h.sessions[owner]
+	delete(h.sessions, owner)
 	h.mu.Unlock()
-	if mine != nil {
-		mine.close()
+	if hosted != nil {
+		hosted.close()
 	}
 }
 
-func (m *hosted) close() {
+func (m *hostedTool) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.tool != nil {
@@ -174,8 +174,8 @@ func (h *Host) Close() error {
 	list := h.sessions
 	h.sessions = nil
 	h.mu.Unlock()
-	for _, mine := range list {
-		mine.close()
+	for _, hosted := range list {
+		hosted.close()
 	}
 	return nil
 }

@@ -38,15 +38,15 @@ type Options struct {
 
 // Servers are the configured servers and their tools.
 type Servers struct {
-	o    Options
-	stop context.CancelFunc // of the retries
-	late sync.WaitGroup
+	o       Options
+	cancel  context.CancelFunc // of the retries
+	retries sync.WaitGroup
 
-	mu              sync.Mutex
-	sources, coming []*source
-	tools           []*tool // in the order in which the servers connected
-	lines           []string
-	python, browser *source // servers that replace the built-in tools
+	mu               sync.Mutex
+	sources, pending []*source
+	tools            []*tool // in the order in which the servers connected
+	lines            []string
+	python, browser  *source // servers that replace the built-in tools
 	// connections that listed the tools, for the first conversation
 	unused map[*source]*connection
 }
@@ -54,20 +54,20 @@ type Servers struct {
 // source is a server and its display name.
 type source struct {
 	Server
-	shown string
+	label string
 }
 
 // tool is one tool of a server, as the model sees it.
 type tool struct {
-	of          *source
+	source      *source
 	name        string // the server's own
 	description harmony.ToolDescription
 }
 
 const (
-	mostTools       = 512      // of one server
-	mostDescription = 4000     // characters
-	mostSchema      = 64 << 10 // bytes
+	maxTools       = 512      // of one server
+	maxDescription = 4000     // characters
+	maxSchema      = 64 << 10 // bytes
 )
 
 // Open connects to all servers in parallel and lists their tools. A note names each server that
@@ -77,71 +77,71 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 	o.Time = cmp.Or(o.Time, 2*time.Minute)
 	s := &Servers{o: o, unused: map[*source]*connection{}}
 	var life context.Context
-	life, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	waits := ctx
+	life, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	waitCtx := ctx
 	if o.Approve != nil { // a user waits for the chat; later servers join it
 		var cancel context.CancelFunc
-		waits, cancel = context.WithTimeout(ctx, mostPatience)
+		waitCtx, cancel = context.WithTimeout(ctx, maxStartWait)
 		defer cancel()
 	}
-	first := make([]chan listed, len(list))
+	attempts := make([]chan listing, len(list))
 	for i, server := range list {
-		first[i] = make(chan listed, 1)
-		s.late.Go(func() { first[i] <- reach(life, server, o.Start) })
+		attempts[i] = make(chan listing, 1)
+		s.retries.Go(func() { attempts[i] <- tryListing(life, server, o.Start) })
 	}
-	found := make([]listed, len(list))
+	results := make([]listing, len(list))
 	for i, server := range list {
 		select {
-		case found[i] = <-first[i]:
-		case <-waits.Done():
+		case results[i] = <-attempts[i]:
+		case <-waitCtx.Done():
 			select {
-			case found[i] = <-first[i]:
+			case results[i] = <-attempts[i]:
 			default:
 			}
 		}
-		if found[i].from != nil {
-			first[i] = nil
+		if results[i].source != nil {
+			attempts[i] = nil
 		} else {
-			found[i] = listed{from: &source{server, server.Name},
+			results[i] = listing{source: &source{server, server.Name},
 				err: errors.New("it does not answer yet")}
 		}
-		s.sources = append(s.sources, found[i].from)
+		s.sources = append(s.sources, results[i].source)
 	}
-	apart(s.sources)
+	disambiguate(s.sources)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, f := range found {
+	for i, f := range results {
 		if f.err == nil {
-			s.unused[f.from] = f.conn
-			notes = append(notes, s.add(f.from, f.tools)...)
+			s.unused[f.source] = f.conn
+			notes = append(notes, s.add(f.source, f.tools)...)
 			continue
 		}
-		notes = append(notes, skipped(f.from.shown, f.err))
+		notes = append(notes, skipNote(f.source.label, f.err))
 		if !notFound(f.err) {
-			s.coming = append(s.coming, f.from)
-			s.late.Go(func() { s.await(life, f.from, first[i]) })
+			s.pending = append(s.pending, f.source)
+			s.retries.Go(func() { s.retryWithBackoff(life, f.source, attempts[i]) })
 		}
 	}
 	return s, notes
 }
 
-// mostPatience is how long the chat's start waits for servers.
-const mostPatience = 5 * time.Second
+// maxStartWait is how long the chat's start waits for servers.
+const maxStartWait = 5 * time.Second
 
-// listed is the result of listing a server's tools.
-type listed struct {
-	from  *source
-	conn  *connection
-	tools []*sdk.Tool
-	err   error
+// listing is the result of listing a server's tools.
+type listing struct {
+	source *source
+	conn   *connection
+	tools  []*sdk.Tool
+	err    error
 }
 
-func reach(ctx context.Context, server Server, patience time.Duration) listed {
+func tryListing(ctx context.Context, server Server, patience time.Duration) listing {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	f := listed{from: &source{server, server.Name}}
+	f := listing{source: &source{server, server.Name}}
 	if f.conn, f.err = server.connect(ctx); f.err == nil {
-		f.from.shown = server.name(f.conn)
+		f.source.label = server.name(f.conn)
 		if f.tools, f.err = listTools(ctx, f.conn); f.err != nil {
 			f.conn.close()
 		}
@@ -149,14 +149,14 @@ func reach(ctx context.Context, server Server, patience time.Duration) listed {
 	return f
 }
 
-// mostStarts limits the starts of a failing program; an address is retried without limit.
-const mostStarts = 5
+// maxStarts limits the starts of a failing program; an address is retried without limit.
+const maxStarts = 5
 
-// await waits for the first attempt, if one is running, then retries the server with backoff until
-// it connects.
-func (s *Servers) await(life context.Context, from *source, first <-chan listed) {
-	for n, pause := 1, time.Second; from.URL != "" || n < mostStarts; n++ {
-		var f listed
+// retryWithBackoff waits for the first attempt, if one is running, then retries the server with
+// backoff until it connects.
+func (s *Servers) retryWithBackoff(life context.Context, from *source, first <-chan listing) {
+	for n, pause := 1, time.Second; from.URL != "" || n < maxStarts; n++ {
+		var f listing
 		if first != nil {
 			f, first = <-first, nil
 		} else {
@@ -165,12 +165,12 @@ func (s *Servers) await(life context.Context, from *source, first <-chan listed)
 			case <-life.Done():
 				return
 			}
-			f = reach(life, from.Server, 3*s.o.Start)
+			f = tryListing(life, from.Server, 3*s.o.Start)
 			pause = min(2*pause, time.Minute)
 		}
 		switch {
 		case f.err == nil && life.Err() == nil:
-			s.arrive(from, f)
+			s.addLate(from, f)
 			return
 		case f.err == nil:
 			f.conn.close()
@@ -181,40 +181,40 @@ func (s *Servers) await(life context.Context, from *source, first <-chan listed)
 	}
 }
 
-// arrive adds the tools of a server that connected late.
-func (s *Servers) arrive(from *source, f listed) {
+// addLate adds the tools of a server that connected late.
+func (s *Servers) addLate(from *source, f listing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if from.unnamed && slices.ContainsFunc(s.sources, func(other *source) bool {
-		return other != from && (other.Name == f.from.shown || other.shown == f.from.shown)
+	if from.unnamed && slices.ContainsFunc(s.sources, func(o *source) bool {
+		return o != from && (o.Name == f.source.label || o.label == f.source.label)
 	}) {
-		f.from.shown = from.Name
+		f.source.label = from.Name
 	}
-	s.sources[slices.Index(s.sources, from)] = f.from
-	s.coming = slices.DeleteFunc(s.coming, func(one *source) bool { return one == from })
-	s.unused[f.from] = f.conn
-	s.add(f.from, f.tools)
+	s.sources[slices.Index(s.sources, from)] = f.source
+	s.pending = slices.DeleteFunc(s.pending, func(one *source) bool { return one == from })
+	s.unused[f.source] = f.conn
+	s.add(f.source, f.tools)
 }
 
-// listTools lists a server's wanted tools once each, up to mostTools. A page without new tools is
+// listTools lists a server's wanted tools once each, up to maxTools. A page without new tools is
 // the last: the server's cursor does not advance.
 func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error) {
-	list, err = within(ctx, func() (list []*sdk.Tool, err error) {
+	list, err = await(ctx, func() (list []*sdk.Tool, err error) {
 		seen := map[string]bool{}
 		for page := (&sdk.ListToolsParams{}); ; {
-			found, err := c.ListTools(ctx, page)
+			result, err := c.ListTools(ctx, page)
 			if err != nil {
 				return list, err
 			}
-			before := len(seen)
-			for _, t := range found.Tools {
-				if !seen[t.Name] && c.from.wants(t.Name) && len(list) < mostTools {
+			seenBefore := len(seen)
+			for _, t := range result.Tools {
+				if !seen[t.Name] && c.server.wants(t.Name) && len(list) < maxTools {
 					list = append(list, t)
 				}
 				seen[t.Name] = true
 			}
-			page.Cursor = found.NextCursor
-			if page.Cursor == "" || len(seen) == before || len(list) == mostTools {
+			page.Cursor = result.NextCursor
+			if page.Cursor == "" || len(seen) == seenBefore || len(list) == maxTools {
 				return list, nil
 			}
 		}
@@ -228,8 +228,8 @@ func listTools(ctx context.Context, c *connection) (list []*sdk.Tool, err error)
 	return list, nil
 }
 
-// within returns what do returns, or ctx's error if ctx ends first.
-func within[T any](ctx context.Context, do func() (T, error)) (result T, err error) {
+// await returns what do returns, or ctx's error if ctx ends first.
+func await[T any](ctx context.Context, do func() (T, error)) (result T, err error) {
 	done := make(chan func() (T, error), 1)
 	go func() {
 		result, err := do()
@@ -250,39 +250,39 @@ func (s *Servers) add(from *source, list []*sdk.Tool) (notes []string) {
 		names[t.Name] = true
 	}
 	switch {
-	case from.shown == "browser" && names["search"] && names["open"] && names["find"] &&
+	case from.label == "browser" && names["search"] && names["open"] && names["find"] &&
 		s.browser == nil:
 		s.browser = from
 		s.lines = append(s.lines, "browser: the server "+from.Name)
 		return nil
-	case from.shown == "python" && names["python"] && s.python == nil:
+	case from.label == "python" && names["python"] && s.python == nil:
 		s.python = from
 		s.lines = append(s.lines, "python: the server "+from.Name)
 		return nil
 	}
-	if len(list) == mostTools {
-		notes = append(notes, fmt.Sprintf("%s: only the first %d tools are used", from.shown,
-			mostTools))
+	if len(list) == maxTools {
+		notes = append(notes, fmt.Sprintf("%s: only the first %d tools are used", from.label,
+			maxTools))
 	}
-	tools, more := describeAll(from, list, s.tools)
+	tools, moreNotes := describeAll(from, list, s.tools)
 	s.tools = append(s.tools, tools...)
-	s.lines = append(s.lines, from.shown+": "+browser.Count(len(list), "tool"))
-	return append(notes, more...)
+	s.lines = append(s.lines, from.label+": "+browser.Count(len(list), "tool"))
+	return append(notes, moreNotes...)
 }
 
 // describeAll describes a server's tools under names that others do not use; notes are as in add.
-func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool, notes []string) {
-	taken := map[string]bool{describeTool: true}
-	for _, t := range others {
-		taken[t.description.Name] = true
+func describeAll(from *source, list []*sdk.Tool, existing []*tool) (tools []*tool, notes []string) {
+	used := map[string]bool{describeTool: true}
+	for _, t := range existing {
+		used[t.description.Name] = true
 	}
 	for _, t := range list {
 		d, why := describe(t)
-		d.Name = free(from.shown, t.Name, taken)
-		taken[d.Name] = true
+		d.Name = uniqueName(from.label, t.Name, used)
+		used[d.Name] = true
 		if why != "" {
 			notes = append(notes, fmt.Sprintf("%s: the parameters of %s %s: any object is "+
-				"accepted instead", from.shown, d.Name, why))
+				"accepted instead", from.label, d.Name, why))
 		}
 		tools = append(tools, &tool{from, t.Name, d})
 	}
@@ -292,16 +292,16 @@ func describeAll(from *source, list []*sdk.Tool, others []*tool) (tools []*tool,
 // describe converts a server's tool for a request; why is the fault of an unusable schema.
 func describe(t *sdk.Tool) (d harmony.ToolDescription, why string) {
 	d.Description = strings.ToValidUTF8(cmp.Or(t.Description, t.Title), "\ufffd")
-	d.Description = cut(d.Description, mostDescription, " ...")
+	d.Description = truncate(d.Description, maxDescription, " ...")
 	schema, err := json.Marshal(objectSchema(t.InputSchema))
 	switch {
 	case err != nil || string(schema) == "null":
 		why = "are not the schema of an object"
-	case len(schema) > mostSchema:
-		why = fmt.Sprintf("are longer than %d KiB", mostSchema>>10)
+	case len(schema) > maxSchema:
+		why = fmt.Sprintf("are longer than %d KiB", maxSchema>>10)
 	}
 	if d.Parameters = schema; why == "" {
-		if _, err := tokens([]harmony.ToolDescription{d}); err != nil {
+		if _, err := countTokens([]harmony.ToolDescription{d}); err != nil {
 			why = "cannot be shown to the model (" + err.Error() + ")"
 		}
 	}
@@ -316,36 +316,36 @@ func objectSchema(schema any) map[string]any {
 	if schema == nil || schema == true {
 		return map[string]any{"type": "object"}
 	}
-	of, ok := schema.(map[string]any)
+	object, ok := schema.(map[string]any)
 	if !ok {
 		return nil
 	}
-	kinds, several := of["type"].([]any)
-	if of["type"] == nil || several && slices.Contains(kinds, "object") {
-		of["type"] = "object"
+	kinds, several := object["type"].([]any)
+	if object["type"] == nil || several && slices.Contains(kinds, "object") {
+		object["type"] = "object"
 	}
 	for _, name := range []string{"properties", "required", "description"} {
-		list, empty := of[name].([]any) // PHP encodes an empty object as a list
-		if of[name] == nil || empty && len(list) == 0 {
-			delete(of, name)
+		list, empty := object[name].([]any) // PHP encodes an empty object as a list
+		if object[name] == nil || empty && len(list) == 0 {
+			delete(object, name)
 		}
 	}
-	if of["type"] != "object" {
+	if object["type"] != "object" {
 		return nil
 	}
-	return of
+	return object
 }
 
-// cut shortens text to most characters and appends mark if it was longer.
-func cut(text string, most int, mark string) string {
+// truncate shortens text to most characters and appends mark if it was longer.
+func truncate(text string, most int, mark string) string {
 	if letters := []rune(text); len(letters) > most {
 		return string(letters[:most]) + mark
 	}
 	return text
 }
 
-// tokens counts the prompt tokens of these functions.
-func tokens(list []harmony.ToolDescription) (int, error) {
+// countTokens counts the prompt tokens of these functions.
+func countTokens(list []harmony.ToolDescription) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
 	}
@@ -354,11 +354,11 @@ func tokens(list []harmony.ToolDescription) (int, error) {
 	return len(ids), err
 }
 
-// free returns a valid header name for the tool that is not in taken.
-func free(server, tool string, taken map[string]bool) string {
+// uniqueName returns a valid header name for the tool that is not in used.
+func uniqueName(server, tool string, used map[string]bool) string {
 	name := session.ServerFunction(server, tool)
 	unique := name
-	for n := 2; taken[unique]; n++ {
+	for n := 2; used[unique]; n++ {
 		unique = fmt.Sprintf("%s_%d", name, n)
 	}
 	return unique
@@ -376,8 +376,8 @@ func (s *Servers) Offers() (browser, python bool, labels []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tools {
-		if !slices.Contains(labels, t.of.shown) {
-			labels = append(labels, t.of.shown)
+		if !slices.Contains(labels, t.source.label) {
+			labels = append(labels, t.source.label)
 		}
 	}
 	return s.browser != nil, s.python != nil, labels
@@ -398,8 +398,8 @@ func (s *Servers) take(from *source, to map[*source]*connection, changed bool) {
 
 // Close closes the connections that no conversation uses.
 func (s *Servers) Close() error {
-	s.stop()
-	s.late.Wait()
+	s.cancel()
+	s.retries.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	closeAll(s.unused)

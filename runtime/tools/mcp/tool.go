@@ -30,27 +30,27 @@ type Tool struct {
 	sources         []*source // of the tools
 	functions       func(server string) bool
 
-	talking sync.Mutex // held for one call or one listing, which may take minutes
-	joined  int        // how many of servers.tools this conversation has seen
-	open    map[*source]*connection
-	deaths  map[*source]int // since the last successful call
+	busy        sync.Mutex // held for one call or one listing, which may take minutes
+	joined      int        // how many of servers.tools this conversation has seen
+	connections map[*source]*connection
+	failures    map[*source]int // since the last successful call
 
 	mu        sync.Mutex // guards the fields below; never held while waiting
 	tools     []*tool
-	only      []string         // the servers' own names; nil: all
+	allowed   []string         // the servers' own names; nil: all
 	lazy      bool             // tools are described on request only
 	offered   map[string]*tool // by function
 	described []*tool
-	pages     map[int]shown // of a browser, by cursor
+	pages     map[int]citedPage // of a browser, by cursor
 }
 
-type shown struct{ url, title string }
+type citedPage struct{ url, title string }
 
 // Tool makes a new conversation's tool: the servers that replace the wanted built-in tools, and the
 // functions of servers that functions accepts by name; nil if there are none.
 func (s *Servers) Tool(browse, python bool, functions func(server string) bool) *Tool {
-	t := &Tool{servers: s, offered: map[string]*tool{}, open: map[*source]*connection{},
-		deaths: map[*source]int{}, pages: map[int]shown{}, functions: functions}
+	t := &Tool{servers: s, offered: map[string]*tool{}, connections: map[*source]*connection{},
+		failures: map[*source]int{}, pages: map[int]citedPage{}, functions: functions}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if browse {
@@ -60,8 +60,9 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 		t.python = s.python
 	}
 	t.join(func(*source) bool { return true })
-	comes := slices.ContainsFunc(s.coming, func(from *source) bool { return functions(from.shown) })
-	if t.browser == nil && t.python == nil && len(t.tools) == 0 && !comes {
+	pending := slices.ContainsFunc(s.pending,
+		func(from *source) bool { return functions(from.label) })
+	if t.browser == nil && t.python == nil && len(t.tools) == 0 && !pending {
 		return nil
 	}
 	return t
@@ -73,10 +74,10 @@ func (t *Tool) join(may func(*source) bool) {
 		return
 	}
 	for _, one := range t.servers.tools[t.joined:] {
-		if t.functions(one.of.shown) && may(one.of) {
+		if t.functions(one.source.label) && may(one.source) {
 			t.tools = append(t.tools, one)
-			if !slices.Contains(t.sources, one.of) {
-				t.sources = append(t.sources, one.of)
+			if !slices.Contains(t.sources, one.source) {
+				t.sources = append(t.sources, one.source)
 			}
 		}
 	}
@@ -94,16 +95,16 @@ func (t *Tool) chooseLazy() {
 		all = append(all, one.description)
 	}
 	context := t.servers.o.Context()
-	n, _ := tokens(all) // describe has checked that each can be rendered
+	n, _ := countTokens(all) // describe has checked that each can be rendered
 	t.lazy = context > 0 && n > context/10
 }
 
-// relisting limits how long listing again may delay a turn.
-const relisting = 5 * time.Second
+// relistTimeout limits how long listing again may delay a turn.
+const relistTimeout = 5 * time.Second
 
-// renew lists again the tools of servers that announced changes. If a server then fails to list
-// them, its old tools stay. t.talking is held.
-func (t *Tool) renew() {
+// relist lists again the tools of servers that announced changes. If a server then fails to list
+// them, its old tools stay. t.busy is held.
+func (t *Tool) relist() {
 	t.servers.mu.Lock()
 	t.mu.Lock()
 	t.join(func(from *source) bool { // a client of the port has not been told about it
@@ -112,14 +113,14 @@ func (t *Tool) renew() {
 	t.mu.Unlock()
 	t.servers.mu.Unlock()
 	for _, from := range t.sources {
-		if t.open[from] == nil {
-			t.servers.take(from, t.open, true)
+		if t.connections[from] == nil {
+			t.servers.take(from, t.connections, true)
 		}
-		c := t.open[from]
-		if c == nil || c.dead() || !c.changed.Swap(false) {
+		c := t.connections[from]
+		if c == nil || c.isDone() || !c.changed.Swap(false) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), relisting)
+		ctx, cancel := context.WithTimeout(context.Background(), relistTimeout)
 		list, err := listTools(ctx, c)
 		cancel()
 		if err == nil {
@@ -132,15 +133,15 @@ func (t *Tool) renew() {
 func (t *Tool) replace(from *source, list []*sdk.Tool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ofIt := func(one *tool) bool { return one.of == from }
-	t.tools = slices.DeleteFunc(slices.Clone(t.tools), ofIt)
+	isOld := func(one *tool) bool { return one.source == from }
+	t.tools = slices.DeleteFunc(slices.Clone(t.tools), isOld)
 	tools, _ := describeAll(from, list, t.tools) // notes are given at the start only
 	t.tools = append(t.tools, tools...)
-	asked := t.described
-	t.described = slices.DeleteFunc(slices.Clone(asked), ofIt)
+	described := t.described
+	t.described = slices.DeleteFunc(slices.Clone(described), isOld)
 	for _, one := range tools {
-		if slices.ContainsFunc(asked, func(old *tool) bool {
-			return ofIt(old) && old.name == one.name
+		if slices.ContainsFunc(described, func(old *tool) bool {
+			return isOld(old) && old.name == one.name
 		}) {
 			t.described = append(t.described, one)
 		}
@@ -154,9 +155,9 @@ const describeTool = "describe_tool"
 // Offer adds the servers' functions; a caller's function of the same name wins. During a call no
 // server is asked for its tools.
 func (t *Tool) Offer(r *session.Request) {
-	if t.talking.TryLock() {
-		t.renew()
-		t.talking.Unlock()
+	if t.busy.TryLock() {
+		t.relist()
+		t.busy.Unlock()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,20 +168,20 @@ func (t *Tool) Offer(r *session.Request) {
 		list = t.described
 	}
 	clear(t.offered)
-	own := r.Functions
+	callers := r.Functions
 	r.Functions = slices.Clip(r.Functions)
-	taken := func(name string) bool {
-		return slices.ContainsFunc(own, func(f harmony.ToolDescription) bool {
+	isTaken := func(name string) bool {
+		return slices.ContainsFunc(callers, func(f harmony.ToolDescription) bool {
 			return f.Name == name
 		})
 	}
 	for _, one := range t.permitted(list) {
-		if !taken(one.description.Name) {
+		if !isTaken(one.description.Name) {
 			r.Functions = append(r.Functions, one.description)
 			t.offered[one.description.Name] = one
 		}
 	}
-	if t.lazy && !taken(describeTool) {
+	if t.lazy && !isTaken(describeTool) {
 		r.Functions = append(r.Functions, t.directory())
 		t.offered[describeTool] = nil
 	}
@@ -192,7 +193,7 @@ func (t *Tool) directory() harmony.ToolDescription {
 	text.WriteString("Makes one of these functions callable and shows its parameters:")
 	for _, one := range t.permitted(t.tools) {
 		line, _, _ := strings.Cut(strings.TrimSpace(one.description.Description), "\n")
-		fmt.Fprintf(&text, "\n%s: %s", one.description.Name, cut(line, 80, "..."))
+		fmt.Fprintf(&text, "\n%s: %s", one.description.Name, truncate(line, 80, "..."))
 	}
 	return harmony.ToolDescription{Name: describeTool, Description: text.String(),
 		Parameters: json.RawMessage(`{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}`)}
@@ -206,23 +207,23 @@ func (t *Tool) Runs(recipient string) bool {
 		return t.browser != nil
 	}
 	name, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
-	_, known := t.function(name)
-	return ok && known
+	_, isOffered := t.function(name)
+	return ok && isOffered
 }
 
 // function returns the tool that is offered under a name, nil for describeTool.
-func (t *Tool) function(name string) (one *tool, known bool) {
+func (t *Tool) function(name string) (one *tool, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one, known = t.offered[name]
-	return one, known
+	one, ok = t.offered[name]
+	return one, ok
 }
 
 // Run makes a call, within the time limit of Options.
 func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (session.ToolResult,
 	error) {
-	t.talking.Lock()
-	defer t.talking.Unlock()
+	t.busy.Lock()
+	defer t.busy.Unlock()
 	switch name, _ := strings.CutPrefix(c.Recipient, harmony.FunctionsNamespace+"."); {
 	case name == "python":
 		code, _ := json.Marshal(map[string]string{"code": c.Arguments})
@@ -233,19 +234,19 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 		if page := display.FindStringSubmatch(result.Text); page != nil {
 			cursor, _ := strconv.Atoi(page[1])
 			t.mu.Lock()
-			t.pages[cursor] = shown{page[3], page[2]}
+			t.pages[cursor] = citedPage{page[3], page[2]}
 			t.mu.Unlock()
 		}
 		return result, err
 	default:
-		one, known := t.function(name)
+		one, ok := t.function(name)
 		switch {
-		case !known:
+		case !ok:
 			return session.ToolResult{}, fmt.Errorf("there is no function %s", name)
 		case one == nil:
 			return t.describe(c.Arguments)
 		}
-		return t.call(ctx, one.of, one.name, c, json.RawMessage(c.Arguments), output)
+		return t.call(ctx, one.source, one.name, c, json.RawMessage(c.Arguments), output)
 	}
 }
 
@@ -263,12 +264,12 @@ func (t *Tool) Citations(answer string) []session.Citation {
 
 // describe makes a tool callable from the next step of the turn on.
 func (t *Tool) describe(arguments string) (session.ToolResult, error) {
-	var asked struct{ Name string }
-	_ = json.Unmarshal([]byte(arguments), &asked) // an empty name matches no tool
+	var request struct{ Name string }
+	_ = json.Unmarshal([]byte(arguments), &request) // an empty name matches no tool
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, one := range t.permitted(t.tools) {
-		if one.description.Name != strings.TrimPrefix(asked.Name, "functions.") {
+		if one.description.Name != strings.TrimPrefix(request.Name, "functions.") {
 			continue
 		}
 		if !slices.Contains(t.described, one) {
@@ -279,11 +280,11 @@ func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 				one.description.Name, one.description.Description, one.description.Parameters)}, nil
 	}
 	return session.ToolResult{}, fmt.Errorf("there is no function %q; describe_tool lists them",
-		asked.Name)
+		request.Name)
 }
 
-// mostDeaths is how many failures in a row stop the use of a server.
-const mostDeaths = 2
+// maxFailures is how many failures in a row stop the use of a server.
+const maxFailures = 2
 
 // call asks for approval if needed, connects to the server if it has to, and calls its tool.
 func (t *Tool) call(ctx context.Context, from *source, name string, c session.Call,
@@ -294,7 +295,7 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 		return none, fmt.Errorf("the arguments are not a JSON object: %w", err)
 	}
 	if ask := t.servers.o.Approve; ask != nil {
-		if allowed, err := ask(ctx, from.shown, name, c.Arguments); err != nil {
+		if allowed, err := ask(ctx, from.label, name, c.Arguments); err != nil {
 			return none, err
 		} else if !allowed {
 			return none, errors.New("the user did not allow this call")
@@ -309,91 +310,91 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 		}
 		result, err := callTool(bounded, conn, name, object, output)
 		if err == nil {
-			t.deaths[from] = 0
-			return read(from.shown+": "+name, result)
+			t.failures[from] = 0
+			return convertResult(from.label+": "+name, result)
 		}
-		refused := refusedBy(err)
+		refused := refusalMessage(err)
 		switch {
 		case ctx.Err() != nil:
 			return none, ctx.Err()
 		case bounded.Err() != nil:
-			return none, fmt.Errorf("the server %s did not answer within %v", from.shown,
+			return none, fmt.Errorf("the server %s did not answer within %v", from.label,
 				t.servers.o.Time)
-		case refused != "" && (attempt > 0 || !conn.forgotten(bounded)):
-			return none, fmt.Errorf("the server %s: %s", from.shown, refused)
+		case refused != "" && (attempt > 0 || !conn.hasLostSession(bounded)):
+			return none, fmt.Errorf("the server %s: %s", from.label, refused)
 		}
 		t.drop(from)
 		if attempt == 0 && (refused != "" || errors.Is(err, syscall.ECONNREFUSED)) {
 			continue // the server restarted and the call was not executed
 		}
 		return none, fmt.Errorf("the server %s ended during the call, which may or may not have "+
-			"been carried out (%s)%s", from.shown, reason(err), t.nextAttempt(from))
+			"been carried out (%s)%s", from.label, reason(err), t.nextAttempt(from))
 	}
 }
 
-// forgotten tells that the server has lost the session: whatever its error was, it refuses to list
-// its tools too.
-func (c *connection) forgotten(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, relisting)
+// hasLostSession tells that the server has lost the session: whatever its error was, it refuses to
+// list its tools too.
+func (c *connection) hasLostSession(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
-	_, err := within(ctx, func() (any, error) { return c.ListTools(ctx, nil) })
+	_, err := await(ctx, func() (any, error) { return c.ListTools(ctx, nil) })
 	return err != nil && ctx.Err() == nil
 }
 
 // callTool returns when ctx ends, even if the server hangs.
 func callTool(ctx context.Context, c *connection, name string,
 	arguments map[string]json.RawMessage, output func(string)) (*sdk.CallToolResult, error) {
-	asked := &sdk.CallToolParams{Name: name, Arguments: arguments}
+	params := &sdk.CallToolParams{Name: name, Arguments: arguments}
 	token, end := c.follow(output)
 	defer end()
-	asked.SetProgressToken(token)
-	return within(ctx, func() (*sdk.CallToolResult, error) { return c.CallTool(ctx, asked) })
+	params.SetProgressToken(token)
+	return await(ctx, func() (*sdk.CallToolResult, error) { return c.CallTool(ctx, params) })
 }
 
 // connectionTo returns the conversation's connection to a server, reconnecting if it has ended.
 func (t *Tool) connectionTo(ctx context.Context, from *source) (*connection, error) {
-	if t.open[from] == nil {
-		t.servers.take(from, t.open, false)
+	if t.connections[from] == nil {
+		t.servers.take(from, t.connections, false)
 	}
-	if c := t.open[from]; c != nil && !c.dead() {
+	if c := t.connections[from]; c != nil && !c.isDone() {
 		return c, nil
 	}
 	t.drop(from)
-	if t.deaths[from] >= mostDeaths {
-		t.deaths[from]-- // the next call tries again: the server may be back
+	if t.failures[from] >= maxFailures {
+		t.failures[from]-- // the next call tries again: the server may be back
 		return nil, fmt.Errorf("the server %s has failed %d times in a row, so this call was not "+
-			"made", from.shown, mostDeaths)
+			"made", from.label, maxFailures)
 	}
 	c, err := from.connect(ctx)
 	if err != nil {
-		t.deaths[from]++
-		return nil, fmt.Errorf("the server %s cannot be reached: %w%s", from.shown, err,
+		t.failures[from]++
+		return nil, fmt.Errorf("the server %s cannot be reached: %w%s", from.label, err,
 			t.nextAttempt(from))
 	}
-	t.open[from] = c
+	t.connections[from] = c
 	return c, nil
 }
 
 func (t *Tool) drop(from *source) {
-	if c := t.open[from]; c != nil {
+	if c := t.connections[from]; c != nil {
 		c.close()
-		delete(t.open, from)
-		t.deaths[from]++
+		delete(t.connections, from)
+		t.failures[from]++
 	}
 }
 
 // nextAttempt says what the next call will do.
 func (t *Tool) nextAttempt(from *source) string {
-	if t.deaths[from] >= mostDeaths {
+	if t.failures[from] >= maxFailures {
 		return "; do without it"
 	}
 	return "; the next call starts it again"
 }
 
-// mostResult limits the bytes read of a result; the session shows the model less.
-const mostResult = 1 << 20
+// maxResult limits the bytes read of a result; the session shows the model less.
+const maxResult = 1 << 20
 
-func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
+func convertResult(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
 	var parts []string
 	for _, content := range r.Content {
 		switch c := content.(type) {
@@ -415,8 +416,8 @@ func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
 		}
 	}
 	text := strings.Join(parts, "\n")
-	if len(text) > mostResult {
-		text = fmt.Sprintf("%s\n[%d of %d bytes are shown]", text[:mostResult], mostResult,
+	if len(text) > maxResult {
+		text = fmt.Sprintf("%s\n[%d of %d bytes are shown]", text[:maxResult], maxResult,
 			len(text))
 	}
 	text = strings.ToValidUTF8(text, "\ufffd")
@@ -430,9 +431,9 @@ func read(title string, r *sdk.CallToolResult) (session.ToolResult, error) {
 
 // Close ends the conversation's sessions.
 func (t *Tool) Close() error {
-	t.talking.Lock()
-	defer t.talking.Unlock()
-	closeAll(t.open)
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	closeAll(t.connections)
 	return nil
 }
 

@@ -32,39 +32,39 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// mostMessage limits the bytes of a message.
-const mostMessage = 16 << 20
+// maxMessage limits the bytes of a message.
+const maxMessage = 16 << 20
 
-// cleaned extracts JSON-RPC messages from a server's output and frames each for the SDK.
-type cleaned struct {
+// messageReader extracts JSON-RPC messages from a server's output and frames each for the SDK.
+type messageReader struct {
 	lines      *bufio.Scanner
 	begin, end string        // of a frame
 	id         func() []byte // of the call to which an answer without a valid id belongs; nil: none
-	answers    bool          // every answer belongs to that call
+	forceID    bool          // every answer belongs to that call
 	endpoint   bool          // the old SSE transport first sends its address
-	nothing    func() []byte // message for an output without any; nil: none
+	emptyReply func() []byte // message for an output without any; nil: none
 
-	pending []byte // lines of an incomplete message
-	framed  []byte // for the SDK to read
-	some    bool   // a message was found
-	over    bool
+	pending    []byte // lines of an incomplete message
+	framed     []byte // for the SDK to read
+	hasMessage bool   // a message was found
+	atEOF      bool
 }
 
-func (c *cleaned) Read(p []byte) (int, error) {
+func (c *messageReader) Read(p []byte) (int, error) {
 	for len(c.framed) == 0 {
 		if c.lines.Scan() {
-			c.take(c.lines.Bytes())
+			c.addLine(c.lines.Bytes())
 			continue
 		}
 		err := c.lines.Err()
-		if errors.Is(err, bufio.ErrTooLong) && !c.over {
+		if errors.Is(err, bufio.ErrTooLong) && !c.atEOF {
 			c.framed = c.frame(unreadable(c.id(), "it sent a message of more than 16 MB"))
-		} else if err == nil && !c.over {
-			if c.take(nil); !c.some && c.nothing != nil {
-				c.framed = c.frame(c.nothing())
+		} else if err == nil && !c.atEOF {
+			if c.addLine(nil); !c.hasMessage && c.emptyReply != nil {
+				c.framed = c.frame(c.emptyReply())
 			}
 		}
-		if c.over = true; len(c.framed) == 0 {
+		if c.atEOF = true; len(c.framed) == 0 {
 			return 0, cmp.Or(err, io.EOF)
 		}
 	}
@@ -73,8 +73,8 @@ func (c *cleaned) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// take adds a line; an empty one ends the message in progress.
-func (c *cleaned) take(line []byte) {
+// addLine adds a line; an empty one ends the message in progress.
+func (c *messageReader) addLine(line []byte) {
 	text := bytes.TrimPrefix(line, []byte("\ufeff"))
 	text, data := bytes.CutPrefix(text, []byte("data:"))
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
@@ -85,51 +85,51 @@ func (c *cleaned) take(line []byte) {
 	}
 	text = bytes.TrimPrefix(text, []byte(" "))
 	switch {
-	case c.find(text):
+	case c.frameMessages(text):
 		c.pending = nil
 	case len(text) == 0 || c.pending != nil && (text[0] == '}' || text[0] == ']'):
-		c.find(append(c.pending, text...)) // it was written over several lines
+		c.frameMessages(append(c.pending, text...)) // it was written over several lines
 		c.pending = nil
-	case c.pending != nil && len(c.pending) < mostMessage:
+	case c.pending != nil && len(c.pending) < maxMessage:
 		c.pending = append(append(c.pending, text...), ' ')
 	case text[0] == '{' || text[0] == '[':
 		c.pending = append(bytes.Clone(text), ' ')
 	}
 }
 
-// find frames the messages in a text and tells whether it has any.
-func (c *cleaned) find(text []byte) (some bool) {
+// frameMessages frames the messages in a text and tells whether it has any.
+func (c *messageReader) frameMessages(text []byte) (ok bool) {
 	for _, one := range objectsIn(text) {
-		if message := clean(one, c.id(), c.answers); message != nil {
+		if message := cleanMessage(one, c.id(), c.forceID); message != nil {
 			c.framed = append(c.framed, c.frame(message)...)
-			some, c.some = true, true
+			ok, c.hasMessage = true, true
 		}
 	}
-	return some
+	return ok
 }
 
-func (c *cleaned) frame(message []byte) []byte {
+func (c *messageReader) frame(message []byte) []byte {
 	if message != nil {
 		message = fmt.Appendf(nil, "%s%s%s", c.begin, message, c.end)
 	}
 	return message
 }
 
-// unread is our error code for an answer that could not be read.
-const unread = -32098
+// codeUnreadable is our error code for an answer that could not be read.
+const codeUnreadable = -32098
 
 func unreadable(id []byte, why string) []byte {
 	if id == nil {
 		return nil
 	}
-	return encoded(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id),
-		"error": jsonrpc.Error{Code: unread, Message: why}})
+	return encode(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id),
+		"error": jsonrpc.Error{Code: codeUnreadable, Message: why}})
 }
 
 // newLines splits at line feeds, carriage returns, and both.
 func newLines(r io.Reader) *bufio.Scanner {
 	s := bufio.NewScanner(r)
-	s.Buffer(nil, mostMessage)
+	s.Buffer(nil, maxMessage)
 	half := false // the last line ended in a carriage return; its line feed may follow
 	seen := 0     // bytes of the line already searched for its end
 	s.Split(func(data []byte, atEOF bool) (int, []byte, error) {
@@ -153,8 +153,8 @@ func newLines(r io.Reader) *bufio.Scanner {
 	return s
 }
 
-// notNumbers matches the numbers that JSON lacks, and strings, which are left alone.
-var notNumbers = regexp.MustCompile(quoted + `|-?\b(?:NaN|Infinity)\b`)
+// nonNumbers matches the numbers that JSON lacks, and strings, which are left alone.
+var nonNumbers = regexp.MustCompile(quotedString + `|-?\b(?:NaN|Infinity)\b`)
 
 // objectsIn returns the objects in a line that may be messages, also those of a batch.
 func objectsIn(line []byte) (list []json.RawMessage) {
@@ -163,7 +163,7 @@ func objectsIn(line []byte) (list []json.RawMessage) {
 	}
 	if (bytes.Contains(line, []byte("NaN")) || bytes.Contains(line, []byte("Infinity"))) &&
 		!json.Valid(line) {
-		if repaired := notNumbers.ReplaceAllFunc(line, func(b []byte) []byte {
+		if repaired := nonNumbers.ReplaceAllFunc(line, func(b []byte) []byte {
 			if b[0] == '"' {
 				return b
 			}
@@ -197,9 +197,9 @@ func objectsIn(line []byte) (list []json.RawMessage) {
 	return list
 }
 
-// clean returns a message as valid JSON-RPC; nil: text is no message. id is the open call's: it
-// replaces an answer's id that is no number, or with all every answer's.
-func clean(text json.RawMessage, id []byte, all bool) []byte {
+// cleanMessage returns a message as valid JSON-RPC; nil: text is no message. id is the open call's:
+// it replaces an answer's id that is no number, or with all every answer's.
+func cleanMessage(text json.RawMessage, id []byte, all bool) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(text, &m) != nil {
 		return nil
@@ -221,7 +221,7 @@ func clean(text json.RawMessage, id []byte, all bool) []byte {
 			delete(m, "result")
 			m["error"] = rpcError(failed)
 		} else {
-			m["result"] = repaired(result)
+			m["result"] = repair(result)
 		}
 		var written string
 		if json.Unmarshal(m["id"], &written) == nil {
@@ -253,21 +253,21 @@ func rpcError(text json.RawMessage) json.RawMessage {
 		return text
 	}
 	var parts struct{ Message string }
-	said := ""
-	if json.Unmarshal(text, &said) != nil {
+	message := ""
+	if json.Unmarshal(text, &message) != nil {
 		_ = json.Unmarshal(text, &parts) // the code may be of another type
 	}
-	return encoded(jsonrpc.Error{Code: jsonrpc.CodeInternalError,
-		Message: cmp.Or(said, parts.Message, string(text))})
+	return encode(jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+		Message: cmp.Or(message, parts.Message, string(text))})
 }
 
 // program is a server's process, whose pipes carry messages.
 type program struct {
-	command *exec.Cmd
-	in      io.WriteCloser
-	asked   atomic.Pointer[[]byte] // the id of the last call
-	once    sync.Once
-	cleaned
+	command   *exec.Cmd
+	in        io.WriteCloser
+	lastID    atomic.Pointer[[]byte] // the id of the last call
+	closeOnce sync.Once
+	messageReader
 }
 
 func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
@@ -286,20 +286,20 @@ func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 }
 
 func (p *program) readFrom(out io.Reader) {
-	p.asked.Store(new([]byte))
-	p.cleaned = cleaned{lines: newLines(out), end: "\n",
-		id: func() []byte { return *p.asked.Load() }}
+	p.lastID.Store(new([]byte))
+	p.messageReader = messageReader{lines: newLines(out), end: "\n",
+		id: func() []byte { return *p.lastID.Load() }}
 }
 
 func (p *program) Write(message []byte) (int, error) {
-	if id := callOf(bytes.NewReader(message)); id != nil {
-		p.asked.Store(&id)
+	if id := callID(bytes.NewReader(message)); id != nil {
+		p.lastID.Store(&id)
 	}
 	return p.in.Write(message)
 }
 
-// callOf returns the id of a call, nil for other messages.
-func callOf(message io.Reader) []byte {
+// callID returns the id of a call, nil for other messages.
+func callID(message io.Reader) []byte {
 	var m struct {
 		ID     json.RawMessage
 		Method string
@@ -312,33 +312,33 @@ func callOf(message io.Reader) []byte {
 
 // Close ends the program: by the end of its input, by a signal, by force.
 func (p *program) Close() error {
-	p.once.Do(func() {
+	p.closeOnce.Do(func() {
 		_ = p.in.Close() // the program may have ended
-		over := make(chan struct{})
+		exited := make(chan struct{})
 		go func() {
 			_ = p.command.Wait() // any exit status is fine
-			close(over)
+			close(exited)
 		}()
 		for _, force := range []func(){
 			func() { _ = p.command.Process.Signal(syscall.SIGTERM) },
 			func() { process.End(p.command) },
 		} {
 			select {
-			case <-over:
+			case <-exited:
 				return
 			case <-time.After(time.Second):
 				force()
 			}
 		}
-		<-over
+		<-exited
 	})
 	return nil
 }
 
-// answered gives the SDK a server's HTTP responses as a stream of messages.
-type answered struct {
+// repairedHTTP gives the SDK a server's HTTP responses as a stream of messages.
+type repairedHTTP struct {
 	http.RoundTripper
-	old bool // the old SSE transport
+	isSSE bool // the old SSE transport
 }
 
 // refusal is an HTTP answer without an MCP message.
@@ -351,13 +351,13 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("HTTP %d: %s", r.status, cmp.Or(r.text, http.StatusText(r.status)))
 }
 
-const mostRefusal = 300 // characters
+const maxRefusal = 300 // characters
 
-func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a repairedHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 	var id []byte
 	if r.Method == http.MethodPost && r.GetBody != nil {
 		if body, err := r.GetBody(); err == nil {
-			id = callOf(body)
+			id = callID(body)
 		}
 	}
 	response, err := a.RoundTripper.RoundTrip(r)
@@ -367,9 +367,9 @@ func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Mcp-Session-Id") != "" {
 		response.Header.Del("Mcp-Session-Id") // a different id would end the session
 	}
-	far := &cleaned{lines: newLines(response.Body), begin: "data: ", end: "\n\n",
-		endpoint: a.old && r.Method == http.MethodGet,
-		id:       func() []byte { return id }, answers: id != nil}
+	messages := &messageReader{lines: newLines(response.Body), begin: "data: ", end: "\n\n",
+		endpoint: a.isSSE && r.Method == http.MethodGet,
+		id:       func() []byte { return id }, forceID: id != nil}
 	switch fine := response.StatusCode/100 == 2; {
 	case r.Method == http.MethodGet && !fine:
 		return response, nil
@@ -379,23 +379,23 @@ func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 	case !fine:
 		defer response.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // it may be cut short
-		far.lines = newLines(bytes.NewReader(text))
-		message, _ := io.ReadAll(far)
-		if len(message) == 0 || a.old {
+		messages.lines = newLines(bytes.NewReader(text))
+		message, _ := io.ReadAll(messages)
+		if len(message) == 0 || a.isSSE {
 			line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
 			if strings.HasPrefix(line, "<") { // an HTML page
 				line = ""
 			}
-			return nil, &refusal{response.StatusCode, cut(line, mostRefusal, "...")}
+			return nil, &refusal{response.StatusCode, truncate(line, maxRefusal, "...")}
 		}
-		far.lines, far.over = newLines(bytes.NewReader(message)), false
-	case id == nil && r.Method == http.MethodPost || a.old && r.Method == http.MethodPost:
+		messages.lines, messages.atEOF = newLines(bytes.NewReader(message)), false
+	case id == nil && r.Method == http.MethodPost || a.isSSE && r.Method == http.MethodPost:
 		return response, nil
 	case response.StatusCode == http.StatusAccepted: // the answer arrives in the notice stream
-		far.nothing = func() []byte { <-r.Context().Done(); return nil }
+		messages.emptyReply = func() []byte { <-r.Context().Done(); return nil }
 	case id != nil:
 		kind := cmp.Or(response.Header.Get("Content-Type"), "of no type")
-		far.nothing = func() []byte {
+		messages.emptyReply = func() []byte {
 			if strings.HasPrefix(kind, "text/event-stream") {
 				return unreadable(id, "its stream ended without an answer")
 			}
@@ -403,13 +403,13 @@ func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	response.ContentLength = -1
-	if id != nil || a.old { // else it is a notice stream, or empty
+	if id != nil || a.isSSE { // else it is a notice stream, or empty
 		response.StatusCode = http.StatusOK
 		response.Header.Set("Content-Type", "text/event-stream")
 	}
 	response.Body = struct {
 		io.Reader
 		io.Closer
-	}{far, response.Body}
+	}{messages, response.Body}
 	return response, nil
 }

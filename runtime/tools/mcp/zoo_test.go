@@ -94,7 +94,7 @@ func visit(t *testing.T, zoo []*zootest.Animal, list []Server, o Options) {
 			!strings.HasPrefix(why, a.Skipped) {
 			t.Errorf("%s, %s: skipped as %q, not %q", a.Over, a.Fault, why, a.Skipped)
 		}
-		if !a.Called() {
+		if !a.Callable() {
 			continue
 		}
 		all.Go(func() {
@@ -122,7 +122,7 @@ func visit(t *testing.T, zoo []*zootest.Animal, list []Server, o Options) {
 				if err != nil {
 					failure = err.Error()
 				}
-				if !a.Told(got, failure) {
+				if !a.IsExpected(got, failure) {
 					t.Errorf("%s, %s: %.200q, %.300q, not %q%q", a.Over, a.Fault, got, failure,
 						a.Says, a.Fails)
 				}
@@ -199,7 +199,7 @@ func TestAChatDoesNotWaitForAServerThatHangs(t *testing.T) {
 			return true, nil
 		}}, list...)
 		if len(notes) != 1 || notes[0] != `MCP server "a0" was skipped: it does not answer yet.` ||
-			time.Since(began) != mostPatience {
+			time.Since(began) != maxStartWait {
 			t.Errorf("%q after %v", notes, time.Since(began))
 		}
 		tool, _ := conversation(t, s)

@@ -30,11 +30,11 @@ import (
 
 // Limits of one document.
 const (
-	MostBytes = 32 << 20
-	mostPages = 2000
-	mostText  = 8 << 20 // bytes
-	mostTime  = 30 * time.Second
-	memory    = 4096 // WebAssembly pages: 256 MiB
+	MaxBytes    = 32 << 20
+	maxPages    = 2000
+	maxText     = 8 << 20 // bytes
+	maxTime     = 30 * time.Second
+	memoryPages = 4096 // WebAssembly pages: 256 MiB
 )
 
 // Is tells whether these bytes are a PDF document.
@@ -48,8 +48,8 @@ var running = make(chan struct{}, 1)
 // Text returns the text of a document; each page begins with a line "[page N]". Its error says how
 // the document is faulty.
 func Text(ctx context.Context, document []byte) (string, error) {
-	if len(document) > MostBytes {
-		return "", fmt.Errorf("the PDF document has more than %d MiB", MostBytes>>20)
+	if len(document) > MaxBytes {
+		return "", fmt.Errorf("the PDF document has more than %d MiB", MaxBytes>>20)
 	}
 	select {
 	case running <- struct{}{}:
@@ -91,7 +91,7 @@ func read(ctx context.Context, cancel context.CancelCauseFunc, document []byte) 
 		Context: experimental.WithCompilationWorkers(ctx, 2), MaxTotal: 1,
 		RuntimeConfig: wazero.NewRuntimeConfig().WithCompilationCache(cache).
 			WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
-			WithMemoryLimitPages(memory).WithCloseOnContextDone(true),
+			WithMemoryLimitPages(memoryPages).WithCloseOnContextDone(true),
 		FSConfig: wazero.NewFSConfig(), Stdout: io.Discard, Stderr: io.Discard,
 		RandomSource: rand.Reader,
 	})
@@ -99,8 +99,8 @@ func read(ctx context.Context, cancel context.CancelCauseFunc, document []byte) 
 		return "", err
 	}
 	defer pool.Close()
-	defer time.AfterFunc(mostTime, func() {
-		cancel(fmt.Errorf("the PDF document took longer than %v to read", mostTime))
+	defer time.AfterFunc(maxTime, func() {
+		cancel(fmt.Errorf("the PDF document took longer than %v to read", maxTime))
 	}).Stop()
 	reader, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {
@@ -109,26 +109,26 @@ func read(ctx context.Context, cancel context.CancelCauseFunc, document []byte) 
 	return pages(ctx, reader, document)
 }
 
-// reserved is an instance's memory, reserved from the system at once and touched on use. A slice
-// that Go grows would be copied each time and leave several times as much garbage.
-type reserved struct{ *pack.Memory }
+// reservedMemory is an instance's memory, reserved from the system at once and touched on use. A
+// slice that Go grows would be copied each time and leave several times as much garbage.
+type reservedMemory struct{ *pack.Memory }
 
 func reserve(_, _ uint64) experimental.LinearMemory {
-	m, err := pack.Reserve(memory << 16)
+	m, err := pack.Reserve(memoryPages << 16)
 	if err != nil {
 		panic(err) // read recovers
 	}
-	return reserved{m}
+	return reservedMemory{m}
 }
 
-func (r reserved) Reallocate(size uint64) []byte {
+func (r reservedMemory) Reallocate(size uint64) []byte {
 	if size > uint64(len(r.Bytes)) {
 		return nil
 	}
 	return r.Bytes[:size]
 }
 
-func (r reserved) Free() { _ = r.Memory.Free() }
+func (r reservedMemory) Free() { _ = r.Memory.Free() }
 
 func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, error) {
 	opened, err := reader.OpenDocument(&requests.OpenDocument{File: &document})
@@ -140,7 +140,7 @@ func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, 
 		return "", err
 	}
 	var all strings.Builder
-	for i := range min(count.PageCount, mostPages) {
+	for i := range min(count.PageCount, maxPages) {
 		page, err := reader.GetPageText(&requests.GetPageText{Page: requests.Page{
 			ByIndex: &requests.PageByIndex{Document: opened.Document, Index: i}}})
 		if ctx.Err() != nil {
@@ -153,13 +153,13 @@ func pages(ctx context.Context, reader pdfium.Pdfium, document []byte) (string, 
 			text = clean(page.Text)
 		}
 		fmt.Fprintf(&all, "[page %d]\n%s\n\n", i+1, text)
-		if all.Len() > mostText {
+		if all.Len() > maxText {
 			return fmt.Sprintf("%s\n[the rest of the document is omitted: it has more than %d "+
-				"MiB of text]", strings.ToValidUTF8(all.String()[:mostText], ""), mostText>>20), nil
+				"MiB of text]", strings.ToValidUTF8(all.String()[:maxText], ""), maxText>>20), nil
 		}
 	}
-	if left := count.PageCount - mostPages; left > 0 {
-		fmt.Fprintf(&all, "[%d more pages are omitted]\n", left)
+	if omitted := count.PageCount - maxPages; omitted > 0 {
+		fmt.Fprintf(&all, "[%d more pages are omitted]\n", omitted)
 	}
 	return strings.TrimRight(all.String(), "\n"), nil
 }

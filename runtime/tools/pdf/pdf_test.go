@@ -70,7 +70,7 @@ func TestHostile(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		took := after.TotalAlloc - before.TotalAlloc
 		t.Logf("%s: %d MiB for %d bytes, %v", name, took>>20, len(text), err)
-		if most := 40<<20 + 300*len(text); took > uint64(most) || len(text) > mostText+1000 {
+		if most := 40<<20 + 300*len(text); took > uint64(most) || len(text) > maxText+1000 {
 			t.Errorf("%s: %d bytes are allocated for %d of text", name, took, len(text))
 		}
 	}
@@ -115,7 +115,7 @@ func TestTimeBeginsAfterTheInitialisation(t *testing.T) {
 		fault          string
 	}{
 		"reads": {2 * time.Hour, time.Hour, initPDFium, ""},
-		"hangs": {2 * time.Hour, time.Hour + mostTime,
+		"hangs": {2 * time.Hour, time.Hour + maxTime,
 			func(webassembly.Config) (pdfium.Pool, error) { return hung{}, nil },
 			"the PDF document took longer than 30s to read"},
 		"is not awaited": {time.Minute, time.Minute, initPDFium, "context deadline exceeded"},
@@ -152,7 +152,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if text, _ := Text(ctx, document); len(text) > mostText+1000 {
+		if text, _ := Text(ctx, document); len(text) > maxText+1000 {
 			t.Errorf("%d bytes of text", len(text))
 		}
 	})

@@ -29,7 +29,7 @@ var attacks string
 type Verdict struct {
 	Sandbox string `json:"sandbox"`
 	Attack  string `json:"attack"`
-	Held    bool   `json:"held"`
+	Blocked bool   `json:"held"`
 	Detail  string `json:"detail,omitempty"` // what the attack reached
 }
 
@@ -84,7 +84,7 @@ func AttackSandbox(ctx context.Context, sandbox string, report func(Verdict)) er
 
 // attempt runs an attack as a cell and checks the files that it returns.
 func (t *Tool) attempt(ctx context.Context, planted secrets, name string, bomb bool) Verdict {
-	v := Verdict{Sandbox: t.Sandbox(), Attack: name, Held: true}
+	v := Verdict{Sandbox: t.Sandbox(), Attack: name, Blocked: true}
 	text, _ := json.Marshal(planted) // strings and numbers
 	lines := []string{fmt.Sprintf("attempt(%q)", name)}
 	if strings.Contains(attacks, fmt.Sprintf("\nAFTER[%q]", name)) ||
@@ -94,15 +94,16 @@ func (t *Tool) attempt(ctx context.Context, planted secrets, name string, bomb b
 	for _, line := range lines {
 		r, err := t.Run(ctx, session.Call{Arguments: fmt.Sprintf("PLANTED = %s\n%s\n%s", text,
 			attacks, line)}, func(string) {})
-		said, left := strings.TrimSpace(r.Text), planted.leaked(r.Files)
+		output, leak := strings.TrimSpace(r.Text), planted.leaked(r.Files)
 		switch {
-		case left != "":
-			v.Held, v.Detail = false, left
-		case strings.Contains(said, "not held: "):
-			_, v.Detail, _ = strings.Cut(said, "not held: ")
-			v.Held = false
-		case !strings.HasPrefix(said, "held") && (err == nil || !bomb):
-			v.Held, v.Detail = false, strings.TrimSpace(fmt.Sprint("no verdict: ", said, " ", err))
+		case leak != "":
+			v.Blocked, v.Detail = false, leak
+		case strings.Contains(output, "not held: "):
+			_, v.Detail, _ = strings.Cut(output, "not held: ")
+			v.Blocked = false
+		case !strings.HasPrefix(output, "held") && (err == nil || !bomb):
+			v.Blocked, v.Detail = false, strings.TrimSpace(
+				fmt.Sprint("no verdict: ", output, " ", err))
 		}
 	}
 	return v
@@ -145,7 +146,7 @@ func plant() (s secrets, remove func(), err error) {
 		return s, nil, fmt.Errorf("plant a secret: %w", err)
 	}
 	s.Secret, s.Home = filepath.Base(folder), filepath.Join(folder, "secret")
-	s.PID, s.Memory, s.Disk, s.Wait = os.Getpid(), attackMemory, mostFolder, 5
+	s.PID, s.Memory, s.Disk, s.Wait = os.Getpid(), attackMemory, maxFolder, 5
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		err = errors.Join(os.WriteFile(s.Home, []byte(s.Secret), 0o600),

@@ -24,7 +24,7 @@ func TestAttacks(t *testing.T) {
 	}
 	tried := 0
 	if err := AttackSandbox(t.Context(), "bwrap", func(v Verdict) {
-		if tried++; !v.Held {
+		if tried++; !v.Blocked {
 			t.Errorf("%s: %s", v.Attack, v.Detail)
 		}
 	}); err != nil {
@@ -83,7 +83,7 @@ func TestBombsAreSeen(t *testing.T) {
 	for _, name := range []string{"memory: the heaps of many processes", "disk",
 		"memory: file systems in memory", "memory: unlinked files"} {
 		tool := open(t, Options{Time: 20 * time.Second})
-		if v := tool.attempt(t.Context(), planted, name, true); v.Held ||
+		if v := tool.attempt(t.Context(), planted, name, true); v.Blocked ||
 			!strings.Contains(v.Detail, "MB of 32") {
 			t.Errorf("%+v", v)
 		}

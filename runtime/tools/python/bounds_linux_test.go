@@ -33,7 +33,7 @@ func interpreters(t *testing.T) (n int) {
 func TestInterpretersAreBounded(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	var tools []*Tool
-	for range Most + 4 {
+	for range MaxInterpreters + 4 {
 		tools = append(tools, open(t, Options{}))
 	}
 	var all sync.WaitGroup
@@ -41,8 +41,8 @@ func TestInterpretersAreBounded(t *testing.T) {
 		all.Go(func() { says(t, tool, "x = 7; x", "7\n") })
 	}
 	all.Wait()
-	if n := interpreters(t); n != Most {
-		t.Errorf("%d interpreters, not %d", n, Most)
+	if n := interpreters(t); n != MaxInterpreters {
+		t.Errorf("%d interpreters, not %d", n, MaxInterpreters)
 	}
 	told := 0
 	for _, tool := range tools {
@@ -64,8 +64,8 @@ func TestInterpretersAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := interpreters(t); n != 0 || len(shared.tools) != 0 {
-		t.Errorf("%d interpreters, %d counted", n, len(shared.tools))
+	if n := interpreters(t); n != 0 || len(sharedPool.tools) != 0 {
+		t.Errorf("%d interpreters, %d counted", n, len(sharedPool.tools))
 	}
 }
 
@@ -73,13 +73,13 @@ func TestInterpretersAreBounded(t *testing.T) {
 func TestTogetherTheyAreBounded(t *testing.T) {
 	p := &pool{uses: map[*interpreter]int64{}}
 	small, large := &interpreter{}, &interpreter{}
-	if err := p.over(small, Together/2); err != nil {
+	if err := p.recordUse(small, TotalMemory/2); err != nil {
 		t.Error(err)
 	}
-	if err := p.over(large, Together/2+1); err == nil {
+	if err := p.recordUse(large, TotalMemory/2+1); err == nil {
 		t.Error("the larger one goes on")
 	}
-	if err := p.over(small, Together/2); err != nil {
+	if err := p.recordUse(small, TotalMemory/2); err != nil {
 		t.Error(err)
 	}
 }
@@ -150,7 +150,7 @@ func TestRemains(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	removeRemains()
+	removeLeftovers()
 	if _, err := os.Stat(left); err != nil {
 		t.Errorf("the folder of one that runs: %v", err)
 	}

@@ -45,7 +45,7 @@ func Confine(program string, arguments, variables []string) (*Confined, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := layout{program: real, shown: []string{real}}
+	l := layout{program: real, mounts: []string{real}}
 	if strings.HasPrefix(filepath.Base(real), "python") || strings.HasPrefix(filepath.Base(program),
 		"python") {
 		if l, err = layoutOf(program); err != nil {
@@ -56,15 +56,15 @@ func Confine(program string, arguments, variables []string) (*Confined, error) {
 	for _, argument := range arguments {
 		if info, err := os.Stat(argument); err == nil && filepath.IsAbs(argument) &&
 			info.Mode().IsRegular() {
-			l.shown = append(l.shown, argument)
+			l.mounts = append(l.mounts, argument)
 		}
 	}
-	l.shown = slices.DeleteFunc(l.shown, isSystem)
+	l.mounts = slices.DeleteFunc(l.mounts, isSystem)
 	o := Options{Memory: 2 << 30}
 	// which of -u and -p limits processes depends on the shell
 	limits := fmt.Sprintf(`ulimit -c 0; ulimit -n %d; ulimit -u %[2]d 2>/dev/null || `+
 		`ulimit -p %[2]d; exec "$@"`, 2*b.processes(), b.processes())
-	c, err := b.bwrap(o, l.shown, slices.Concat([]string{"/bin/sh", "-c", limits, "sh", l.program},
+	c, err := b.bwrap(o, l.mounts, slices.Concat([]string{"/bin/sh", "-c", limits, "sh", l.program},
 		arguments))
 	if err != nil {
 		return nil, err
@@ -81,14 +81,14 @@ func (c *Confined) Watch() (end func()) {
 	go func() {
 		// its folders can be opened once bwrap has made them
 		for range 100 {
-			if run.enter() == nil {
+			if run.openFolders() == nil {
 				break
 			}
-			run.leave()
+			run.closeFolders()
 			time.Sleep(10 * time.Millisecond)
 		}
 		c.box.watch(run, c.o)
-		run.leave()
+		run.closeFolders()
 	}()
 	return func() { close(run.watch) }
 }

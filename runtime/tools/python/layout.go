@@ -18,20 +18,20 @@ import (
 	"strings"
 )
 
-// system lists the folders of programs and libraries that every cell sees.
-var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives",
-	"/etc/ld.so.cache", "/etc/fonts", "/nix/store"}
+// systemFolders lists the folders of programs and libraries that every cell sees.
+var systemFolders = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+	"/etc/alternatives", "/etc/ld.so.cache", "/etc/fonts", "/nix/store"}
 
 // layout is how an interpreter is installed. Its paths contain no links.
 type layout struct {
 	program string
-	shown   []string // what it needs in addition to the system's folders
-	sites   []string // those of shown that are packages of a virtual environment
+	mounts  []string // what it needs in addition to the system's folders
+	sites   []string // those of mounts that are packages of a virtual environment
 }
 
-// question is the script that prints an interpreter's layout. The files that a process has mapped
-// are the libraries that it cannot start without.
-const question = `
+// layoutScript is the script that prints an interpreter's layout. The files that a process has
+// mapped are the libraries that it cannot start without.
+const layoutScript = `
 import json, os, sys, sysconfig
 real, p = os.path.realpath, sysconfig.get_paths()
 mapped = set()
@@ -49,8 +49,8 @@ type installed struct {
 	Prefixes, Library, Sites, Mapped []string
 }
 
-func ask(python string) (a installed, err error) {
-	out, err := exec.Command(python, "-I", "-c", question).Output()
+func inspect(python string) (a installed, err error) {
+	out, err := exec.Command(python, "-I", "-c", layoutScript).Output()
 	if err == nil {
 		err = json.Unmarshal(out, &a)
 	}
@@ -71,19 +71,19 @@ func findPython() (layout, error) {
 
 // layoutOf finds the interpreter that a path leads to.
 func layoutOf(path string) (layout, error) {
-	asked, err := ask(path)
+	inspected, err := inspect(path)
 	if err != nil {
 		return layout{}, err
 	}
-	base, err := ask(asked.Program) // by its own path: a link may change its prefix
+	base, err := inspect(inspected.Program) // by its own path: a link may change its prefix
 	if err != nil {
 		return layout{}, err
 	}
 	private := privateFolders()
-	l := layout{program: base.Program, sites: asked.Sites}
-	needs := slices.Concat([]string{base.Program}, base.Library, base.Mapped, asked.Sites)
+	l := layout{program: base.Program, sites: inspected.Sites}
+	needs := slices.Concat([]string{base.Program}, base.Library, base.Mapped, inspected.Sites)
 	for _, prefix := range base.Prefixes {
-		if holds(prefix, private) {
+		if isPrivate(prefix, private) {
 			return layout{}, refusal(path, prefix)
 		}
 		for _, part := range []string{"bin", "lib", "lib64", "share/zoneinfo"} {
@@ -96,14 +96,13 @@ func layoutOf(path string) (layout, error) {
 		if err != nil {
 			continue // the prefix has no such part
 		}
-		if holds(real, private) {
+		if isPrivate(real, private) {
 			return layout{}, refusal(path, real)
 		}
 		for _, name := range []string{need, real} { // both names are used
-			if !slices.ContainsFunc(slices.Concat(system, l.shown), func(above string) bool {
-				return within(name, above)
-			}) {
-				l.shown = append(l.shown, name)
+			mounts := slices.Concat(systemFolders, l.mounts)
+			if !slices.ContainsFunc(mounts, func(m string) bool { return isWithin(name, m) }) {
+				l.mounts = append(l.mounts, name)
 			}
 		}
 	}
@@ -145,31 +144,32 @@ func privateFolders() (list []string) {
 	return list
 }
 
-// hidden lists the private folders inside folders that every cell sees, such as a home in /usr.
-func hidden() (list []string) {
+// hiddenFolders lists the private folders inside folders that every cell sees, such as a home in
+// /usr.
+func hiddenFolders() (list []string) {
 	for _, path := range privateFolders() {
 		info, err := os.Lstat(path)
 		if err == nil && info.IsDir() && isSystem(filepath.Dir(path)) &&
-			!slices.ContainsFunc(list, func(above string) bool { return within(path, above) }) {
+			!slices.ContainsFunc(list, func(above string) bool { return isWithin(path, above) }) {
 			list = append(list, path)
 		}
 	}
 	return list
 }
 
-// holds tells whether a folder is or contains a private one, or is another user's home. It is false
-// for the system's folders: their private folders are hidden.
-func holds(folder string, private []string) bool {
+// isPrivate tells whether a folder is or contains a private one, or is another user's home. It is
+// false for the system's folders: their private folders are hidden.
+func isPrivate(folder string, private []string) bool {
 	return !isSystem(folder) && (filepath.Dir(folder) == "/home" ||
-		slices.ContainsFunc(private, func(p string) bool { return within(p, folder) }))
+		slices.ContainsFunc(private, func(p string) bool { return isWithin(p, folder) }))
 }
 
 func isSystem(path string) bool {
-	return slices.ContainsFunc(system, func(above string) bool { return within(path, above) })
+	return slices.ContainsFunc(systemFolders, func(f string) bool { return isWithin(path, f) })
 }
 
-// within tells whether a path is a folder or inside it.
-func within(path, folder string) bool {
+// isWithin tells whether a path is a folder or inside it.
+func isWithin(path, folder string) bool {
 	rest, below := strings.CutPrefix(path, strings.TrimSuffix(folder, "/"))
 	return below && (rest == "" || rest[0] == '/')
 }

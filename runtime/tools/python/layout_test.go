@@ -70,7 +70,7 @@ func (h home) write(path, text string) string {
 // However python is installed, a cell sees no file of the user, or it is refused.
 func TestLayouts(t *testing.T) {
 	hosttest.Program(t, "bwrap")
-	base, err := ask("/usr/bin/python3")
+	base, err := inspect("/usr/bin/python3")
 	if err != nil {
 		hosttest.Lacks(t, "there is no /usr/bin/python3")
 	}

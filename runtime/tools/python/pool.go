@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// Most limits the interpreters; one more ends the one that has been idle longest.
-	Most = 8
-	// Together is the memory limit of all of them, bytes.
-	Together = 4 << 30
+	// MaxInterpreters limits the interpreters; one more ends the one that has been idle longest.
+	MaxInterpreters = 8
+	// TotalMemory is the memory limit of all of them, bytes.
+	TotalMemory = 4 << 30
 )
 
 // pool is the interpreters of this process.
@@ -28,22 +28,22 @@ type pool struct {
 	uses  map[*interpreter]int64
 }
 
-var shared = &pool{free: make(chan struct{}), uses: map[*interpreter]int64{}}
+var sharedPool = &pool{free: make(chan struct{}), uses: map[*interpreter]int64{}}
 
-// enter waits until a tool may have an interpreter, and marks it as the last used.
-func (p *pool) enter(ctx context.Context, t *Tool) error {
-	most := Most
+// acquire waits until a tool may have an interpreter, and marks it as the last used.
+func (p *pool) acquire(ctx context.Context, t *Tool) error {
+	limit := MaxInterpreters
 	if !t.box.host { // what containers use is not seen here
-		most = int(max(1, min(Most, Together/t.o.Memory)))
+		limit = int(max(1, min(MaxInterpreters, TotalMemory/t.o.Memory)))
 	}
 	for {
 		p.mu.Lock()
-		if at := slices.Index(p.tools, t); at >= 0 {
-			p.tools = append(slices.Delete(p.tools, at, at+1), t)
+		if i := slices.Index(p.tools, t); i >= 0 {
+			p.tools = append(slices.Delete(p.tools, i, i+1), t)
 			p.mu.Unlock()
 			return nil
 		}
-		if len(p.tools) < most {
+		if len(p.tools) < limit {
 			p.tools = append(p.tools, t)
 			p.mu.Unlock()
 			return nil
@@ -56,24 +56,24 @@ func (p *pool) enter(ctx context.Context, t *Tool) error {
 		select {
 		case <-free:
 		case <-ctx.Done():
-			return fmt.Errorf("%d other interpreters are running: %w", most, ctx.Err())
+			return fmt.Errorf("%d other interpreters are running: %w", limit, ctx.Err())
 		}
 	}
 }
 
-// leave reports that a tool's cell has ended, and whether its interpreter has.
-func (p *pool) leave(t *Tool, ended bool) {
+// release reports that a tool's cell has ended, and whether its interpreter has.
+func (p *pool) release(t *Tool, hasEnded bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ended {
-		p.tools = slices.DeleteFunc(p.tools, func(other *Tool) bool { return other == t })
+	if hasEnded {
+		p.tools = slices.DeleteFunc(p.tools, func(o *Tool) bool { return o == t })
 	}
 	close(p.free)
 	p.free = make(chan struct{})
 }
 
-// over records an interpreter's memory; the largest fails if the total is exceeded.
-func (p *pool) over(r *interpreter, memory int64) error {
+// recordUse records an interpreter's memory; the largest fails if the total is exceeded.
+func (p *pool) recordUse(r *interpreter, memory int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.uses[r] = memory
@@ -81,13 +81,13 @@ func (p *pool) over(r *interpreter, memory int64) error {
 	for _, n := range p.uses {
 		sum, largest = sum+n, max(largest, n)
 	}
-	if sum > Together && memory == largest {
+	if sum > TotalMemory && memory == largest {
 		return errors.New("all interpreters together used too much memory, and it used most")
 	}
 	return nil
 }
 
-func (p *pool) forget(r *interpreter) {
+func (p *pool) remove(r *interpreter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.uses, r)
@@ -103,7 +103,7 @@ func (t *Tool) yield() bool {
 		return false // it is being started
 	}
 	_ = t.run.close() // killed: it always ends with an error
-	t.run, t.lost = nil, true
-	shared.leave(t, true)
+	t.run, t.evicted = nil, true
+	sharedPool.release(t, true)
 	return true
 }

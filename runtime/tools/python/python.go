@@ -48,9 +48,9 @@ type Tool struct {
 	lock     *os.File // of folder
 	pictures int64    // bytes of pictures that were copied
 
-	mu   sync.Mutex // one cell at a time
-	run  *interpreter
-	lost bool // the interpreter was ended for another conversation's
+	mu      sync.Mutex // one cell at a time
+	run     *interpreter
+	evicted bool // the interpreter was ended for another conversation's
 }
 
 // New looks for a sandbox. Its error says what to install.
@@ -74,10 +74,10 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 	error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := shared.enter(ctx, t); err != nil {
+	if err := sharedPool.acquire(ctx, t); err != nil {
 		return session.ToolResult{}, err
 	}
-	defer func() { shared.leave(t, t.run == nil) }()
+	defer func() { sharedPool.release(t, t.run == nil) }()
 	if t.run == nil {
 		run, err := t.start(ctx)
 		if err != nil {
@@ -85,16 +85,16 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 		}
 		t.run = run
 	}
-	told := ""
-	if t.lost {
-		told, t.lost = "[the interpreter was ended to make room for other conversations: "+
+	notice := ""
+	if t.evicted {
+		notice, t.evicted = "[the interpreter was ended to make room for other conversations: "+
 			"its variables are gone]\n", false
-		output(told)
+		output(notice)
 	}
-	t.run.hold(false)
+	t.run.setPaused(false)
 	text, files, err := t.run.cell(ctx, c.Arguments, t.o, output)
-	text = told + text
-	t.run.settle()
+	text = notice + text
+	t.run.endLeftovers()
 	result := session.ToolResult{Text: text}
 	for _, name := range files {
 		path, err := t.picture(filepath.Base(name))
@@ -105,8 +105,8 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 		result.Files = append(result.Files, path)
 		result.Text += fmt.Sprintf("\n[a figure was saved as /mnt/data/%s]", filepath.Base(name))
 	}
-	t.run.hold(true)
-	if t.run.ended() {
+	t.run.setPaused(true)
+	if t.run.hasEnded() {
 		why := t.run.close()
 		t.run = nil
 		if err == nil {
@@ -124,7 +124,7 @@ func (t *Tool) Close() error {
 	if t.run != nil {
 		_ = t.run.close() // killed: it always ends with an error
 		t.run = nil
-		shared.leave(t, true)
+		sharedPool.release(t, true)
 	}
 	if t.folder == "" {
 		return nil
@@ -147,9 +147,9 @@ type interpreter struct {
 	data *os.Root // its /mnt/data
 	// for bwrap: the driver's process, its folders in memory, and the number of processes while no
 	// cell runs
-	driver  int
-	folders []*os.File
-	alone   int
+	driver        int
+	folders       []*os.File
+	baseProcesses int
 }
 
 // frame is a line of the driver.
@@ -160,10 +160,10 @@ type frame struct {
 	Files []string
 }
 
-const longestFrame = 1 << 20
+const maxFrame = 1 << 20
 
-// starting limits the start of the driver, including a download of the image.
-const starting = 5 * time.Minute
+// startTimeout limits the start of the driver, including a download of the image.
+const startTimeout = 5 * time.Minute
 
 func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 	if err := t.prepare(); err != nil {
@@ -175,8 +175,8 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 	}
 	run := &interpreter{process: command, stop: stop, frames: make(chan frame, 64),
 		watch: make(chan struct{}), limit: make(chan error, 1)}
-	complaint := &process.StderrTail{}
-	command.Stderr = complaint
+	stderr := &process.StderrTail{}
+	command.Stderr = stderr
 	if run.in, err = command.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 		return nil, fmt.Errorf("start the python tool in %s: %w", t.box.name, err)
 	}
 	go run.read(out)
-	ctx, cancel := context.WithTimeout(ctx, starting)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	select {
 	case f, ok := <-run.frames:
@@ -200,7 +200,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 			break
 		}
 		if t.box.name == "bwrap" {
-			err = run.enter()
+			err = run.openFolders()
 		} else {
 			run.data, err = os.OpenRoot(t.o.folder)
 		}
@@ -210,18 +210,18 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 		}
 	case <-ctx.Done():
 	}
-	found.Clear() // a sandbox that worked before may be gone
+	workingSandboxes.Clear() // a sandbox that worked before may be gone
 	why := run.close()
 	if ctx.Err() != nil {
 		why = ctx.Err()
 	}
-	return nil, fmt.Errorf("start python in %s: %w%s", t.box.name, why, complaint)
+	return nil, fmt.Errorf("start python in %s: %w%s", t.box.name, why, stderr)
 }
 
 func (r *interpreter) read(out io.Reader) {
 	defer close(r.frames)
 	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, longestFrame)
+	lines.Buffer(nil, maxFrame)
 	for lines.Scan() {
 		var f frame
 		if json.Unmarshal(lines.Bytes(), &f) != nil {
@@ -236,7 +236,7 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 	output func(string)) (text string, files []string, err error) {
 	if err := r.send(map[string]any{"code": code}); err != nil {
 		r.stop()
-		for range r.frames { // until ended reports it
+		for range r.frames { // until hasEnded reports it
 		}
 		return "", nil, fmt.Errorf("the interpreter does not take a cell: %w", err)
 	}
@@ -249,10 +249,10 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 		select {
 		case f, ok := <-r.frames:
 			if !ok {
-				return note(printed.String(), lost), nil, why
+				return withOmitted(printed.String(), lost), nil, why
 			}
 			if f.Done {
-				return note(printed.String(), lost), f.Files, why
+				return withOmitted(printed.String(), lost), f.Files, why
 			}
 			if room := o.Output - printed.Len(); len(f.Out) > room {
 				lost += len(f.Out) - room
@@ -276,12 +276,12 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 	}
 }
 
-// grace is how long an interrupted cell may take to end before its interpreter is killed.
-const grace = 2 * time.Second
+// interruptGrace is how long an interrupted cell may take to end before its interpreter is killed.
+const interruptGrace = 2 * time.Second
 
 func (r *interpreter) interrupt(clock *time.Timer) {
 	_ = r.send(map[string]any{"interrupt": true}) // if it fails the clock kills it
-	clock.Reset(grace)
+	clock.Reset(interruptGrace)
 }
 
 func (r *interpreter) send(request map[string]any) error {
@@ -290,8 +290,8 @@ func (r *interpreter) send(request map[string]any) error {
 	return err
 }
 
-// ended tells that the interpreter takes no more cells.
-func (r *interpreter) ended() bool {
+// hasEnded tells that the interpreter takes no more cells.
+func (r *interpreter) hasEnded() bool {
 	select {
 	case _, open := <-r.frames:
 		return !open
@@ -309,7 +309,7 @@ func (r *interpreter) close() error {
 	err := r.process.Wait()
 	close(r.watch)
 	r.watching.Wait()
-	r.leave()
+	r.closeFolders()
 	select {
 	case err = <-r.limit:
 	default:
@@ -317,8 +317,8 @@ func (r *interpreter) close() error {
 	return err
 }
 
-// leave closes the folders that enter opened.
-func (r *interpreter) leave() {
+// closeFolders closes the folders that openFolders opened.
+func (r *interpreter) closeFolders() {
 	for _, folder := range r.folders {
 		folder.Close()
 	}
@@ -328,18 +328,18 @@ func (r *interpreter) leave() {
 	r.folders, r.data = nil, nil
 }
 
-// settling is how long the processes of a cell may take to end with it.
-const settling = 2 * time.Second
+// settleTime is how long the processes of a cell may take to end with it.
+const settleTime = 2 * time.Second
 
-// settle ends an interpreter with leftover processes: the driver ends those of a cell, but a cell
-// can prevent it.
-func (r *interpreter) settle() {
-	for end := time.Now().Add(settling); r.driver > 0; time.Sleep(time.Millisecond) {
-		if _, processes := used(r.process.Process.Pid); processes <= r.alone {
+// endLeftovers ends an interpreter with leftover processes: the driver ends those of a cell, but a
+// cell can prevent it.
+func (r *interpreter) endLeftovers() {
+	for end := time.Now().Add(settleTime); r.driver > 0; time.Sleep(time.Millisecond) {
+		if _, processes := usage(r.process.Process.Pid); processes <= r.baseProcesses {
 			return
 		}
 		if time.Now().After(end) {
-			r.exceeded(errors.New("it left processes that did not end with the cell"))
+			r.endAtLimit(errors.New("it left processes that did not end with the cell"))
 			for range r.frames {
 			}
 			return
@@ -347,8 +347,8 @@ func (r *interpreter) settle() {
 	}
 }
 
-// note appends how much output was omitted.
-func note(text string, lost int) string {
+// withOmitted appends how much output was omitted.
+func withOmitted(text string, lost int) string {
 	if lost == 0 {
 		return text
 	}

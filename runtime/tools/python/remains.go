@@ -21,7 +21,7 @@ func (t *Tool) prepare() (err error) {
 	if t.folder != "" {
 		return nil
 	}
-	removeRemains()
+	removeLeftovers()
 	folder, err := os.MkdirTemp("", folderPrefix)
 	if err == nil {
 		t.o.folder = filepath.Join(folder, "data")
@@ -38,14 +38,15 @@ func (t *Tool) prepare() (err error) {
 	return nil
 }
 
-// fresh is how long a new folder may be without its lock.
-const fresh = time.Minute
+// lockGrace is how long a new folder may be without its lock.
+const lockGrace = time.Minute
 
-func removeRemains() {
+func removeLeftovers() {
 	list, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
 	for _, folder := range list {
 		info, err := os.Lstat(folder)
-		if err != nil || !info.IsDir() || !own(info) || time.Since(info.ModTime()) < fresh {
+		if err != nil || !info.IsDir() || !isOwnedByUser(info) ||
+			time.Since(info.ModTime()) < lockGrace {
 			continue
 		}
 		if lock, err := lockFolder(folder); err == nil {
@@ -55,8 +56,8 @@ func removeRemains() {
 	}
 }
 
-// mostPictures is bytes of the pictures of one conversation.
-const mostPictures = 256 << 20
+// maxPictures is bytes of the pictures of one conversation.
+const maxPictures = 256 << 20
 
 // picture copies a picture out of the sandbox. A cell may have put anything in its place.
 func (t *Tool) picture(name string) (path string, err error) {
@@ -71,8 +72,8 @@ func (t *Tool) picture(name string) (path string, err error) {
 		return "", err
 	case !info.Mode().IsRegular():
 		return "", errors.New("it is not a file")
-	case t.pictures+info.Size() > mostPictures:
-		return "", fmt.Errorf("this conversation's have more than %.1f GB", mostPictures/1e9)
+	case t.pictures+info.Size() > maxPictures:
+		return "", fmt.Errorf("this conversation's have more than %.1f GB", maxPictures/1e9)
 	}
 	path = filepath.Join(t.folder, "pictures", name)
 	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -10,4 +10,4 @@ const nonblocking = 0
 
 func lockFolder(folder string) (*os.File, error) { return os.Open(folder) }
 
-func own(os.FileInfo) bool { return false }
+func isOwnedByUser(os.FileInfo) bool { return false }

@@ -27,4 +27,4 @@ func lockFolder(folder string) (*os.File, error) {
 	return f, nil
 }
 
-func own(info os.FileInfo) bool { return process.Owns(info) }
+func isOwnedByUser(info os.FileInfo) bool { return process.Owns(info) }

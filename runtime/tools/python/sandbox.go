@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	mostFile   = 256 << 20 // bytes of one file that a cell writes, of /tmp and of /dev/shm
-	mostFolder = 1 << 30   // bytes of /mnt/data
+	maxFile   = 256 << 20 // bytes of one file that a cell writes, of /tmp and of /dev/shm
+	maxFolder = 1 << 30   // bytes of /mnt/data
 )
 
-// written are the folders that a cell can write to.
-var written = []string{"/mnt/data", "/tmp", "/dev/shm"}
+// writableFolders are the folders that a cell can write to.
+var writableFolders = []string{"/mnt/data", "/tmp", "/dev/shm"}
 
 // sandbox is one way to run the interpreter.
 type sandbox struct {
@@ -45,19 +45,19 @@ type sandbox struct {
 // Names are the sandboxes in order of preference; "unsafe" is no sandbox.
 var Names = []string{"bwrap", "podman", "docker", "unsafe"}
 
-// found caches the sandboxes that worked, by name and environment.
-var found sync.Map
+// workingSandboxes caches the sandboxes that worked, by name and environment.
+var workingSandboxes sync.Map
 
 // findSandbox returns the named sandbox, or the first that works except "unsafe". A sandbox that
 // worked is not tried again for each conversation.
 func findSandbox(name string) (sandbox, error) {
 	key := [3]string{name, os.Getenv("PATH"), os.Getenv("HOME")}
-	if known, ok := found.Load(key); ok {
-		return known.(sandbox), nil
+	if cached, ok := workingSandboxes.Load(key); ok {
+		return cached.(sandbox), nil
 	}
 	b, err := lookForSandbox(name)
 	if err == nil {
-		found.Store(key, b)
+		workingSandboxes.Store(key, b)
 	}
 	return b, err
 }
@@ -67,17 +67,17 @@ func lookForSandbox(name string) (sandbox, error) {
 		return sandbox{}, fmt.Errorf("unknown sandbox %q: use %s", name, strings.Join(Names, ", "))
 	}
 	var unusable error // of the first that is installed
-	for _, known := range Names {
-		if name != known && (name != "" || known == "unsafe" ||
-			known == "bwrap" && runtime.GOOS != "linux") {
+	for _, kind := range Names {
+		if name != kind && (name != "" || kind == "unsafe" ||
+			kind == "bwrap" && runtime.GOOS != "linux") {
 			continue
 		}
-		program := known
-		if known == "unsafe" {
+		program := kind
+		if kind == "unsafe" {
 			program = "python3"
 		}
 		path, err := exec.LookPath(program)
-		b := sandbox{name: known, program: path, host: known == "bwrap" || known == "unsafe"}
+		b := sandbox{name: kind, program: path, host: kind == "bwrap" || kind == "unsafe"}
 		if err != nil {
 			err = fmt.Errorf("%s is not installed", program)
 		} else {
@@ -86,7 +86,7 @@ func lookForSandbox(name string) (sandbox, error) {
 		if err == nil {
 			return b, nil
 		}
-		if err = fmt.Errorf("python cannot run in %s: %w", known, err); name != "" {
+		if err = fmt.Errorf("python cannot run in %s: %w", kind, err); name != "" {
 			return sandbox{}, err
 		}
 		if unusable == nil && path != "" {
@@ -115,23 +115,23 @@ func (b *sandbox) try() (err error) {
 		}
 		return err
 	}
-	return answers(b.program, "ps", "--quiet") // it needs the daemon, or podman's storage
+	return probe(b.program, "ps", "--quiet") // it needs the daemon, or podman's storage
 }
 
 // tryBwrap tests bwrap, and whether it can forbid further user namespaces, as since 0.8.
 func (b *sandbox) tryBwrap() error {
 	b.scope = findScope()
 	args := []string{"--ro-bind", "/", "/", "--unshare-all", "--unshare-user"}
-	b.noUserns = answers(b.program, slices.Concat(args,
+	b.noUserns = probe(b.program, slices.Concat(args,
 		[]string{"--disable-userns", "true"})...) == nil
 	if b.noUserns {
 		return nil
 	}
-	return answers(b.program, append(args, "true")...)
+	return probe(b.program, append(args, "true")...)
 }
 
-// answers runs a program to its end; the error is its first line of output.
-func answers(program string, arguments ...string) error {
+// probe runs a program to its end; the error is its first line of output.
+func probe(program string, arguments ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	c := exec.CommandContext(ctx, program, arguments...)
@@ -158,7 +158,7 @@ func (b sandbox) processes() int {
 
 // limits are set by the driver for itself and its children before the first cell.
 func (b sandbox) limits(o Options) map[string]int64 {
-	l := map[string]int64{"RLIMIT_AS": o.Memory, "RLIMIT_FSIZE": mostFile, "RLIMIT_CORE": 0,
+	l := map[string]int64{"RLIMIT_AS": o.Memory, "RLIMIT_FSIZE": maxFile, "RLIMIT_CORE": 0,
 		"RLIMIT_NOFILE": 2 * int64(b.processes())}
 	if b.name == "bwrap" && countsByNamespace() {
 		l["RLIMIT_NPROC"] = int64(b.processes())
@@ -183,7 +183,7 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 	switch b.name {
 	case "bwrap":
 		var err error
-		c, err = b.bwrap(o, b.python.shown, append([]string{b.python.program}, arguments...))
+		c, err = b.bwrap(o, b.python.mounts, append([]string{b.python.program}, arguments...))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -210,8 +210,8 @@ func (b sandbox) command(o Options) (*exec.Cmd, func(), error) {
 }
 
 // bwrap returns a program in bubblewrap. The caller closes its ExtraFiles after the start.
-func (b sandbox) bwrap(o Options, shown, program []string) (*exec.Cmd, error) {
-	inside, err := b.bwrapArguments(shown)
+func (b sandbox) bwrap(o Options, mounts, program []string) (*exec.Cmd, error) {
+	args, err := b.bwrapArguments(mounts)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (b sandbox) bwrap(o Options, shown, program []string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	line := slices.Concat(b.inScope(o), []string{b.program}, inside,
+	line := slices.Concat(b.inScope(o), []string{b.program}, args,
 		[]string{"--seccomp", "3", "--"}, program)
 	c := exec.Command(line[0], line[1:]...)
 	c.Env = append(scopeEnvironment(), environment...)
@@ -229,7 +229,7 @@ func (b sandbox) bwrap(o Options, shown, program []string) (*exec.Cmd, error) {
 
 // bwrapArguments give a program the system's programs and libraries, the files in shown, its own
 // folders, and nothing else.
-func (b sandbox) bwrapArguments(shown []string) ([]string, error) {
+func (b sandbox) bwrapArguments(mounts []string) ([]string, error) {
 	a := []string{"--unshare-all", "--unshare-user", "--die-with-parent", "--new-session",
 		"--cap-drop", "ALL", "--hostname", "sandbox", "--proc", "/proc",
 		"--dev-bind", "/dev/null", "/dev/null", "--dev-bind", "/dev/random", "/dev/random",
@@ -250,7 +250,7 @@ func (b sandbox) bwrapArguments(shown []string) ([]string, error) {
 			a = append(a, "--ro-bind", "/dev/null", path)
 		}
 	}
-	for _, path := range system {
+	for _, path := range systemFolders {
 		info, err := os.Lstat(path)
 		switch {
 		case err != nil:
@@ -264,17 +264,17 @@ func (b sandbox) bwrapArguments(shown []string) ([]string, error) {
 			a = append(a, "--ro-bind", path, path)
 		}
 	}
-	for _, path := range written { // in memory, so that a killed run leaves nothing
-		size := mostFile
+	for _, path := range writableFolders { // in memory, so that a killed run leaves nothing
+		size := maxFile
 		if path == "/mnt/data" {
-			size = mostFolder
+			size = maxFolder
 		}
 		a = append(a, "--size", fmt.Sprint(size), "--tmpfs", path)
 	}
-	for _, path := range shown { // they may be in /tmp
+	for _, path := range mounts { // they may be in /tmp
 		a = append(a, "--ro-bind", path, path)
 	}
-	for _, path := range hidden() {
+	for _, path := range hiddenFolders() {
 		a = append(a, "--size", "4096", "--tmpfs", path, "--remount-ro", path)
 	}
 	a = append(a, "--remount-ro", "/", "--chdir", "/mnt/data")
@@ -293,7 +293,7 @@ func containerArguments(name string, o Options) []string {
 	a := []string{"run", "--rm", "--interactive", "--name", name, "--network", "none",
 		"--memory", fmt.Sprint(o.Memory), "--pids-limit", "128", "--read-only",
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--tmpfs",
-		fmt.Sprintf("/tmp:size=%d", mostFile), "--volume", o.folder + ":/mnt/data", "--workdir",
+		fmt.Sprintf("/tmp:size=%d", maxFile), "--volume", o.folder + ":/mnt/data", "--workdir",
 		"/mnt/data"}
 	for _, pair := range environment {
 		a = append(a, "--env", pair)
@@ -302,48 +302,49 @@ func containerArguments(name string, o Options) []string {
 }
 
 const (
-	// looks is the interval of checks without a cgroup; looksNear is the shortest, used close to
-	// the limit.
-	looks, looksNear = 100 * time.Millisecond, 5 * time.Millisecond
-	fastest          = 8 << 30 // most bytes a second that processes can allocate
+	// pollInterval is the interval of checks without a cgroup; minPollInterval is the shortest,
+	// used close to the limit.
+	pollInterval, minPollInterval = 100 * time.Millisecond, 5 * time.Millisecond
+	maxAllocRate                  = 8 << 30 // most bytes a second that processes can allocate
 )
 
 // watch kills an interpreter whose processes or files together exceed their limit, until it is
 // closed. Containers limit memory themselves.
 func (b sandbox) watch(r *interpreter, o Options) {
-	next := time.NewTimer(looks)
+	next := time.NewTimer(pollInterval)
 	defer next.Stop()
-	defer shared.forget(r)
+	defer sharedPool.remove(r)
 	for n := 0; ; n++ {
 		select {
 		case <-r.watch:
 			return
 		case <-next.C:
 		}
-		wait, why := looks, error(nil)
+		wait, why := pollInterval, error(nil)
 		if b.host {
-			memory, processes := used(r.process.Process.Pid)
-			memory += r.inFolders()
-			if why = shared.over(r, memory); memory > o.Memory {
+			memory, processes := usage(r.process.Process.Pid)
+			memory += r.folderMemory()
+			if why = sharedPool.recordUse(r, memory); memory > o.Memory {
 				why = fmt.Errorf("its processes and files used more than %.1f GB of memory",
 					float64(o.Memory)/1e9)
 			} else if processes > b.processes() {
 				why = fmt.Errorf("it had more than %d processes", b.processes())
 			}
-			wait = min(looks, max(looksNear, time.Duration(o.Memory-memory)*time.Second/fastest))
+			wait = min(pollInterval, max(minPollInterval,
+				time.Duration(o.Memory-memory)*time.Second/maxAllocRate))
 		}
-		if b.name != "bwrap" && n%10 == 0 && folderBytes(o.folder) > mostFolder {
-			why = fmt.Errorf("its files have more than %.1f GB", mostFolder/1e9)
+		if b.name != "bwrap" && n%10 == 0 && folderBytes(o.folder) > maxFolder {
+			why = fmt.Errorf("its files have more than %.1f GB", maxFolder/1e9)
 		}
 		if why != nil {
-			r.exceeded(why)
+			r.endAtLimit(why)
 		}
 		next.Reset(wait)
 	}
 }
 
-// exceeded ends an interpreter because of a limit.
-func (r *interpreter) exceeded(why error) {
+// endAtLimit ends an interpreter because of a limit.
+func (r *interpreter) endAtLimit(why error) {
 	select {
 	case r.limit <- why:
 	default: // another limit was exceeded first

@@ -17,9 +17,9 @@ import (
 // endWithParent makes the interpreter end when this process does, even by a crash.
 func endWithParent(c *exec.Cmd) { c.SysProcAttr.Pdeathsig = syscall.SIGKILL }
 
-// used returns the private memory of a process and its descendants, swapped or not, in bytes, and
+// usage returns the private memory of a process and its descendants, swapped or not, in bytes, and
 // their number.
-func used(pid int) (memory int64, processes int) {
+func usage(pid int) (memory int64, processes int) {
 	if pid <= 0 {
 		return 0, 0
 	}
@@ -33,7 +33,7 @@ func used(pid int) (memory int64, processes int) {
 	}
 	processes = 1
 	for _, child := range children(pid) {
-		m, n := used(child)
+		m, n := usage(child)
 		memory, processes = memory+m, processes+n
 	}
 	return memory, processes
@@ -53,22 +53,22 @@ func children(pid int) (list []int) {
 	return list
 }
 
-// enter finds the driver among the processes of its sandbox, before its first cell, and opens the
-// in-memory folders there.
-func (r *interpreter) enter() error {
+// openFolders finds the driver among the processes of its sandbox, before its first cell, and opens
+// the in-memory folders there.
+func (r *interpreter) openFolders() error {
 	pid := r.process.Process.Pid
-	for r.alone = 1; ; r.alone++ {
-		below := children(pid)
-		if len(below) == 0 {
+	for r.baseProcesses = 1; ; r.baseProcesses++ {
+		descendants := children(pid)
+		if len(descendants) == 0 {
 			break
 		}
-		pid = below[0]
+		pid = descendants[0]
 	}
-	if r.alone < 3 { // bwrap, its init, and the program in the sandbox
+	if r.baseProcesses < 3 { // bwrap, its init, and the program in the sandbox
 		return errors.New("open the folders of the sandbox: it is not made yet")
 	}
 	r.driver = pid
-	for _, path := range written {
+	for _, path := range writableFolders {
 		folder, err := os.Open(fmt.Sprintf("/proc/%d/root%s", pid, path))
 		if err != nil {
 			return fmt.Errorf("open the folders of the sandbox: %w", err)
@@ -80,8 +80,8 @@ func (r *interpreter) enter() error {
 	return err
 }
 
-// inFolders is the memory that the sandbox's folders take, including names and attributes.
-func (r *interpreter) inFolders() (sum int64) {
+// folderMemory is the memory that the sandbox's folders take, including names and attributes.
+func (r *interpreter) folderMemory() (sum int64) {
 	const inode = 1 << 10
 	for _, folder := range r.folders {
 		var s unix.Statfs_t
@@ -92,8 +92,8 @@ func (r *interpreter) inFolders() (sum int64) {
 	return sum
 }
 
-// hold pauses the driver's threads between cells, or resumes them.
-func (r *interpreter) hold(stop bool) {
+// setPaused pauses the driver's threads between cells, or resumes them.
+func (r *interpreter) setPaused(stop bool) {
 	if r.driver > 0 {
 		signal := syscall.SIGCONT
 		if stop {

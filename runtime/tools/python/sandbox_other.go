@@ -8,11 +8,11 @@ import "os/exec"
 
 func endWithParent(*exec.Cmd) {}
 
-// used is unknown here; the sandboxes of these systems enforce the limits themselves.
-func used(int) (memory int64, processes int) { return 0, 0 }
+// usage is unknown here; the sandboxes of these systems enforce the limits themselves.
+func usage(int) (memory int64, processes int) { return 0, 0 }
 
-func (r *interpreter) enter() error     { return nil }
-func (r *interpreter) inFolders() int64 { return 0 }
-func (r *interpreter) hold(bool)        {}
+func (r *interpreter) openFolders() error  { return nil }
+func (r *interpreter) folderMemory() int64 { return 0 }
+func (r *interpreter) setPaused(bool)      {}
 
 func countsByNamespace() bool { return false }

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed system calls are allowed with any arguments. legacy calls exist on older architectures
-// only.
-var allowed = []uint32{
+// allowedCalls system calls are allowed with any arguments. legacy calls exist on older
+// architectures only.
+var allowedCalls = []uint32{
 	// files
 	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64,
 	unix.SYS_PWRITE64, unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_PREADV2, unix.SYS_PWRITEV2,
@@ -84,38 +84,38 @@ var allowed = []uint32{
 type check struct {
 	argument, mask uint32
 	values         []uint32
-	none           bool
+	negate         bool
 }
 
 const (
 	newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 		unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
-	all = ^uint32(0)
+	allBits = ^uint32(0)
 )
 
-var sockets = []check{
-	{argument: 0, mask: all, values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}},
+var socketChecks = []check{
+	{argument: 0, mask: allBits, values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}},
 	{argument: 1, mask: 0xf, values: []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}},
-	{argument: 2, mask: all, values: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}}}
+	{argument: 2, mask: allBits, values: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}}}
 
 var noDevice = []uint32{unix.S_IFCHR, unix.S_IFBLK}
 
-// checked system calls are allowed if all checks pass.
-var checked = map[uint32][]check{
+// checkedCalls system calls are allowed if all checks pass.
+var checkedCalls = map[uint32][]check{
 	unix.SYS_CLONE:      {{argument: 0, mask: newNamespaces, values: []uint32{0}}},
-	unix.SYS_SOCKET:     sockets,
-	unix.SYS_SOCKETPAIR: sockets,
+	unix.SYS_SOCKET:     socketChecks,
+	unix.SYS_SOCKETPAIR: socketChecks,
 	// shared memory without a file is not counted for any process once it is unmapped
 	unix.SYS_MMAP: {{argument: 3, mask: unix.MAP_SHARED | unix.MAP_ANONYMOUS,
-		values: []uint32{unix.MAP_SHARED | unix.MAP_ANONYMOUS}, none: true}},
-	unix.SYS_IOCTL: {{argument: 1, mask: all, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX},
-		none: true}},
-	unix.SYS_PERSONALITY: {{argument: 0, mask: all, values: []uint32{0, all}}},
-	unix.SYS_MKNODAT:     {{argument: 2, mask: unix.S_IFMT, values: noDevice, none: true}},
+		values: []uint32{unix.MAP_SHARED | unix.MAP_ANONYMOUS}, negate: true}},
+	unix.SYS_IOCTL: {{argument: 1, mask: allBits, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX},
+		negate: true}},
+	unix.SYS_PERSONALITY: {{argument: 0, mask: allBits, values: []uint32{0, allBits}}},
+	unix.SYS_MKNODAT:     {{argument: 2, mask: unix.S_IFMT, values: noDevice, negate: true}},
 }
 
-// unknown system calls fail as on a kernel without them, so that a C library uses another.
-var unknown = []uint32{unix.SYS_CLONE3}
+// unknownCalls system calls fail as on a kernel without them, so that a C library uses another.
+var unknownCalls = []uint32{unix.SYS_CLONE3}
 
 // filter is the BPF program that decides.
 func filter() (program []unix.SockFilter) {
@@ -139,19 +139,19 @@ func filter() (program []unix.SockFilter) {
 	add(equal, auditArch, 1, 0)
 	answer(fail | uint32(unix.EPERM))
 	add(load, numberOffset)
-	for _, call := range unknown {
+	for _, call := range unknownCalls {
 		add(equal, call, 0, 1)
 		answer(fail | uint32(unix.ENOSYS))
 	}
-	for _, list := range [][]uint32{allowed, legacy} {
+	for _, list := range [][]uint32{allowedCalls, legacy} {
 		for _, call := range list {
 			add(equal, call, 0, 1)
 			answer(allow)
 		}
 	}
-	for _, list := range []map[uint32][]check{checked, legacyChecked} {
+	for _, list := range []map[uint32][]check{checkedCalls, legacyChecked} {
 		for call, checks := range list {
-			at := len(program)
+			start := len(program)
 			add(equal, call, 0, 0)
 			for _, c := range checks {
 				add(load, argumentOffset+8*c.argument)
@@ -159,13 +159,13 @@ func filter() (program []unix.SockFilter) {
 				for i, value := range c.values {
 					add(equal, value, uint8(len(c.values)-i), 0) // skips the refusal below
 				}
-				if c.none {
+				if c.negate {
 					add(unix.BPF_JMP|unix.BPF_JA, 1) // no value matched
 				}
 				answer(fail | uint32(unix.EPERM))
 			}
 			answer(allow)
-			program[at].Jf = uint8(len(program) - at - 1)
+			program[start].Jf = uint8(len(program) - start - 1)
 		}
 	}
 	answer(fail | uint32(unix.EPERM))

@@ -15,4 +15,4 @@ var legacy = []uint32{unix.SYS_OPEN, unix.SYS_CREAT, unix.SYS_STAT, unix.SYS_LST
 	unix.SYS_ALARM, unix.SYS_PAUSE, unix.SYS_TIME, unix.SYS_GETPGRP, unix.SYS_ARCH_PRCTL}
 
 var legacyChecked = map[uint32][]check{
-	unix.SYS_MKNOD: {{argument: 1, mask: unix.S_IFMT, values: noDevice, none: true}}}
+	unix.SYS_MKNOD: {{argument: 1, mask: unix.S_IFMT, values: noDevice, negate: true}}}

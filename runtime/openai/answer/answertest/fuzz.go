@@ -102,11 +102,11 @@ const AskFiles = `{"role":"user","content":[{"type":"text","text":"Context."},{"
 const bashTool = `{"name":"Bash","description":"Run a command","input_schema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}`
 
 // TurnOf is a request of an agent in Claude Code's form.
-func TurnOf(messages, more string) string {
+func TurnOf(messages, extra string) string {
 	return `{"model":"gpt-oss:20b","max_tokens":32000,"system":[{"type":"text","text":` +
 		`"x-anthropic-billing-header: cc_version=2.1.329.649; cc_entrypoint=sdk-cli;"},` +
 		`{"type":"text","text":"You are an agent.","cache_control":{"type":"ephemeral"}}],` +
 		`"metadata":{"user_id":"{\"device_id\":\"0\"}"},"context_management":{"edits":[]},` +
 		`"output_config":{"effort":"high"},"tools":[` + bashTool + `],"messages":[` + messages +
-		`]` + more + `}`
+		`]` + extra + `}`
 }

@@ -88,12 +88,12 @@ type turn struct {
 	runner *Model
 	events []session.Event
 	result session.Result
-	ended  bool
+	done   bool
 }
 
 func (t *turn) Next() (session.Event, bool) {
 	for {
-		if t.ended {
+		if t.done {
 			return nil, false
 		}
 		if t.ctx.Err() != nil {
@@ -128,7 +128,7 @@ func (t *turn) Next() (session.Event, bool) {
 }
 
 func (t *turn) end(d session.Done) session.Event {
-	t.ended = true
+	t.done = true
 	if t.result.Reasoning != "" {
 		t.result.Messages = append(t.result.Messages,
 			session.AssistantReasoning(t.result.Reasoning))

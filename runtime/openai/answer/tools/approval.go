@@ -20,8 +20,8 @@ import (
 // names.
 type approvalRule struct {
 	always, never []string
-	others        bool // those in neither list
-	unsaid        bool // by the client: the server's configuration may allow all
+	byDefault     bool // those in neither list
+	unset         bool // by the client: the server's configuration may allow all
 }
 
 // readApproval reads require_approval. If it is unset, each call needs approval, as at OpenAI,
@@ -30,7 +30,7 @@ func readApproval(t *answer.Object) (rule approvalRule) {
 	v := t.Get("require_approval")
 	switch v.Kind() {
 	case jsondoc.Null:
-		rule.others, rule.unsaid = true, true
+		rule.byDefault, rule.unset = true, true
 	case jsondoc.Object:
 		filter := v.Object()
 		always, never := filter.Object("always"), filter.Object("never")
@@ -41,25 +41,25 @@ func readApproval(t *answer.Object) (rule approvalRule) {
 		switch v.Text() {
 		case "never":
 		case "always":
-			rule.others = true
+			rule.byDefault = true
 		default:
-			v.Must("always, never or an object")
+			v.MustBe("always, never or an object")
 		}
 	}
 	return rule
 }
 
-// some tells whether any call needs approval.
-func (r approvalRule) some() bool { return r.others || len(r.always) > 0 }
+// needsAny tells whether any call needs approval.
+func (r approvalRule) needsAny() bool { return r.byDefault || len(r.always) > 0 }
 
-func (r approvalRule) asks(tool string) bool {
+func (r approvalRule) needs(tool string) bool {
 	switch {
 	case slices.Contains(r.always, tool):
 		return true
 	case slices.Contains(r.never, tool):
 		return false
 	}
-	return r.others
+	return r.byDefault
 }
 
 // allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.
@@ -72,7 +72,7 @@ func allowedNames(t *answer.Object) []string {
 		return append([]string{}, answer.TextsOf(v.Object().List("tool_names"))...)
 	case jsondoc.Null:
 	default:
-		v.Wrong("an array or an object")
+		v.WrongType("an array or an object")
 	}
 	return nil
 }
@@ -83,19 +83,20 @@ type Server interface {
 	session.Tool
 	// Tools lists the callable tools, under the server's own names.
 	Tools() []harmony.ToolDescription
-	// Own returns the server's own name of the tool that a function calls, or "" if it calls none.
-	Own(function string) string
-	// Only restricts the tool to these names of the server; nil: all.
-	Only(names []string)
+	// ServerName returns the server's own name of the tool that a function calls, or "" if it calls
+	// none.
+	ServerName(function string) string
+	// Restrict restricts the tool to these names of the server; nil: all.
+	Restrict(names []string)
 	// Trusted tells that all its calls are allowed if the client sets no rule.
 	Trusted() bool
 }
 
-// Own returns the server's own name of the called tool, or "" for other calls.
-func (t *Tool) Own(recipient string) string {
+// ServerName returns the server's own name of the called tool, or "" for other calls.
+func (t *Tool) ServerName(recipient string) string {
 	function, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
 	if server, is := t.Tool.(Server); ok && is {
-		return server.Own(function)
+		return server.ServerName(function)
 	}
 	return ""
 }
@@ -108,17 +109,17 @@ func (t *Tool) Tools() []harmony.ToolDescription {
 	return nil
 }
 
-// keepTo allows only the tools that the client allows. A name that the server lacks is a fault: the
-// client relies on a rule that would never apply.
-func (t *Tool) keepTo() *answer.Fault {
+// applyRules allows only the tools that the client allows. A name that the server lacks is a fault:
+// the client relies on a rule that would never apply.
+func (t *Tool) applyRules() *answer.Fault {
 	server, ok := t.Tool.(Server)
 	if !ok {
 		return nil
 	}
-	if t.approval.unsaid {
-		t.approval.others = !server.Trusted()
+	if t.approval.unset {
+		t.approval.byDefault = !server.Trusted()
 	}
-	server.Only(nil)
+	server.Restrict(nil)
 	has := server.Tools()
 	for _, list := range []struct {
 		path  string
@@ -135,12 +136,12 @@ func (t *Tool) keepTo() *answer.Fault {
 			}
 		}
 	}
-	server.Only(t.allowed)
+	server.Restrict(t.allowed)
 	return nil
 }
 
 // NeedsApproval tells whether the client must approve this call of a server's tool.
 func (t *Tool) NeedsApproval(id, recipient string) bool {
-	tool := t.Own(recipient)
-	return tool != "" && id != t.Approved && t.approval.asks(tool)
+	tool := t.ServerName(recipient)
+	return tool != "" && id != t.Approved && t.approval.needs(tool)
 }

@@ -20,7 +20,7 @@ func TestApprovalRule(t *testing.T) {
 		rule := readApproval(o)
 		var asked []string
 		for _, name := range []string{"add", "drop"} {
-			if rule.asks(name) {
+			if rule.needs(name) {
 				asked = append(asked, name)
 			}
 		}

@@ -2,7 +2,7 @@
 // that names one: {"type":"web_search"}, {"type":"mcp","server_label":...,"name":...}.
 //
 // What must stay true: if a requested tool has no back end, the request continues without it and
-// the client is told; a tool belongs to one turn at a time (kept.go); the first call of a chosen
+// the client is told; a tool belongs to one turn at a time (pool.go); the first call of a chosen
 // tool's turn is of that tool, and an impossible choice is refused.
 
 package tools
@@ -41,15 +41,15 @@ var builtinKinds = map[string]string{
 // offeredTypes are the types of tools that the client runs.
 var offeredTypes = []string{"function", "custom", "namespace"}
 
-// Wanted is a built-in tool that a request names.
-type Wanted struct {
-	asked     string // its type in the request
+// Requested is a built-in tool that a request names.
+type Requested struct {
+	typ       string // its type in the request
 	Kind      string
 	Label     string       // mcp: of the server
 	path      string       // mcp: in the request
 	allowed   []string     // mcp: its tools that may be called; nil: all
 	approval  approvalRule // mcp
-	silent    bool         // the route cannot ask for approval
+	cannotAsk bool         // the route cannot ask for approval
 	Container string       // of python: its id; in a request "": a new one
 	client    string       // its owner
 }
@@ -57,49 +57,49 @@ type Wanted struct {
 // Tool is a built-in tool of a turn.
 type Tool struct {
 	session.Tool
-	Wanted
+	Requested
 	Approved string      // id of the call that the client has allowed
 	owner    string      // the response or conversation that left it; "": new
 	used     atomic.Bool // it was called
 	clock    *time.Timer // closes it while it is kept
 }
 
-// Wanted reads the built-in tools of a request and returns the types that are ignored. responses
-// tells whether the route supports approvals and containers.
-func (k *Kept) Wanted(o *answer.Object, of Offer, responses bool) (wanted []Wanted,
+// ReadRequested reads the built-in tools of a request and returns the types that are ignored.
+// responses tells whether the route supports approvals and containers.
+func (k *Pool) ReadRequested(o *answer.Object, offer Offer, responses bool) (list []Requested,
 	ignored []string) {
-	if of.Choice.mode == grammar.None {
-		return nil, of.Ignored
+	if offer.Choice.mode == grammar.None {
+		return nil, offer.Ignored
 	}
-	for _, t := range of.listed {
-		w := Wanted{asked: t.Text("type"), Label: t.Text("server_label"),
+	for _, t := range offer.listed {
+		w := Requested{typ: t.Text("type"), Label: t.Text("server_label"),
 			approval: readApproval(t)}
-		w.Kind = builtinKinds[w.asked]
+		w.Kind = builtinKinds[w.typ]
 		w.allowed = allowedNames(t)
 		switch {
-		case slices.Contains(offeredTypes, w.asked) || w.Kind != "" && of.allowed != nil &&
-			!slices.ContainsFunc(of.allowed, func(a Wanted) bool {
-				return a.asked == w.asked && (a.Label == "" || a.Label == w.Label)
+		case slices.Contains(offeredTypes, w.typ) || w.Kind != "" && offer.allowed != nil &&
+			!slices.ContainsFunc(offer.allowed, func(a Requested) bool {
+				return a.typ == w.typ && (a.Label == "" || a.Label == w.Label)
 			}):
-		case w.Kind == "" || k.makes == nil ||
-			!responses && w.Kind == MCP && !w.approval.unsaid && w.approval.some():
-			ignored = append(ignored, w.asked)
+		case w.Kind == "" || k.newTools == nil ||
+			!responses && w.Kind == MCP && !w.approval.unset && w.approval.needsAny():
+			ignored = append(ignored, w.typ)
 		default:
-			w.path, w.silent = t.Value().Path, !responses
+			w.path, w.cannotAsk = t.Value().Path, !responses
 			if c := t.Get("container"); responses && c.Kind() == jsondoc.String {
 				w.Container = c.Text()
 			}
-			wanted = append(wanted, w)
+			list = append(list, w)
 		}
 	}
-	if of.Choice.mode == grammar.Required && len(of.Functions)+len(wanted) == 0 {
+	if offer.Choice.mode == grammar.Required && len(offer.Functions)+len(list) == 0 {
 		o.AddFault(answer.Invalid("tool_choice", `tool_choice is "required", but the request offers no `+
 			"function that could be called"))
 	}
-	if of.Hosted != nil && !slices.ContainsFunc(wanted, of.Hosted.is) {
-		o.AddFault(unavailableChoice(of.Hosted.asked))
+	if offer.Hosted != nil && !slices.ContainsFunc(list, offer.Hosted.matches) {
+		o.AddFault(unavailableChoice(offer.Hosted.typ))
 	}
-	return wanted, ignored
+	return list, ignored
 }
 
 // Run runs a call, unless the client must be asked first.
@@ -120,22 +120,23 @@ func (t *Tool) Citations(answer string) []session.Citation {
 	return nil
 }
 
-// Approved is a call that the client has allowed; Name is the server's own name of the tool.
-type Approved struct {
+// ApprovedCall is a call that the client has allowed; Name is the server's own name of the tool.
+type ApprovedCall struct {
 	Label, Name   string
 	ID, Arguments string
 }
 
-// first begins with the call, as if the model had just made it.
-func (a *Approved) first(tools []*Tool) FirstStart {
+// start begins with the call, as if the model had just made it.
+func (a *ApprovedCall) start(tools []*Tool) FirstStart {
 	return func(_ context.Context, r session.Request) (session.Turn, error) {
-		found := (&Hosted{asked: MCP, label: a.Label, name: a.Name}).callable(tools, r.Functions)
-		if len(found) == 0 {
+		callable := (&HostedChoice{typ: MCP, label: a.Label, name: a.Name}).callable(tools,
+			r.Functions)
+		if len(callable) == 0 {
 			return nil, answer.Invalid("tools", "the approved call needs its server: send the mcp "+
 				"tool of %q that offers %q again", a.Label, a.Name)
 		}
-		call := session.Call{ID: a.ID, Arguments: a.Arguments, Recipient: found[0],
-			Name: strings.TrimPrefix(found[0], harmony.FunctionsNamespace+".")}
+		call := session.Call{ID: a.ID, Arguments: a.Arguments, Recipient: callable[0],
+			Name: strings.TrimPrefix(callable[0], harmony.FunctionsNamespace+".")}
 		done := session.Done{Finish: session.FinishToolCalls}
 		return session.Finished(session.Result{Calls: []session.Call{call}, Done: done},
 			session.CallStart{ID: call.ID, Name: call.Name, Recipient: call.Recipient},
@@ -146,25 +147,25 @@ func (a *Approved) first(tools []*Tool) FirstStart {
 
 // Settings are how the tools of a turn are used.
 type Settings struct {
-	Most     int       // calls; 0: the session's own bound
-	Chosen   *Hosted   // must be called first; nil: any or none
-	Approved *Approved // is run first; nil: none
-	Before   string    // the owner whose tools it takes over
-	// Left returns the next owner of the tools, if the turn ends well; nil: they are closed
-	Left func() string
+	MaxCalls    int           // calls; 0: the session's own bound
+	Chosen      *HostedChoice // must be called first; nil: any or none
+	Approved    *ApprovedCall // is run first; nil: none
+	OwnerBefore string        // the owner whose tools it takes over
+	// NextOwner returns the next owner of the tools, if the turn ends well; nil: they are closed
+	NextOwner func() string
 }
 
 // Start starts a turn with built-in tools.
-func (k *Kept) Start(ctx context.Context, a *answer.Answer, runner session.Runner,
-	r session.Request, wanted []Wanted, how Settings) (session.Turn, []*Tool, error) {
-	for i := range wanted {
-		w := &wanted[i]
-		if w.client = a.Exchange.Client; !a.Exchange.Key.MayUse(w.Kind) {
+func (k *Pool) Start(ctx context.Context, a *answer.Answer, runner session.Runner,
+	r session.Request, requested []Requested, how Settings) (session.Turn, []*Tool, error) {
+	for i := range requested {
+		w := &requested[i]
+		if w.client = a.Exchange.Client; !a.Exchange.Key.MayUseTool(w.Kind) {
 			return nil, nil, answer.Refusal(http.StatusForbidden, "tools", "tool_not_allowed",
-				"this key may not use the tool "+w.asked)
+				"this key may not use the tool "+w.typ)
 		}
 	}
-	open, missing, err := k.Open(wanted, how.Before)
+	open, missing, err := k.Open(requested, how.OwnerBefore)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -179,13 +180,13 @@ func (k *Kept) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 		tools = append(tools, t)
 	}
 	if how.Approved != nil {
-		runner = FirstBy(runner, how.Approved.first(open))
+		runner = WithFirstTurn(runner, how.Approved.start(open))
 	}
 	if how.Chosen != nil {
-		runner = FirstBy(runner, how.Chosen.chosen(runner, open))
+		runner = WithFirstTurn(runner, how.Chosen.startChosen(runner, open))
 	}
 	turn, err := session.StartWithTools(ctx, runner, r, tools,
-		session.ToolLimits{Calls: how.Most})
+		session.ToolLimits{Calls: how.MaxCalls})
 	if err != nil {
 		k.Release(open, "")
 		return nil, nil, err
@@ -193,20 +194,20 @@ func (k *Kept) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 	return session.OnDone(turn, func(d session.Done) { // the tools are handed on or closed
 		owner := ""
 		switch {
-		case how.Left == nil:
+		case how.NextOwner == nil:
 			closeTools(open)
 			return
 		case d.Finish != session.FinishError && d.Finish != session.FinishCancelled:
-			if owner = how.Left(); owner != "" {
-				k.pass(how.Before, owner)
+			if owner = how.NextOwner(); owner != "" {
+				k.pass(how.OwnerBefore, owner)
 			}
 		}
 		k.Release(open, owner)
 	}), open, nil
 }
 
-// Of is the tool that runs calls of this recipient, nil if the client does.
-func Of(tools []*Tool, recipient string) *Tool {
+// ByRecipient is the tool that runs calls of this recipient, nil if the client does.
+func ByRecipient(tools []*Tool, recipient string) *Tool {
 	for _, t := range tools {
 		if t.Runs(recipient) {
 			return t
@@ -215,25 +216,25 @@ func Of(tools []*Tool, recipient string) *Tool {
 	return nil
 }
 
-// StartQuietly is the starter of chat completions with built-in tools.
-func (k *Kept) StartQuietly(wanted []Wanted, chosen *Hosted) answer.Starter {
+// StartHidden is the starter of chat completions with built-in tools.
+func (k *Pool) StartHidden(requested []Requested, chosen *HostedChoice) answer.Starter {
 	return func(ctx context.Context, a *answer.Answer, r session.Request) (session.Turn, error) {
-		turn, open, err := k.Start(ctx, a, a.Runner, r, wanted, Settings{Chosen: chosen})
+		turn, open, err := k.Start(ctx, a, a.Runner, r, requested, Settings{Chosen: chosen})
 		if err != nil {
 			return nil, err
 		}
-		return quietly(turn, open), nil
+		return hideCalls(turn, open), nil
 	}
 }
 
-// quietly hides the calls that this process runs: chat completions cannot express them. The
+// hideCalls hides the calls that this process runs: chat completions cannot express them. The
 // client's own calls are numbered without them.
-func quietly(turn session.Turn, tools []*Tool) session.Turn {
+func hideCalls(turn session.Turn, tools []*Tool) session.Turn {
 	numbers := map[int]int{} // a call's number in the turn to the client's number
 	return session.MapEvents(turn, func(e session.Event) (_ session.Event, shown bool) {
 		switch x := e.(type) {
 		case session.CallStart:
-			if Of(tools, x.Recipient) != nil {
+			if ByRecipient(tools, x.Recipient) != nil {
 				return nil, false
 			}
 			numbers[x.Index] = len(numbers)
@@ -252,21 +253,21 @@ func quietly(turn session.Turn, tools []*Tool) session.Turn {
 	})
 }
 
-// Hosted is a tool_choice that names a built-in tool.
-type Hosted struct {
-	asked string // the type in the request
+// HostedChoice is a tool_choice that names a built-in tool.
+type HostedChoice struct {
+	typ   string // the type in the request
 	label string // mcp: of the server
 	name  string // mcp: of its tool; "": any
 }
 
-func (h *Hosted) kind() string { return builtinKinds[h.asked] }
+func (h *HostedChoice) kind() string { return builtinKinds[h.typ] }
 
-func (h *Hosted) is(w Wanted) bool {
+func (h *HostedChoice) matches(w Requested) bool {
 	return h.kind() == w.Kind && (w.Kind != MCP || h.label == w.Label)
 }
 
 func (of *Offer) chooseHosted(o, c *answer.Object, kind string) {
-	h := &Hosted{asked: kind, label: c.Text("server_label"), name: c.Text("name")}
+	h := &HostedChoice{typ: kind, label: c.Text("server_label"), name: c.Text("name")}
 	if kind == "mcp" && h.label == "" {
 		c.Get("server_label").Missing()
 	}
@@ -282,13 +283,13 @@ func (of *Offer) chooseHosted(o, c *answer.Object, kind string) {
 		of.ChoiceEcho = c.Value().Raw
 	}
 	for _, t := range of.listed {
-		w := Wanted{asked: t.Text("type"), Label: t.Text("server_label")}
-		w.Kind = builtinKinds[w.asked]
+		w := Requested{typ: t.Text("type"), Label: t.Text("server_label")}
+		w.Kind = builtinKinds[w.typ]
 		switch {
-		case w.Kind != "" && h.is(w):
+		case w.Kind != "" && h.matches(w):
 			of.Hosted = h
 			return
-		case w.Kind == "" && w.asked == kind:
+		case w.Kind == "" && w.typ == kind:
 			o.AddFault(unavailableChoice(kind))
 			return
 		}
@@ -305,8 +306,8 @@ func unavailableChoice(kind string) *answer.Fault {
 // FirstStart starts the first turn of several.
 type FirstStart func(ctx context.Context, r session.Request) (session.Turn, error)
 
-// FirstBy is a runner whose first turn is started by start.
-func FirstBy(runner session.Runner, start FirstStart) session.Runner {
+// WithFirstTurn is a runner whose first turn is started by start.
+func WithFirstTurn(runner session.Runner, start FirstStart) session.Runner {
 	return session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		now := start
@@ -315,7 +316,7 @@ func FirstBy(runner session.Runner, start FirstStart) session.Runner {
 	})
 }
 
-func (h *Hosted) chosen(runner session.Runner, tools []*Tool) FirstStart {
+func (h *HostedChoice) startChosen(runner session.Runner, tools []*Tool) FirstStart {
 	return func(ctx context.Context, r session.Request) (session.Turn, error) {
 		if r.Only = h.callable(tools, r.Functions); len(r.Only) == 0 {
 			if h.name != "" {
@@ -323,25 +324,25 @@ func (h *Hosted) chosen(runner session.Runner, tools []*Tool) FirstStart {
 					"tool_choice of the tool %q of the MCP server %q", h.name, h.label),
 					"this server has no such tool, or allowed_tools leaves it out")
 			}
-			return nil, unavailableChoice(h.asked)
+			return nil, unavailableChoice(h.typ)
 		}
 		r.ToolChoice = grammar.Required
 		return runner.Start(ctx, r)
 	}
 }
 
-func (h *Hosted) callable(tools []*Tool, functions []harmony.ToolDescription) (
+func (h *HostedChoice) callable(tools []*Tool, functions []harmony.ToolDescription) (
 	names []string) {
 	for _, t := range tools {
 		switch {
-		case !h.is(t.Wanted):
+		case !h.matches(t.Requested):
 		case t.Kind == Browser, t.Kind == Python:
 			names = append(names, t.Kind)
 		default:
 			for _, f := range functions {
 				name := harmony.FunctionsNamespace + "." + f.Name
 				if t.Runs(name) && !slices.Contains(names, name) &&
-					(h.name == "" || t.Own(name) == h.name) {
+					(h.name == "" || t.ServerName(name) == h.name) {
 					names = append(names, name)
 				}
 			}

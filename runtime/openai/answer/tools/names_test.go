@@ -115,7 +115,7 @@ func namedServers(t *testing.T) (*httptest.Server, *answertest.Model, *target) {
 		t.Fatal(err, all.Notes)
 	}
 	t.Cleanup(func() { all.Close() })
-	srv, f := porttest.Server(t, x.play, func(o *openai.Options) { o.Tools = all.Of })
+	srv, f := porttest.Server(t, x.play, func(o *openai.Options) { o.Tools = all.ForKind })
 	// every function is offered once, so that the model can call those that are not
 	porttest.Post(t, srv, "/v1/responses", `{"input":"x","tool_choice":"auto","tools":[`+
 		`{"type":"mcp","server_label":"db","require_approval":"never"},`+

@@ -16,7 +16,7 @@ func TestSampledPassesThroughHiddenCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := quietly(turn, nil).Sampled(); !slices.Equal(got, f.Sampled) {
+	if got := hideCalls(turn, nil).Sampled(); !slices.Equal(got, f.Sampled) {
 		t.Errorf("%v can be taken up, not %v", got, f.Sampled)
 	}
 }

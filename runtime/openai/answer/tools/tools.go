@@ -26,9 +26,9 @@ import (
 // Function is a tool that the client runs. Without parameters it takes none.
 type Function struct {
 	functionTool
-	custom     bool             // its call is text
-	input      *grammar.Grammar // of that text; nil: any
-	space, own string           // its namespace, and its name there
+	custom           bool             // its call is text
+	input            *grammar.Grammar // of that text; nil: any
+	space, localName string           // its namespace, and its name there
 }
 
 // functionTool is a function as the Responses API echoes it.
@@ -49,8 +49,8 @@ type Offer struct {
 	listed    []*answer.Object // all tools of the request
 	tools     int              // number of listed tools
 	Choice    toolChoice
-	Hosted    *Hosted  // a built-in tool is chosen
-	allowed   []Wanted // types, and labels of servers, of allowed_tools; nil: all
+	Hosted    *HostedChoice // a built-in tool is chosen
+	allowed   []Requested   // types, and labels of servers, of allowed_tools; nil: all
 	Ignored   []string
 
 	ToolsEcho  []any // the offered tools: OpenAI's fields of functions, others unchanged
@@ -93,26 +93,26 @@ type namedTool struct {
 	Name string `json:"name"`
 }
 
-const mostFunctions = 4096
+const maxFunctions = 4096
 
 // Read reads tools and tool_choice. Items of the input may offer more, or repeat some; the first of
 // a name is used.
 func Read(o *answer.Object, items ...*answer.Object) Offer {
-	of := Offer{ToolsEcho: []any{}}
-	of.read(o)
-	first := len(of.ToolsEcho)
+	offer := Offer{ToolsEcho: []any{}}
+	offer.read(o)
+	first := len(offer.ToolsEcho)
 	for _, item := range items {
-		of.read(item)
+		offer.read(item)
 	}
-	of.ToolsEcho = of.ToolsEcho[:first]
-	known := map[string]bool{}
-	of.Functions = slices.DeleteFunc(of.Functions, func(f Function) bool {
-		again := len(items) > 0 && known[f.Name]
-		known[f.Name] = true
-		return again
+	offer.ToolsEcho = offer.ToolsEcho[:first]
+	seen := map[string]bool{}
+	offer.Functions = slices.DeleteFunc(offer.Functions, func(f Function) bool {
+		repeated := len(items) > 0 && seen[f.Name]
+		seen[f.Name] = true
+		return repeated
 	})
-	of.choose(o)
-	return of
+	offer.choose(o)
+	return offer
 }
 
 // read adds the tools of a request or an item.
@@ -145,15 +145,15 @@ func (of *Offer) List(o *answer.Object, name string) []answer.Value {
 		return nil
 	}
 	v := o.Get(name)
-	if of.tools += v.Count(mostFunctions + 1); of.tools > mostFunctions {
-		v.Invalid(" is too long, a request has at most %d tools", mostFunctions)
+	if of.tools += v.Count(maxFunctions + 1); of.tools > maxFunctions {
+		v.Invalid(" is too long, a request has at most %d tools", maxFunctions)
 		return nil
 	}
 	return v.List()
 }
 
-// Into adds the tools and the choice to the session's request.
-func (of Offer) Into(r *session.Request) {
+// ApplyTo adds the tools and the choice to the session's request.
+func (of Offer) ApplyTo(r *session.Request) {
 	r.ToolChoice, r.ToolName = of.Choice.mode, of.Choice.name
 	for _, f := range of.Functions {
 		d := harmony.ToolDescription{Name: f.Name, Parameters: f.Parameters}
@@ -191,7 +191,7 @@ func ReadFunctionWith(o *answer.Object, parameters string) Function {
 		return f
 	case jsondoc.Object:
 	default:
-		v.Wrong("an object")
+		v.WrongType("an object")
 		return f
 	}
 	f.Parameters = v.Raw
@@ -214,7 +214,7 @@ func ReadFunctionWith(o *answer.Object, parameters string) Function {
 
 func (f Function) checkName(o *answer.Object) {
 	if !answer.ToolName(f.Name) {
-		o.Get("name").Must("1 to 128 letters, digits, or any of _-.:/")
+		o.Get("name").MustBe("1 to 128 letters, digits, or any of _-.:/")
 	}
 }
 
@@ -248,11 +248,11 @@ func (of *Offer) allow(v answer.Value, c *answer.Object) {
 	names := map[string]bool{}
 	echo := allowedTools{Type: "allowed_tools", Mode: cmp.Or(c.Text("mode"), "auto"),
 		Tools: []any{}}
-	of.allowed, of.ChoiceEcho = []Wanted{}, &echo
+	of.allowed, of.ChoiceEcho = []Requested{}, &echo
 	for _, v := range c.List("tools") {
 		t := v.Object()
 		kind := t.Text("type")
-		of.allowed = append(of.allowed, Wanted{asked: kind, Label: t.Text("server_label")})
+		of.allowed = append(of.allowed, Requested{typ: kind, Label: t.Text("server_label")})
 		if kind == MCP && t.Has("name") {
 			t.Get("name").Unsupported("the name of an MCP server's tool",
 				"send it in allowed_tools of the mcp tool")
@@ -294,8 +294,8 @@ func (of *Offer) Mode(v answer.Value, mode string) {
 	}
 }
 
-// Shown is the client's name of a function that the model calls by another name or form.
-type Shown struct {
+// ClientName is the client's name of a function that the model calls by another name or form.
+type ClientName struct {
 	Custom      bool
 	Space, Name string
 }
@@ -325,16 +325,16 @@ func readCustom(o *answer.Object) Function {
 				return grammar.Regex(definition)
 			})
 		default:
-			format.Get("syntax").Must("lark or regex")
+			format.Get("syntax").MustBe("lark or regex")
 		}
 		if err != nil {
-			fault := answer.Invalid(format.At("definition"), "%s is not supported: %v",
-				format.At("definition"), err)
+			fault := answer.Invalid(format.PathOf("definition"), "%s is not supported: %v",
+				format.PathOf("definition"), err)
 			fault.Code = "invalid_grammar"
 			format.AddFault(fault)
 		}
 	default:
-		format.Get("type").Must("text or grammar")
+		format.Get("type").MustBe("text or grammar")
 	}
 	f.Description = &about
 	return f
@@ -358,37 +358,38 @@ func (of *Offer) readNamespace(o *answer.Object) {
 			of.Ignored = append(of.Ignored, kind)
 			continue
 		}
-		f.space, f.own, f.Name = space, f.Name, answer.SpacedName(space, f.Name)
+		f.space, f.localName, f.Name = space, f.Name, answer.SpacedName(space, f.Name)
 		f.checkName(t)
 		of.Functions = append(of.Functions, f)
 	}
 }
 
-// Shown maps the model's names to the client's for the functions that differ.
-func (of Offer) Shown() map[string]Shown {
-	names := map[string]Shown{}
+// ClientNames maps the model's names to the client's for the functions that differ.
+func (of Offer) ClientNames() map[string]ClientName {
+	names := map[string]ClientName{}
 	for _, f := range of.Functions {
 		if f.custom || f.space != "" {
-			shown := Shown{f.custom, f.space, f.Name}
+			name := ClientName{f.custom, f.space, f.Name}
 			if f.space != "" {
-				shown.Name = f.own
+				name.Name = f.localName
 			}
-			names[f.Name] = shown
+			names[f.Name] = name
 		}
 	}
 	return names
 }
 
-// Runnable returns a call's arguments as JSON, which clients expect even without parameters.
-func Runnable(arguments string) string {
+// RunnableArguments returns a call's arguments as JSON, which clients expect even without
+// parameters.
+func RunnableArguments(arguments string) string {
 	if strings.TrimSpace(arguments) == "" {
 		return "{}"
 	}
 	return arguments
 }
 
-// AsInput is the arguments of a call as the object that clients expect.
-func AsInput(arguments string) json.RawMessage {
+// InputObject is the arguments of a call as the object that clients expect.
+func InputObject(arguments string) json.RawMessage {
 	raw := json.RawMessage(arguments)
 	if json.Valid(raw) && (jsondoc.Field{Raw: raw}).Kind() == jsondoc.Object {
 		return raw

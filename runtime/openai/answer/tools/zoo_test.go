@@ -64,7 +64,7 @@ func TestZooAtThePort(t *testing.T) {
 				call = porttest.LastItem(porttest.Decode(t, answer.Body), "mcp_call")
 				return call != nil || !a.Late
 			})
-			if ignored := answer.Header.Get("X-Ossrun-Ignored"); !a.Called() {
+			if ignored := answer.Header.Get("X-Ossrun-Ignored"); !a.Callable() {
 				if answer.Status != 200 || call != nil || ignored != "mcp" {
 					t.Errorf("%s, %s: %d %v, %v", a.Over, a.Fault, answer.Status, ignored, call)
 				}
@@ -75,7 +75,7 @@ func TestZooAtThePort(t *testing.T) {
 			if call["error"] != nil {
 				failure = fmt.Sprint(call["error"])
 			}
-			if call == nil || !a.Told(output, failure) {
+			if call == nil || !a.IsExpected(output, failure) {
 				t.Errorf("%s, %s: %d, %.300v, not %q%q", a.Over, a.Fault, answer.Status, call, a.Says,
 					a.Fails)
 			}

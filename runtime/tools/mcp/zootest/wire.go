@@ -126,7 +126,7 @@ func (a *Animal) Pipes(stderr io.Writer) (in io.WriteCloser, out io.ReadCloser) 
 func (a *Animal) speak(in io.Reader, out, stderr io.Writer) {
 	a.mu.Lock()
 	a.starts++
-	late := a.Late && a.starts < 3
+	failing := a.Late && a.starts < 3
 	a.mu.Unlock()
 	hang := func() { io.Copy(io.Discard, in) }
 	io.WriteString(out, a.First)
@@ -134,7 +134,7 @@ func (a *Animal) speak(in io.Reader, out, stderr io.Writer) {
 	case a.Fault == "hangs":
 		io.WriteString(stderr, "loading\n")
 		hang()
-	case a.Fault == "ends at once" || late:
+	case a.Fault == "ends at once" || failing:
 		io.WriteString(stderr, "Traceback:\n  of many lines\nKeyError: no API_KEY\n")
 		return
 	}
@@ -239,7 +239,7 @@ func (a *Animal) servePost(w http.ResponseWriter, r *http.Request, m message) {
 	if lost {
 		a.calls++
 	}
-	late := a.Over == "http" && a.Late && a.starts < 4
+	failing := a.Over == "http" && a.Late && a.starts < 4
 	a.mu.Unlock()
 	switch {
 	case lost:
@@ -254,7 +254,7 @@ func (a *Animal) servePost(w http.ResponseWriter, r *http.Request, m message) {
 	case a.Answers != nil:
 		a.send(w, a.Answers, m)
 		return
-	case late:
+	case failing:
 		a.send(w, &answer{503, "starting", "text/plain"}, m)
 		return
 	case a.Fault == "refuses notices" && m.ID == nil:

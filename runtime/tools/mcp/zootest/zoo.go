@@ -58,9 +58,9 @@ var rows []byte
 var script string
 
 // Zoo returns the animals of these transports.
-func Zoo(t *testing.T, over ...string) (list []*Animal) {
+func Zoo(t *testing.T, transports ...string) (list []*Animal) {
 	t.Helper()
-	for _, way := range over {
+	for _, way := range transports {
 		var all []*Animal
 		if err := json.Unmarshal(rows, &all); err != nil {
 			t.Fatal(err)
@@ -78,8 +78,8 @@ func Zoo(t *testing.T, over ...string) (list []*Animal) {
 	return list
 }
 
-// Called tells whether echo of this animal can be called.
-func (a *Animal) Called() bool { return a.Says != "" || a.Fails != "" }
+// Callable tells whether echo of this animal can be called.
+func (a *Animal) Callable() bool { return a.Says != "" || a.Fails != "" }
 
 // Group is animals with the same time limits.
 type Group struct {
@@ -106,13 +106,13 @@ func Groups(zoo []*Animal) []Group {
 // Open names the animals, starts the port for those over HTTP, and finds Python for the processes.
 func Open(t *testing.T, list []*Animal) {
 	t.Helper()
-	port := httptest.NewServer(doors(list))
+	port := httptest.NewServer(handler(list))
 	t.Cleanup(func() {
 		port.CloseClientConnections() // some hang
 		port.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	})
-	reach(list, port.URL)
+	setURLs(list, port.URL)
 	for _, a := range list {
 		if a.Over == "process" {
 			a.Command = hosttest.Program(t, "python3")
@@ -124,8 +124,8 @@ func Open(t *testing.T, list []*Animal) {
 // OpenInMemory is Open without a network.
 func OpenInMemory(t *testing.T, list []*Animal) {
 	t.Helper()
-	Serve(t, doors(list))
-	reach(list, "http://zoo")
+	Serve(t, handler(list))
+	setURLs(list, "http://zoo")
 	for _, a := range list {
 		if a.Over == "memory" {
 			a.URL = strings.Replace(a.URL, "zoo", "late", 1)
@@ -175,8 +175,8 @@ func (m memory) Accept() (net.Conn, error) {
 func (m memory) Close() error   { close(m); return nil }
 func (m memory) Addr() net.Addr { return &net.TCPAddr{} }
 
-// doors serves the animals, each in a folder with its name.
-func doors(list []*Animal) http.Handler {
+// handler serves the animals, each in a folder with its name.
+func handler(list []*Animal) http.Handler {
 	mux := http.NewServeMux()
 	for i, a := range list {
 		a.Name = fmt.Sprintf("a%d", i)
@@ -185,7 +185,7 @@ func doors(list []*Animal) http.Handler {
 	return mux
 }
 
-func reach(list []*Animal, port string) {
+func setURLs(list []*Animal, port string) {
 	for _, a := range list {
 		switch a.Over {
 		case "http", "memory":
@@ -214,8 +214,8 @@ func Config(t *testing.T, animals []*Animal) (path string) {
 	return path
 }
 
-// Told tells whether an answer of echo, or its error, is the expected outcome.
-func (a *Animal) Told(answer, failure string) bool {
+// IsExpected tells whether an answer of echo, or its error, is the expected outcome.
+func (a *Animal) IsExpected(answer, failure string) bool {
 	if a.Fails != "" {
 		return strings.Contains(strings.ReplaceAll(failure, "server "+a.Name, "server it"), a.Fails)
 	}

@@ -55,8 +55,8 @@ func Objects(objects ...string) []byte {
 		fmt.Fprintf(&table, "%010d 00000 n \n", b.Len())
 		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
 	}
-	at := b.Len()
+	tableOffset := b.Len()
 	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d/Root 1 0 R>>\n"+
-		"startxref\n%d\n%%%%EOF\n", len(objects)+1, table.String(), len(objects)+1, at)
+		"startxref\n%d\n%%%%EOF\n", len(objects)+1, table.String(), len(objects)+1, tableOffset)
 	return b.Bytes()
 }

@@ -20,27 +20,27 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-const mostKeptTools = 32
+const maxIdleTools = 32
 
 var toolIdle = 20 * time.Minute
 
-// Kept are the idle tools between turns. It is safe for concurrent use.
-type Kept struct {
-	// makes tools for one turn; nil: there are none (see Options.Tools)
-	makes func(kind, label string) ([]session.Tool, error)
+// Pool are the idle tools between turns. It is safe for concurrent use.
+type Pool struct {
+	// newTools tools for one turn; nil: there are none (see Options.Tools)
+	newTools func(kind, label string) ([]session.Tool, error)
 
 	mu     sync.Mutex
 	list   []*Tool // the oldest first
 	closed bool
 }
 
-func NewKept(makes func(kind, label string) ([]session.Tool, error)) *Kept {
-	return &Kept{makes: makes}
+func NewPool(makes func(kind, label string) ([]session.Tool, error)) *Pool {
+	return &Pool{newTools: makes}
 }
 
 // take removes and returns the tools of a kind that an owner has left, or the container with this
 // id.
-func (k *Kept) take(w Wanted, owner string) (list []*Tool) {
+func (k *Pool) take(w Requested, owner string) (list []*Tool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.list = slices.DeleteFunc(k.list, func(t *Tool) bool {
@@ -58,33 +58,33 @@ func (k *Kept) take(w Wanted, owner string) (list []*Tool) {
 }
 
 // put keeps a tool and closes the oldest beyond the limit.
-func (k *Kept) put(t *Tool) {
-	over := []*Tool{t}
+func (k *Pool) put(t *Tool) {
+	closing := []*Tool{t}
 	k.mu.Lock()
 	if !k.closed {
 		t.clock = time.AfterFunc(toolIdle, func() { k.end(t) })
 		k.list = append(k.list, t)
-		n := max(0, len(k.list)-mostKeptTools)
-		over, k.list = k.list[:n:n], k.list[n:]
+		n := max(0, len(k.list)-maxIdleTools)
+		closing, k.list = k.list[:n:n], k.list[n:]
 	}
 	k.mu.Unlock()
-	closeTools(over)
+	closeTools(closing)
 }
 
-func (k *Kept) end(t *Tool) {
+func (k *Pool) end(t *Tool) {
 	k.mu.Lock()
-	at := slices.Index(k.list, t)
-	if at >= 0 {
-		k.list = slices.Delete(k.list, at, at+1)
+	index := slices.Index(k.list, t)
+	if index >= 0 {
+		k.list = slices.Delete(k.list, index, index+1)
 	}
 	k.mu.Unlock()
-	if at >= 0 {
+	if index >= 0 {
 		closeTools([]*Tool{t})
 	}
 }
 
 // pass gives the tools that one response has left to the response that continued it.
-func (k *Kept) pass(from, to string) {
+func (k *Pool) pass(from, to string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, t := range k.list {
@@ -95,7 +95,7 @@ func (k *Kept) pass(from, to string) {
 }
 
 // Close closes all tools, and each tool that is put from now on.
-func (k *Kept) Close() {
+func (k *Pool) Close() {
 	k.mu.Lock()
 	list := k.list
 	k.list, k.closed = nil, true
@@ -105,7 +105,7 @@ func (k *Kept) Close() {
 
 // Release keeps the tools that were used, for owner or, if that is "", for their former owner; it
 // closes the others.
-func (k *Kept) Release(tools []*Tool, owner string) {
+func (k *Pool) Release(tools []*Tool, owner string) {
 	for _, t := range tools {
 		t.owner = cmp.Or(owner, t.owner)
 		if !t.used.Load() || t.owner == "" && t.Container == "" {
@@ -127,30 +127,30 @@ func closeTools(tools []*Tool) {
 
 // Open makes the tools of a turn, or takes over those that owner has left. missing are the types
 // without a back end.
-func (k *Kept) Open(wanted []Wanted, owner string) (tools []*Tool,
+func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 	missing []string, err error) {
 	fail := func(err error) ([]*Tool, []string, error) {
 		k.Release(tools, "")
 		return nil, nil, err
 	}
 	var fault *answer.Fault
-	for _, w := range wanted {
+	for _, w := range requested {
 		add := func(t session.Tool, container string) *Tool {
-			tool := &Tool{Tool: t, Wanted: w}
+			tool := &Tool{Tool: t, Requested: w}
 			tool.Container = container
 			tool.Offer(&session.Request{}) // a server may have other tools now
-			fault = cmp.Or(fault, tool.keepTo())
+			fault = cmp.Or(fault, tool.applyRules())
 			tools = append(tools, tool)
 			return tool
 		}
-		before := k.take(w, owner)
-		for _, t := range before {
+		inherited := k.take(w, owner)
+		for _, t := range inherited {
 			tool := add(t.Tool, t.Container)
 			tool.owner = t.owner
 			tool.used.Store(true)
 		}
 		switch {
-		case len(before) > 0:
+		case len(inherited) > 0:
 			continue
 		case w.Container != "":
 			return fail(answer.Refusal(http.StatusNotFound, "tools", "container_not_found",
@@ -158,11 +158,11 @@ func (k *Kept) Open(wanted []Wanted, owner string) (tools []*Tool,
 					"' that could be used: one is ended "+
 					`when it was idle for 20 minutes; {"type": "auto"} makes a new one`))
 		}
-		list, err := k.makes(w.Kind, w.Label)
+		list, err := k.newTools(w.Kind, w.Label)
 		if err != nil {
 			return fail(err)
 		}
-		made := len(tools)
+		n := len(tools)
 		for _, t := range list {
 			container := ""
 			if w.Kind == Python {
@@ -170,14 +170,14 @@ func (k *Kept) Open(wanted []Wanted, owner string) (tools []*Tool,
 			}
 			add(t, container)
 		}
-		if w.Kind == MCP && w.silent && slices.ContainsFunc(tools[made:], func(t *Tool) bool {
-			return t.approval.some()
+		if w.Kind == MCP && w.cannotAsk && slices.ContainsFunc(tools[n:], func(t *Tool) bool {
+			return t.approval.needsAny()
 		}) {
-			closeTools(tools[made:])
-			list, tools = nil, tools[:made]
+			closeTools(tools[n:])
+			list, tools = nil, tools[:n]
 		}
 		if len(list) == 0 {
-			missing = append(missing, w.asked)
+			missing = append(missing, w.typ)
 		}
 	}
 	if fault != nil {
