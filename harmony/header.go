@@ -36,15 +36,15 @@ type header struct {
 
 // readHeader parses all bytes as a header.
 func readHeader(b []byte, marks []headerMark, role Role) header {
-	r := headerWords{h: header{message: Message{Role: role}, text: len(b)}, known: role != ""}
-	at, mark := 0, int32(0)
+	r := headerWords{h: header{message: Message{Role: role}, text: len(b)}, hasRole: role != ""}
+	start, mark := 0, int32(0)
 	for i := 0; i <= len(marks); i++ {
 		end := len(b)
 		if i < len(marks) {
-			end = marks[i].at
+			end = marks[i].pos
 		}
-		r.run(string(b[at:end]), mark)
-		if at = end; i < len(marks) {
+		r.run(string(b[start:end]), mark)
+		if start = end; i < len(marks) {
 			mark = marks[i].id
 		}
 	}
@@ -64,33 +64,33 @@ func splitHeader(b []byte, marks []headerMark, role Role) header {
 		end = len(leading(b, knownRoles))
 	}
 	for _, m := range marks {
-		rest := b[m.at:]
+		rest := b[m.pos:]
 		switch m.id {
 		case token.Channel:
 			if name := leading(rest, knownChannels); name != "" {
-				end = m.at + len(name)
+				end = m.pos + len(name)
 				end += recipientLength(b[end:])
 			}
 		case token.Constrain:
 			if bytes.HasPrefix(rest, []byte("json")) || bytes.HasPrefix(rest, []byte("code")) {
-				end = m.at + len("json")
+				end = m.pos + len("json")
 			}
 		}
 	}
 	h := readHeader(b[:end], slices.DeleteFunc(slices.Clone(marks),
-		func(m headerMark) bool { return m.at > end }), role)
+		func(m headerMark) bool { return m.pos > end }), role)
 	h.text = end
 	return h
 }
 
 // unfinishedHeader reports whether the remaining bytes of a truncated header may be part of one.
 // marked: the header has a special token.
-func unfinishedHeader(left []byte, marked bool, role Role) bool {
-	s := strings.TrimLeft(string(left), " ")
+func unfinishedHeader(rest []byte, marked bool, role Role) bool {
+	s := strings.TrimLeft(string(rest), " ")
 	if marked {
 		return !strings.ContainsFunc(s, unicode.IsSpace)
 	}
-	if role == "" && (leading(left, knownRoles) != "" ||
+	if role == "" && (leading(rest, knownRoles) != "" ||
 		!strings.ContainsFunc(s, unicode.IsSpace)) {
 		return true
 	}
@@ -136,21 +136,21 @@ func leading[S ~string](b []byte, names []S) string {
 
 // channelIn finds the first known channel inside a word.
 func channelIn(word string) string {
-	first, found := len(word), ""
+	first, channel := len(word), ""
 	for _, c := range knownChannels {
-		if at := strings.Index(word, c); at >= 0 && at < first {
-			first, found = at, c
+		if i := strings.Index(word, c); i >= 0 && i < first {
+			first, channel = i, c
 		}
 	}
-	return found
+	return channel
 }
 
 // headerWords collects the meaning of a header's words.
 type headerWords struct {
 	h        header
-	known    bool     // the role is known
+	hasRole  bool     // the role is known
 	channels int      // channel marks so far
-	left     []string // words without a meaning of their own
+	rest     []string // words without a meaning of their own
 }
 
 // run takes the bytes after a mark, up to the next one; mark is 0 for those before any.
@@ -190,19 +190,19 @@ func (r *headerWords) channel(name string) {
 	if m.Recipient == "" && toolLike(name) { // the tool's name instead of a channel's
 		m.Recipient = name
 	}
-	known := channelIn(name)
-	if known != name || name == "" {
+	channel := channelIn(name)
+	if channel != name || name == "" {
 		r.h.faults[FaultChannel]++
 	}
 	if m.Channel == "" {
-		m.Channel = known
+		m.Channel = channel
 	}
 }
 
 func (r *headerWords) word(w string, first bool) {
 	m := &r.h.message
 	switch to, marked := strings.CutPrefix(w, recipientMark); {
-	case first && !r.known:
+	case first && !r.hasRole:
 		r.roleWord(w)
 	case first && w == string(m.Role): // the model repeats the prompt's role
 	case marked && to != "" && m.Recipient == "":
@@ -220,16 +220,16 @@ func (r *headerWords) word(w string, first bool) {
 		m.Channel = w
 		r.h.faults[FaultChannel]++
 	default:
-		r.left = append(r.left, w)
+		r.rest = append(r.rest, w)
 	}
 }
 
 // roleWord handles the first word of a header with an unknown role.
 func (r *headerWords) roleWord(w string) {
 	m := &r.h.message
-	r.known = true
+	r.hasRole = true
 	switch role := leading([]byte(w), knownRoles); {
-	case Role(w).Known():
+	case Role(w).IsValid():
 		m.Role = Role(w)
 		if m.Role == RoleTool {
 			m.Name = w
@@ -254,10 +254,10 @@ func (r *headerWords) finish() {
 	case m.Name == "":
 		m.Role = RoleAssistant
 		faults[FaultRole]++
-	case m.Recipient != "" || len(r.left) > 0: // an unknown name with a recipient is a tool
+	case m.Recipient != "" || len(r.rest) > 0: // an unknown name with a recipient is a tool
 		m.Role = RoleTool
 		if m.Recipient == "" {
-			m.Recipient, r.left = r.left[0], r.left[1:]
+			m.Recipient, r.rest = r.rest[0], r.rest[1:]
 		}
 	case toolLike(m.Name): // the assistant, with the recipient in place of the role
 		m.Role, m.Recipient, m.Name = RoleAssistant, m.Name, ""
@@ -266,13 +266,13 @@ func (r *headerWords) finish() {
 		m.Role, m.Name = RoleAssistant, ""
 		faults[FaultRole]++
 	}
-	if len(r.left) > 0 && m.Recipient != "" && m.ContentType == "" {
-		m.ContentType, r.left = r.left[0], r.left[1:]
+	if len(r.rest) > 0 && m.Recipient != "" && m.ContentType == "" {
+		m.ContentType, r.rest = r.rest[0], r.rest[1:]
 	}
-	if len(r.left) == 1 && m.Recipient == "" && m.ContentType != "" && m.Role == RoleAssistant {
-		m.Recipient, r.left = r.left[0], nil // get_weather <|constrain|>json
+	if len(r.rest) == 1 && m.Recipient == "" && m.ContentType != "" && m.Role == RoleAssistant {
+		m.Recipient, r.rest = r.rest[0], nil // get_weather <|constrain|>json
 	}
-	if len(r.left) > 0 {
+	if len(r.rest) > 0 {
 		faults[FaultHeader]++
 	}
 	for _, s := range []*string{&m.Recipient, &m.Name} {

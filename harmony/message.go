@@ -26,8 +26,8 @@ const (
 	RoleTool      Role = "tool" // a tool's result; the message's Name is the tool
 )
 
-// Known reports whether r is one of the five roles.
-func (r Role) Known() bool {
+// IsValid reports whether r is one of the five roles.
+func (r Role) IsValid() bool {
 	switch r {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant, RoleTool:
 		return true
@@ -157,5 +157,5 @@ func (m *Message) Calls() bool {
 	if m.Role != RoleAssistant || m.Recipient == "all" {
 		return false
 	}
-	return m.Recipient != "" && !Role(m.Recipient).Known()
+	return m.Recipient != "" && !Role(m.Recipient).IsValid()
 }

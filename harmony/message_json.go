@@ -45,7 +45,7 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 	if o.err != nil {
 		return fmt.Errorf("message: %w", o.err)
 	}
-	if m.Role = Role(*role); !m.Role.Known() {
+	if m.Role = Role(*role); !m.Role.IsValid() {
 		return fmt.Errorf("message: unknown role: %q", m.Role)
 	}
 	if content.Kind == jsondoc.String {
@@ -130,7 +130,7 @@ func (o *jsonFields) optional(name string, kinds ...jsondoc.Kind) *jsondoc.Value
 	}
 	v := o.value.Member(name)
 	switch {
-	case o.value.IsTwice(name):
+	case o.value.IsDuplicate(name):
 		o.fail(fmt.Errorf("%s comes twice", name))
 	case v.Kind == jsondoc.Absent || v.Kind == jsondoc.Null || slices.Contains(kinds, v.Kind):
 		return v
@@ -169,7 +169,7 @@ func (o *jsonFields) tools() map[string]ToolNamespace {
 	}
 	tools := make(map[string]ToolNamespace, len(v.Members))
 	// A namespace must be valid even if a later one replaces it.
-	for _, m := range slices.Concat(v.Twice, v.Members) {
+	for _, m := range slices.Concat(v.Duplicates, v.Members) {
 		var ns ToolNamespace
 		if err := ns.read(m.Value); err != nil {
 			o.fail(fmt.Errorf("tools of %q: %w", m.Name, err))
@@ -198,7 +198,7 @@ func (n *ToolNamespace) read(v *jsondoc.Value) error {
 // source returns a member's original text, nil if it is null or absent.
 func (o *jsonFields) source(name string) json.RawMessage {
 	v := o.value.Member(name)
-	if o.value.IsTwice(name) {
+	if o.value.IsDuplicate(name) {
 		o.fail(fmt.Errorf("%s comes twice", name))
 	}
 	if v.Kind == jsondoc.Absent || v.Kind == jsondoc.Null {

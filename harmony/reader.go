@@ -45,7 +45,7 @@ func ends(id int32) bool { return id == token.End || id == token.Return || id ==
 // maxHeader is the length in bytes above which a header is treated as text without one. Tools'
 // names have at most 128; a streaming reader waits this long for a text that began without a
 // header.
-const longestHeader = 512
+const maxHeader = 512
 
 // ReadMessage is a message as read. Its content is one text: Body, with U+FFFD for invalid UTF-8.
 type ReadMessage struct {
@@ -73,8 +73,8 @@ type Reader struct {
 
 // headerMark is a special token inside a header, at an offset in the header's bytes.
 type headerMark struct {
-	at int
-	id int32
+	pos int
+	id  int32
 }
 
 // NewReader starts in the header of a message of that role, because the prompt already has
@@ -161,7 +161,7 @@ func (r *Reader) text(b []byte) {
 		return
 	}
 	r.begin()
-	if r.open.Header = append(r.open.Header, b...); len(r.open.Header) > longestHeader {
+	if r.open.Header = append(r.open.Header, b...); len(r.open.Header) > maxHeader {
 		r.headerIsText()
 	}
 }
@@ -182,7 +182,7 @@ func (r *Reader) content(b []byte) {
 
 func (r *Reader) mark(id int32) {
 	r.marks = append(r.marks, headerMark{len(r.open.Header), id})
-	if len(r.marks) > longestHeader {
+	if len(r.marks) > maxHeader {
 		r.headerIsText()
 	}
 }

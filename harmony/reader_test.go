@@ -76,7 +76,7 @@ func checkNothingLost(t testing.TB, ids []int32, got []ReadMessage) {
 			string(m.Header)+string(m.Body); string(in) != out {
 			t.Fatalf("%v: message %d: %q in, %q out", ids, i, in, out)
 		}
-		if m.Text() != token.Text(m.Body) || !m.Role.Known() {
+		if m.Text() != token.Text(m.Body) || !m.Role.IsValid() {
 			t.Fatalf("%v: message %d: role %q, text %q of %q", ids, i, m.Role, m.Text(), m.Body)
 		}
 		if strings.Contains(m.Recipient+m.Name+m.Channel, "<|") {

@@ -21,15 +21,15 @@ type RenderOptions struct {
 	// FunctionTools is set if a developer message offers functions (see OffersFunctions). The
 	// system message then names the channel of calls.
 	FunctionTools bool
-	// More, if not nil, is called periodically while long texts are encoded, with the number of ids
-	// so far. Its error stops the rendering.
-	More func(ids int) error
+	// Continue, if not nil, is called periodically while long texts are encoded, with the number
+	// of ids so far. Its error stops the rendering.
+	Continue func(ids int) error
 }
 
 // RenderCompletion renders a prompt: the conversation and the beginning of a message by next. With
 // autoDrop, old reasoning is left out (droppedBefore).
 func RenderCompletion(messages []Message, next Role, autoDrop bool) ([]int32, error) {
-	if !next.Known() {
+	if !next.IsValid() {
 		return nil, fmt.Errorf("unknown role: %q", next)
 	}
 	ids, err := Render(messages, autoDrop)
@@ -97,13 +97,13 @@ func OffersFunctions(messages []Message) bool {
 // (Analysis of later turns stays. A session does better: it drops the reasoning of every turn with
 // a final answer.)
 func droppedBefore(messages []Message) int {
-	answered := false
+	isFinal := false
 	for _, m := range messages {
 		if m.Role == RoleAssistant {
-			answered = m.Channel == ChannelFinal
+			isFinal = m.Channel == ChannelFinal
 		}
 	}
-	if !answered {
+	if !isFinal {
 		return 0
 	}
 	for i, m := range messages {
@@ -120,7 +120,7 @@ func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, erro
 	t := token.Get()
 	dst = append(dst, token.Start)
 	switch {
-	case !m.Role.Known():
+	case !m.Role.IsValid():
 		return dst, fmt.Errorf("unknown role: %q", m.Role)
 	case m.Role == RoleTool:
 		if !m.has(fieldName, m.Name) {
@@ -148,12 +148,12 @@ func RenderMessage(dst []int32, m Message, options RenderOptions) ([]int32, erro
 		if err != nil {
 			return dst, err
 		}
-		if options.More == nil {
+		if options.Continue == nil {
 			dst = t.Encode(dst, text)
 			continue
 		}
 		dst, _ = t.EncodeWhile(dst, text, func(ids int) bool {
-			err = options.More(ids)
+			err = options.Continue(ids)
 			return err == nil
 		})
 		if err != nil {

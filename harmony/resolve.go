@@ -23,20 +23,20 @@ import (
 
 // maxResolved bounds the expansion of definitions that refer to each other many times, in bytes of
 // definitions.
-const mostResolved = 256 << 10
+const maxResolved = 256 << 10
 
 // resolver resolves one document.
 type resolver struct {
-	open   []*jsondoc.Value // the document and the definitions around the current schema
-	left   int
-	itself bool // a recursive reference was replaced by its name
+	open      []*jsondoc.Value // the document and the definitions around the current schema
+	budget    int
+	recursive bool // a recursive reference was replaced by its name
 }
 
 // resolved returns the schema in typescript.go's keywords.
 func resolved(root *jsondoc.Value) *jsondoc.Value {
-	r := resolver{open: []*jsondoc.Value{root}, left: mostResolved}
+	r := resolver{open: []*jsondoc.Value{root}, budget: maxResolved}
 	out := r.schema(root)
-	if title := out.Member("title"); r.itself && title.Kind == jsondoc.String {
+	if title := out.Member("title"); r.recursive && title.Kind == jsondoc.String {
 		out = titled(out, title.Text)
 	}
 	return out
@@ -49,9 +49,9 @@ func (r *resolver) schema(s *jsondoc.Value) *jsondoc.Value {
 	opened := len(r.open)
 	defer func() { r.open = r.open[:opened] }()
 	null := false
-	for again := true; again; {
+	for retry := true; retry; {
 		s = r.follow(s)
-		s, null, again = r.variants(s, null)
+		s, null, retry = r.variants(s, null)
 	}
 	switch c := s.Member("const"); c.Kind {
 	case jsondoc.String:
@@ -123,7 +123,7 @@ func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 				continue
 			}
 			if !slices.Contains(r.open, target) {
-				if r.left -= len(target.Source); r.left < 0 {
+				if r.budget -= len(target.Source); r.budget < 0 {
 					return s
 				}
 				r.open = append(r.open, target)
@@ -135,7 +135,7 @@ func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 				name = ref.Text[strings.LastIndexByte(ref.Text, '/')+1:]
 			}
 			if isName.MatchString(name) {
-				s, r.itself = with(s, "type", list(text(name))), true
+				s, r.recursive = with(s, "type", list(text(name))), true
 			}
 			return s
 		case all.Kind == jsondoc.Array:
@@ -151,7 +151,7 @@ func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 
 // variants reads anyOf and oneOf of a schema; null: null is already allowed. again: only one
 // variant remained and is returned in place of s.
-func (r *resolver) variants(s *jsondoc.Value, null bool) (_ *jsondoc.Value, orNull, again bool) {
+func (r *resolver) variants(s *jsondoc.Value, null bool) (_ *jsondoc.Value, orNull, retry bool) {
 	keyword := "anyOf"
 	if s.Member(keyword).Kind != jsondoc.Array {
 		keyword = "oneOf"
@@ -198,9 +198,9 @@ func (r *resolver) variants(s *jsondoc.Value, null bool) (_ *jsondoc.Value, orNu
 }
 
 // find returns the target of a reference, nil if it is not in the document.
-func find(at *jsondoc.Value, ref string) *jsondoc.Value {
-	pointer, here := strings.CutPrefix(ref, "#")
-	if !here || pointer != "" && pointer[0] != '/' {
+func find(value *jsondoc.Value, ref string) *jsondoc.Value {
+	pointer, isLocal := strings.CutPrefix(ref, "#")
+	if !isLocal || pointer != "" && pointer[0] != '/' {
 		return nil
 	}
 	for _, name := range strings.Split(pointer, "/")[1:] {
@@ -208,13 +208,13 @@ func find(at *jsondoc.Value, ref string) *jsondoc.Value {
 			name = plain
 		}
 		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(at.Items) {
-			at = at.Items[i]
-		} else if at = at.Get(name); at == nil {
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(value.Items) {
+			value = value.Items[i]
+		} else if value = value.Get(name); value == nil {
 			return nil
 		}
 	}
-	return at
+	return value
 }
 
 // isNull reports whether a schema, or a type's name, only allows null.
@@ -236,16 +236,16 @@ func isPlain(v *jsondoc.Value) bool {
 // merged.
 func merged(a, b *jsondoc.Value) *jsondoc.Value {
 	for _, m := range b.Members {
-		own := a.Member(m.Name)
+		value := a.Member(m.Name)
 		switch {
-		case own.Kind == jsondoc.Absent:
+		case value.Kind == jsondoc.Absent:
 			a = with(a, m.Name, m.Value)
-		case m.Name == "description" && !strings.Contains(own.Text, m.Value.Text):
-			a = with(a, m.Name, text(strings.TrimSuffix(own.Text, ".")+". "+m.Value.Text))
+		case m.Name == "description" && !strings.Contains(value.Text, m.Value.Text):
+			a = with(a, m.Name, text(strings.TrimSuffix(value.Text, ".")+". "+m.Value.Text))
 		case m.Name == "properties":
-			a = with(a, m.Name, merged(own, m.Value))
+			a = with(a, m.Name, merged(value, m.Value))
 		case m.Name == "required":
-			a = with(a, m.Name, list(append(slices.Clip(own.Items), m.Value.Items...)...))
+			a = with(a, m.Name, list(append(slices.Clip(value.Items), m.Value.Items...)...))
 		}
 	}
 	return a

@@ -215,7 +215,7 @@ func TestResolvingEnds(t *testing.T) {
 	chain.WriteString(`"d5000":{"type":"string"}}}`)
 	for name, s := range map[string]string{"tangle": tangle.String(), "often": often.String(),
 		"chain": chain.String()} {
-		if got := shown(t, s); len(got) > 4*mostResolved {
+		if got := shown(t, s); len(got) > 4*maxResolved {
 			t.Errorf("%s: %d bytes became %d", name, len(s), len(got))
 		}
 	}

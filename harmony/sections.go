@@ -101,10 +101,10 @@ func toolSignature(tool ToolDescription) (string, error) {
 	if schema.Kind == jsondoc.Null {
 		return "type " + tool.Name + " = () => any;", nil
 	}
-	if tool.whole {
+	if tool.resolveRefs {
 		schema = resolved(schema)
 	}
-	if tool.whole {
+	if tool.resolveRefs {
 		schema = resolved(schema)
 	}
 	var s strings.Builder

@@ -60,7 +60,7 @@ type ToolDescription struct {
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 
-	whole bool // resolve references and the like before rendering
+	resolveRefs bool // resolve references and the like before rendering
 }
 
 // Functions is the namespace of a developer message for these functions, ready for
@@ -71,7 +71,7 @@ func Functions(tools []ToolDescription) map[string]ToolNamespace {
 	}
 	tools = slices.Clone(tools)
 	for i := range tools {
-		tools[i].whole = true
+		tools[i].resolveRefs = true
 	}
 	return map[string]ToolNamespace{FunctionsNamespace: {Name: FunctionsNamespace, Tools: tools}}
 }

@@ -38,8 +38,8 @@ func TemplateDiffers(template string) (differs []string) {
 		return []string{"has none of Harmony's tokens"}
 	}
 	for _, d := range defaults {
-		if found := d.set.FindStringSubmatch(template); found != nil && found[1] != d.standard {
-			differs = append(differs, fmt.Sprintf("sets %s to %q", d.what, found[1]))
+		if match := d.set.FindStringSubmatch(template); match != nil && match[1] != d.standard {
+			differs = append(differs, fmt.Sprintf("sets %s to %q", d.what, match[1]))
 		}
 	}
 	return differs

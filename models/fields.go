@@ -147,7 +147,7 @@ func (f fields) text(field string) string {
 	return s
 }
 
-// must checks that a field has the one value that the engine supports; whose is the meaning of an
+// must checks that a field has the one value that the engine supports; absent is the meaning of an
 // absent field.
 func must[T comparable](f fields, field string, value T, absent presence) {
 	if !f.has(field) {

@@ -19,42 +19,42 @@ var errNumberRange = errors.New("the number is too large")
 
 // number reads a number at p.pos, which is at a digit or a minus sign, and returns it printed.
 func (p *parser) number() (string, error) {
-	negative := p.s[p.at] == '-'
+	negative := p.s[p.pos] == '-'
 	if negative {
-		p.at++
+		p.pos++
 	}
 	if !p.digit() {
 		return "", errors.New("a digit is expected")
 	}
 	var significand uint64
 	exponent := 0
-	if p.s[p.at] == '0' {
-		if p.at++; p.digit() {
+	if p.s[p.pos] == '0' {
+		if p.pos++; p.digit() {
 			return "", errors.New("a number has a leading zero")
 		}
 	}
 	// no more digits fit; further ones raise the exponent before the point and are dropped after it
 	full := false
-	for ; p.digit(); p.at++ {
-		if full = full || !push(&significand, p.s[p.at]); full {
+	for ; p.digit(); p.pos++ {
+		if full = full || !push(&significand, p.s[p.pos]); full {
 			exponent++
 		}
 	}
 	float := full
-	if p.at < len(p.s) && p.s[p.at] == '.' {
+	if p.pos < len(p.s) && p.s[p.pos] == '.' {
 		float = true
-		if p.at++; !p.digit() {
+		if p.pos++; !p.digit() {
 			return "", errors.New("a digit is expected after the point")
 		}
 		// A long integer part may have stopped at a digit that does not fit, although a smaller one
 		// would; the fraction tries again, as OpenAI's library does.
-		for full = false; p.digit(); p.at++ {
-			if full = full || !push(&significand, p.s[p.at]); !full {
+		for full = false; p.digit(); p.pos++ {
+			if full = full || !push(&significand, p.s[p.pos]); !full {
 				exponent--
 			}
 		}
 	}
-	if p.at < len(p.s) && (p.s[p.at] == 'e' || p.s[p.at] == 'E') {
+	if p.pos < len(p.s) && (p.s[p.pos] == 'e' || p.s[p.pos] == 'E') {
 		float = true
 		shift, err := p.exponent()
 		if err != nil {
@@ -63,7 +63,7 @@ func (p *parser) number() (string, error) {
 		exponent += shift
 	}
 	if !float {
-		if text, ok := wholeNumber(significand, negative); ok {
+		if text, ok := integerText(significand, negative); ok {
 			return text, nil
 		}
 	}
@@ -78,7 +78,7 @@ func (p *parser) number() (string, error) {
 }
 
 func (p *parser) digit() bool {
-	return p.at < len(p.s) && p.s[p.at] >= '0' && p.s[p.at] <= '9'
+	return p.pos < len(p.s) && p.s[p.pos] >= '0' && p.s[p.pos] <= '9'
 }
 
 // push appends a digit to the significand, if it stays below 1<<64.
@@ -93,26 +93,26 @@ func push(significand *uint64, c byte) bool {
 
 // exponent reads an exponent at its letter. Above a million its value makes no difference.
 func (p *parser) exponent() (int, error) {
-	p.at++
+	p.pos++
 	sign := 1
-	if p.at < len(p.s) && (p.s[p.at] == '+' || p.s[p.at] == '-') {
-		if p.s[p.at] == '-' {
+	if p.pos < len(p.s) && (p.s[p.pos] == '+' || p.s[p.pos] == '-') {
+		if p.s[p.pos] == '-' {
 			sign = -1
 		}
-		p.at++
+		p.pos++
 	}
 	if !p.digit() {
 		return 0, errors.New("a digit is expected in the exponent")
 	}
 	n := 0
-	for ; p.digit(); p.at++ {
-		n = min(n*10+int(p.s[p.at]-'0'), math.MaxInt32)
+	for ; p.digit(); p.pos++ {
+		n = min(n*10+int(p.s[p.pos]-'0'), math.MaxInt32)
 	}
 	return sign * n, nil
 }
 
 // integerText prints a number without point and exponent, if it is a 64 bit integer.
-func wholeNumber(n uint64, negative bool) (string, bool) {
+func integerText(n uint64, negative bool) (string, bool) {
 	switch {
 	case !negative:
 		return strconv.FormatUint(n, 10), true

@@ -32,28 +32,28 @@ func Parse(text []byte, d Dialect) (*Value, error) {
 	p := parser{s: string(text), Dialect: d}
 	v, err := p.value(0)
 	if err == nil {
-		if p.space(); p.at < len(p.s) {
+		if p.space(); p.pos < len(p.s) {
 			err = errors.New("something follows the value")
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("invalid JSON at byte %d: %w", p.at, err)
+		return nil, fmt.Errorf("invalid JSON at byte %d: %w", p.pos, err)
 	}
 	return v, nil
 }
 
 type parser struct {
 	Dialect
-	s     string
-	at    int
-	fresh []Value // values are allocated many at a time
+	s    string
+	pos  int
+	pool []Value // values are allocated many at a time
 }
 
 var errEnd = errors.New("it ends too early")
 
 func (p *parser) space() {
-	for ; p.at < len(p.s); p.at++ {
-		if c := p.s[p.at]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+	for ; p.pos < len(p.s); p.pos++ {
+		if c := p.s[p.pos]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return
 		}
 	}
@@ -61,19 +61,19 @@ func (p *parser) space() {
 
 // peek skips white space and returns the next byte, 0 at the end.
 func (p *parser) peek() byte {
-	if p.space(); p.at < len(p.s) {
-		return p.s[p.at]
+	if p.space(); p.pos < len(p.s) {
+		return p.s[p.pos]
 	}
 	return 0
 }
 
 func (p *parser) value(depth int) (_ *Value, err error) {
-	if len(p.fresh) == 0 {
-		p.fresh = make([]Value, min(64, 1+(len(p.s)-p.at)/32))
+	if len(p.pool) == 0 {
+		p.pool = make([]Value, min(64, 1+(len(p.s)-p.pos)/32))
 	}
-	c, v := p.peek(), &p.fresh[0]
-	p.fresh = p.fresh[1:]
-	from := p.at
+	c, v := p.peek(), &p.pool[0]
+	p.pool = p.pool[1:]
+	from := p.pos
 	switch {
 	case c == '{' || c == '[':
 		if depth == p.Depth {
@@ -90,20 +90,20 @@ func (p *parser) value(depth int) (_ *Value, err error) {
 	case c == '-' || c >= '0' && c <= '9':
 		v.Kind = Number
 		if v.Text, err = p.number(); !p.Strict && (err == nil || errors.Is(err, errNumberRange)) {
-			v.Text, err = p.s[from:p.at], nil
+			v.Text, err = p.s[from:p.pos], nil
 		}
 	default:
 		v.Kind, v.Truth, err = p.word()
 	}
-	v.Source = p.s[from:p.at]
+	v.Source = p.s[from:p.pos]
 	return v, err
 }
 
 func (p *parser) word() (Kind, bool, error) {
-	rest := p.s[p.at:]
+	rest := p.s[p.pos:]
 	for _, w := range [...]string{"null", "true", "false"} {
 		if strings.HasPrefix(rest, w) {
-			p.at += len(w)
+			p.pos += len(w)
 			if w == "null" {
 				return Null, false, nil
 			}
@@ -120,7 +120,7 @@ func (p *parser) word() (Kind, bool, error) {
 func (p *parser) next(end byte) (done bool, err error) {
 	switch c := p.peek(); c {
 	case ',', end:
-		p.at++
+		p.pos++
 		return c == end, nil
 	}
 	return false, fmt.Errorf("a comma or %c is expected", end)
@@ -128,9 +128,9 @@ func (p *parser) next(end byte) (done bool, err error) {
 
 func (p *parser) array(v *Value, depth int) error {
 	v.Kind = Array
-	p.at++
+	p.pos++
 	if p.peek() == ']' {
-		p.at++
+		p.pos++
 		return nil
 	}
 	for {
@@ -147,9 +147,9 @@ func (p *parser) array(v *Value, depth int) error {
 
 func (p *parser) object(v *Value, depth int) error {
 	v.Kind = Object
-	p.at++
+	p.pos++
 	if p.peek() == '}' {
-		p.at++
+		p.pos++
 		return nil
 	}
 	for {
@@ -163,7 +163,7 @@ func (p *parser) object(v *Value, depth int) error {
 		if p.peek() != ':' {
 			return errors.New("a colon is expected")
 		}
-		p.at++
+		p.pos++
 		value, err := p.value(depth)
 		if err != nil {
 			return err
@@ -177,22 +177,22 @@ func (p *parser) object(v *Value, depth int) error {
 
 // string reads a string. Without escapes it is a part of the document's text.
 func (p *parser) string() (string, error) {
-	p.at++
-	from := p.at
-	for p.at < len(p.s) && p.s[p.at] != '"' && p.s[p.at] != '\\' && p.s[p.at] >= ' ' {
-		p.at++
+	p.pos++
+	from := p.pos
+	for p.pos < len(p.s) && p.s[p.pos] != '"' && p.s[p.pos] != '\\' && p.s[p.pos] >= ' ' {
+		p.pos++
 	}
-	if p.at < len(p.s) && p.s[p.at] == '"' {
-		p.at++
-		return p.utf8(p.s[from : p.at-1])
+	if p.pos < len(p.s) && p.s[p.pos] == '"' {
+		p.pos++
+		return p.utf8(p.s[from : p.pos-1])
 	}
-	s := append([]byte(nil), p.s[from:p.at]...)
+	s := append([]byte(nil), p.s[from:p.pos]...)
 	for {
-		if p.at == len(p.s) {
+		if p.pos == len(p.s) {
 			return "", errEnd
 		}
-		c := p.s[p.at]
-		p.at++
+		c := p.s[p.pos]
+		p.pos++
 		switch {
 		case c == '"':
 			return p.utf8(string(s))
@@ -222,11 +222,11 @@ func (p *parser) utf8(s string) (string, error) {
 
 // escape reads what follows a backslash.
 func (p *parser) escape() (rune, error) {
-	if p.at == len(p.s) {
+	if p.pos == len(p.s) {
 		return 0, errEnd
 	}
-	c := p.s[p.at]
-	p.at++
+	c := p.s[p.pos]
+	p.pos++
 	if i := strings.IndexByte(`"\/bfnrt`, c); i >= 0 {
 		return rune("\"\\/\b\f\n\r\t"[i]), nil
 	}
@@ -237,9 +237,9 @@ func (p *parser) escape() (rune, error) {
 	if err != nil || !utf16.IsSurrogate(r) {
 		return r, err
 	}
-	if strings.HasPrefix(p.s[p.at:], `\u`) {
-		before := p.at
-		p.at += 2
+	if strings.HasPrefix(p.s[p.pos:], `\u`) {
+		start := p.pos
+		p.pos += 2
 		low, err := p.hex()
 		if err != nil {
 			return 0, err
@@ -247,7 +247,7 @@ func (p *parser) escape() (rune, error) {
 		if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
 			return both, nil
 		}
-		p.at = before
+		p.pos = start
 	}
 	if !p.Strict {
 		return utf8.RuneError, nil
@@ -256,13 +256,13 @@ func (p *parser) escape() (rune, error) {
 }
 
 func (p *parser) hex() (rune, error) {
-	if p.at+4 > len(p.s) {
+	if p.pos+4 > len(p.s) {
 		return 0, errEnd
 	}
-	n, err := strconv.ParseUint(p.s[p.at:p.at+4], 16, 16)
+	n, err := strconv.ParseUint(p.s[p.pos:p.pos+4], 16, 16)
 	if err != nil {
 		return 0, errors.New("four hexadecimal digits are expected")
 	}
-	p.at += 4
+	p.pos += 4
 	return rune(n), nil
 }

@@ -21,16 +21,16 @@ type Parts struct {
 
 // Get returns the member's value, nil if it is absent.
 func (p *Parts) Get(name string) json.RawMessage {
-	if at := place(p.List, p.places, name); at >= 0 {
-		return p.List[at].Value
+	if i := indexOf(p.List, p.places, name); i >= 0 {
+		return p.List[i].Value
 	}
 	return nil
 }
 
 // set sets the value of a name.
 func (p *Parts) set(name string, raw json.RawMessage) {
-	if at := place(p.List, p.places, name); at >= 0 {
-		p.List[at].Value = raw
+	if i := indexOf(p.List, p.places, name); i >= 0 {
+		p.List[i].Value = raw
 		return
 	}
 	grow(&p.List, &p.places, name, raw)
@@ -98,31 +98,31 @@ func (f Field) values() iter.Seq2[int, json.RawMessage] {
 // text is a JSON text that is read starting at pos.
 type text struct {
 	raw []byte
-	at  int
+	pos int
 }
 
 func (s *text) space() {
-	for s.at < len(s.raw) && (s.raw[s.at] == ' ' || s.raw[s.at] == '\n' || s.raw[s.at] == '\t' ||
-		s.raw[s.at] == '\r') {
-		s.at++
+	for s.pos < len(s.raw) && (s.raw[s.pos] == ' ' || s.raw[s.pos] == '\n' ||
+		s.raw[s.pos] == '\t' || s.raw[s.pos] == '\r') {
+		s.pos++
 	}
 }
 
 // skip skips one byte, which must be b.
 func (s *text) skip(b byte) bool {
 	s.space()
-	if s.at >= len(s.raw) || s.raw[s.at] != b {
+	if s.pos >= len(s.raw) || s.raw[s.pos] != b {
 		return false
 	}
-	s.at++
+	s.pos++
 	return true
 }
 
 // closes reports whether the object or array ends here; it skips a comma before the next value.
 func (s *text) closes(bracket byte) bool {
 	s.space()
-	if s.at < len(s.raw) && s.raw[s.at] == ',' {
-		s.at++
+	if s.pos < len(s.raw) && s.raw[s.pos] == ',' {
+		s.pos++
 	}
 	return s.skip(bracket)
 }
@@ -130,26 +130,26 @@ func (s *text) closes(bracket byte) bool {
 // value skips a value and returns it.
 func (s *text) value() (raw json.RawMessage, ok bool) {
 	s.space()
-	begin, depth := s.at, 0
-	for s.at < len(s.raw) {
-		switch b := s.raw[s.at]; b {
+	begin, depth := s.pos, 0
+	for s.pos < len(s.raw) {
+		switch b := s.raw[s.pos]; b {
 		case '"':
 			if !s.quoted() {
 				return nil, false
 			}
 		case '{', '[':
 			depth++
-			s.at++
+			s.pos++
 		case '}', ']':
 			depth--
-			s.at++
+			s.pos++
 		case ',', ':', ' ', '\t', '\r', '\n':
-			s.at++ // inside brackets
+			s.pos++ // inside brackets
 		default:
 			s.word()
 		}
 		if depth <= 0 {
-			return s.raw[begin:s.at:s.at], depth == 0
+			return s.raw[begin:s.pos:s.pos], depth == 0
 		}
 	}
 	return nil, false
@@ -157,7 +157,7 @@ func (s *text) value() (raw json.RawMessage, ok bool) {
 
 // quoted skips a string.
 func (s *text) quoted() bool {
-	for i := s.at + 1; ; {
+	for i := s.pos + 1; ; {
 		n := bytes.IndexByte(s.raw[i:], '"')
 		if n < 0 {
 			return false
@@ -169,7 +169,7 @@ func (s *text) quoted() bool {
 		}
 		i++
 		if slashes%2 == 0 {
-			s.at = i
+			s.pos = i
 			return true
 		}
 	}
@@ -177,12 +177,12 @@ func (s *text) quoted() bool {
 
 // word skips a number, true, false or null.
 func (s *text) word() {
-	for s.at < len(s.raw) {
-		switch s.raw[s.at] {
+	for s.pos < len(s.raw) {
+		switch s.raw[s.pos] {
 		case ',', ':', ' ', '\t', '\r', '\n', '{', '}', '[', ']', '"':
 			return
 		}
-		s.at++
+		s.pos++
 	}
 }
 

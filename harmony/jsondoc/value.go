@@ -38,13 +38,13 @@ func (k Kind) String() string { return kindNames[k] }
 
 // Value is one JSON value. Its strings are parts of the document's text if possible.
 type Value struct {
-	Kind    Kind
-	Truth   bool     // of a boolean
-	Text    string   // of a string, decoded; of a number
-	Items   []*Value // of an array
-	Members []Member // of an object: each name once, in order of its first value, with its last
-	Twice   []Member // earlier values of duplicate names
-	Source  string   // original text
+	Kind       Kind
+	Truth      bool     // of a boolean
+	Text       string   // of a string, decoded; of a number
+	Items      []*Value // of an array
+	Members    []Member // of an object: each name once, in order of its first value, with its last
+	Duplicates []Member // earlier values of duplicate names
+	Source     string   // original text
 
 	places map[string]int // of the members by name, if there are many
 }
@@ -58,11 +58,11 @@ type Named[V any] struct {
 	Value V
 }
 
-// few is the number of members that are searched linearly; more have a map of their indices.
-const few = 8
+// maxLinear is the number of members that are searched linearly; more have a map of their indices.
+const maxLinear = 8
 
 // indexOf returns the index of a name in a list, or -1.
-func place[V any](list []Named[V], places map[string]int, name string) int {
+func indexOf[V any](list []Named[V], places map[string]int, name string) int {
 	if places != nil {
 		if i, ok := places[name]; ok {
 			return i
@@ -82,8 +82,8 @@ func grow[V any](list *[]Named[V], places *map[string]int, name string, value V)
 	*list = append(*list, Named[V]{name, value})
 	if *places != nil {
 		(*places)[name] = len(*list) - 1
-	} else if len(*list) > few {
-		*places = make(map[string]int, 2*few)
+	} else if len(*list) > maxLinear {
+		*places = make(map[string]int, 2*maxLinear)
 		for i, m := range *list {
 			(*places)[m.Name] = i
 		}
@@ -92,7 +92,7 @@ func grow[V any](list *[]Named[V], places *map[string]int, name string, value V)
 
 // Get returns the member of that name, or nil.
 func (v *Value) Get(name string) *Value {
-	if i := place(v.Members, v.places, name); i >= 0 {
+	if i := indexOf(v.Members, v.places, name); i >= 0 {
 		return v.Members[i].Value
 	}
 	return nil
@@ -110,17 +110,17 @@ var absent Value
 
 // add adds or replaces a member.
 func (v *Value) add(name string, value *Value) {
-	if i := place(v.Members, v.places, name); i >= 0 {
-		v.Twice = append(v.Twice, v.Members[i])
+	if i := indexOf(v.Members, v.places, name); i >= 0 {
+		v.Duplicates = append(v.Duplicates, v.Members[i])
 		v.Members[i].Value = value
 		return
 	}
 	grow(&v.Members, &v.places, name, value)
 }
 
-// IsTwice reports whether the name is a duplicate.
-func (v *Value) IsTwice(name string) bool {
-	return slices.ContainsFunc(v.Twice, func(m Member) bool { return m.Name == name })
+// IsDuplicate reports whether the name is a duplicate.
+func (v *Value) IsDuplicate(name string) bool {
+	return slices.ContainsFunc(v.Duplicates, func(m Member) bool { return m.Name == name })
 }
 
 // Spelling is the format of Append; the zero Spelling keeps the original.

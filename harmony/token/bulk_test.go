@@ -167,7 +167,7 @@ func TestUnicodeClasses(t *testing.T) {
 		}
 	}
 	for r := range rune(codePoints) {
-		if got := Get().classes.of(r); got != want[r] {
+		if got := Get().classes.lookup(r); got != want[r] {
 			t.Fatalf("%U is in class %d, want %d", r, got, want[r])
 		}
 	}

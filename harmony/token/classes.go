@@ -14,7 +14,7 @@ import (
 type class uint8
 
 const (
-	other  class = iota
+	misc   class = iota
 	upper        // Lu, Lt
 	lower        // Ll
 	letter       // Lm, Lo: counts as upper and as lower
@@ -35,7 +35,7 @@ type classTable struct {
 	flat  []class // pages, pageSize each
 }
 
-func (c *classTable) of(r rune) class {
+func (c *classTable) lookup(r rune) class {
 	return c.flat[uint32(c.page[uint32(r)/pageSize])*pageSize+uint32(r)%pageSize]
 }
 
@@ -45,17 +45,17 @@ func newClassTable(runs []byte) (classTable, error) {
 	var c classTable
 	var page [pageSize]class
 	seen := map[[pageSize]class]uint16{}
-	at := 0
+	next := 0
 	for len(runs) > 0 {
 		v, n := binary.Uvarint(runs)
-		if n <= 0 || v>>3 > uint64(codePoints-at) || class(v&7) > space {
+		if n <= 0 || v>>3 > uint64(codePoints-next) || class(v&7) > space {
 			return c, errors.New("character classes: bad run")
 		}
 		runs = runs[n:]
-		for left := int(v >> 3); left > 0; left-- {
-			page[at%pageSize] = class(v & 7)
-			at++
-			if at%pageSize != 0 {
+		for remaining := int(v >> 3); remaining > 0; remaining-- {
+			page[next%pageSize] = class(v & 7)
+			next++
+			if next%pageSize != 0 {
 				continue
 			}
 			id, ok := seen[page]
@@ -64,10 +64,10 @@ func newClassTable(runs []byte) (classTable, error) {
 				seen[page] = id
 				c.flat = append(c.flat, page[:]...)
 			}
-			c.page[at/pageSize-1] = id
+			c.page[next/pageSize-1] = id
 		}
 	}
-	if at != codePoints {
+	if next != codePoints {
 		return c, errors.New("character classes: not all code points are covered")
 	}
 	copy(c.ascii[:], c.flat[:128])

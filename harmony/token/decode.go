@@ -20,8 +20,8 @@ func (t *Tokenizer) Decode(dst []byte, ids []int32) []byte {
 // are buffered. The concatenation of all results of Push and Flush is Text of Decode's result. The
 // zero value is ready to use.
 type StreamDecoder struct {
-	held [utf8.UTFMax]byte // the beginning of a character, at most three bytes
-	n    int
+	partial [utf8.UTFMax]byte // the beginning of a character, at most three bytes
+	n       int
 }
 
 // Push returns the text that id completes, often "" for a part of a character.
@@ -30,23 +30,23 @@ func (d *StreamDecoder) Push(id int32) string { return d.PushBytes(Get().TokenBy
 // PushBytes is Push for the bytes of a token.
 func (d *StreamDecoder) PushBytes(b []byte) string {
 	if d.n > 0 {
-		b = append(d.held[:d.n:d.n], b...)
+		b = append(d.partial[:d.n:d.n], b...)
 	}
-	whole := len(b)
+	complete := len(b)
 	for i := max(0, len(b)-utf8.UTFMax+1); i < len(b); i++ {
 		if utf8.RuneStart(b[i]) && !utf8.FullRune(b[i:]) {
-			whole = i
+			complete = i
 			break
 		}
 	}
-	text := Text(b[:whole])
-	d.n = copy(d.held[:], b[whole:])
+	text := Text(b[:complete])
+	d.n = copy(d.partial[:], b[complete:])
 	return text
 }
 
 // Flush returns U+FFFD if bytes are buffered, else "", and resets the decoder.
 func (d *StreamDecoder) Flush() string {
-	text := Text(d.held[:d.n])
+	text := Text(d.partial[:d.n])
 	d.n = 0
 	return text
 }

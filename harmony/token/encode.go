@@ -18,30 +18,30 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	return t.encodeValid(dst, unsafe.Slice(unsafe.StringData(text), len(text)))
 }
 
-// checkPieces is the number of pieces of text between two calls of more.
-const piecesAsked = 4096
+// checkPieces is the number of pieces of text between two calls of proceed.
+const checkPieces = 4096
 
-// EncodeWhile is Encode that calls more every few thousand pieces of text with the number of ids so
-// far. If it returns false, encoding stops and the result must not be used.
-func (t *Tokenizer) EncodeWhile(dst []int32, text string, more func(ids int) bool) ([]int32,
+// EncodeWhile is Encode that calls proceed every few thousand pieces of text with the number of ids
+// so far. If it returns false, encoding stops and the result must not be used.
+func (t *Tokenizer) EncodeWhile(dst []int32, text string, proceed func(ids int) bool) ([]int32,
 	bool) {
 	if !utf8.ValidString(text) {
 		text = Text([]byte(text))
 	}
 	b, ok := unsafe.Slice(unsafe.StringData(text), len(text)), true // only read
 	for i, n := 0, 0; i < len(b); n++ {
-		if n%piecesAsked == 0 && !more(len(dst)) {
+		if n%checkPieces == 0 && !proceed(len(dst)) {
 			return dst, false
 		}
 		end := t.pieceEnd(b, i)
 		if end-i <= longestToken {
 			dst = t.encodePiece(dst, b[i:end])
-		} else if dst, ok = t.mergeLong(dst, b[i:end], more); !ok {
+		} else if dst, ok = t.mergeLong(dst, b[i:end], proceed); !ok {
 			return dst, false
 		}
 		i = end
 	}
-	return dst, more(len(dst))
+	return dst, proceed(len(dst))
 }
 
 // EncodeSpecial is Encode, but names of special tokens for which allowed returns true become those
@@ -49,24 +49,24 @@ func (t *Tokenizer) EncodeWhile(dst []int32, text string, more func(ids int) boo
 func (t *Tokenizer) EncodeSpecial(dst []int32, text string,
 	allowed func(name string) bool) []int32 {
 	for {
-		at, length, id := t.nextSpecial(text, allowed)
-		dst = t.Encode(dst, text[:at])
+		pos, length, id := t.nextSpecial(text, allowed)
+		dst = t.Encode(dst, text[:pos])
 		if length == 0 {
 			return dst
 		}
 		dst = append(dst, id)
-		text = text[at+length:]
+		text = text[pos+length:]
 	}
 }
 
-// EncodeSpecialWhile is EncodeSpecial with all names allowed, calling more as EncodeWhile does.
+// EncodeSpecialWhile is EncodeSpecial with all names allowed. proceed is that of EncodeWhile.
 func (t *Tokenizer) EncodeSpecialWhile(dst []int32, text string,
-	more func(ids int) bool) ([]int32, bool) {
+	proceed func(ids int) bool) ([]int32, bool) {
 	for n := 0; ; n++ {
-		at, length, id := t.nextSpecial(text, nil)
-		if at > 0 || n%piecesAsked == 0 {
+		pos, length, id := t.nextSpecial(text, nil)
+		if pos > 0 || n%checkPieces == 0 {
 			var ok bool
-			if dst, ok = t.EncodeWhile(dst, text[:at], more); !ok {
+			if dst, ok = t.EncodeWhile(dst, text[:pos], proceed); !ok {
 				return dst, false
 			}
 		}
@@ -74,7 +74,7 @@ func (t *Tokenizer) EncodeSpecialWhile(dst []int32, text string,
 			return dst, true
 		}
 		dst = append(dst, id)
-		text = text[at+length:]
+		text = text[pos+length:]
 	}
 }
 

@@ -70,7 +70,7 @@ func expand(packed []byte) ([]byte, error) {
 // then of the right one; each plane is in id order.
 type mergePlanes []byte
 
-func (m mergePlanes) of(id int) (left, right uint32) {
+func (m mergePlanes) halves(id int) (left, right uint32) {
 	const n = ordinary - single
 	i := id - single
 	left = uint32(m[i]) | uint32(m[n+i])<<8 | uint32(m[2*n+i])<<16
@@ -80,7 +80,7 @@ func (m mergePlanes) of(id int) (left, right uint32) {
 
 func (m mergePlanes) check() error {
 	for id := single; id < ordinary; id++ {
-		if left, right := m.of(id); left >= uint32(id) || right >= uint32(id) {
+		if left, right := m.halves(id); left >= uint32(id) || right >= uint32(id) {
 			return errors.New("merges: a token is made of later ones")
 		}
 	}
@@ -95,7 +95,7 @@ func (t *Tokenizer) loadTokens(singles []byte, merges mergePlanes) {
 		if id < single {
 			t.text = append(t.text, singles[id])
 		} else {
-			left, right := merges.of(id)
+			left, right := merges.halves(id)
 			t.text = append(t.text, t.ordinaryBytes(left)...)
 			t.text = append(t.text, t.ordinaryBytes(right)...)
 		}
@@ -111,7 +111,7 @@ func (t *Tokenizer) loadPairs(singles []byte, merges mergePlanes) {
 		t.bytePair[i] = absent
 	}
 	for id := single; id < ordinary; id++ {
-		left, right := merges.of(id)
+		left, right := merges.halves(id)
 		t.pairs.put(left, right, uint32(id))
 		if left < single && right < single {
 			t.bytePair[uint(singles[left])<<8|uint(singles[right])] = uint32(id)

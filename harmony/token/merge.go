@@ -21,24 +21,24 @@ func (t *Tokenizer) merge(dst []int32, b []byte) []int32 {
 		ranks[i] = t.bytePair[uint(b[i])<<8|uint(b[i+1])]
 	}
 	for n > 1 {
-		best, at := absent, 0
+		best, pos := absent, 0
 		for i, r := range ranks[:n-1] {
 			if r < best {
-				best, at = r, i
+				best, pos = r, i
 			}
 		}
 		if best == absent {
 			break
 		}
 		n--
-		ids[at] = best
-		copy(ids[at+1:n], ids[at+2:n+1])
-		copy(ranks[at:n-1], ranks[at+1:n])
-		if at > 0 {
-			ranks[at-1] = t.pairs.merged(ids[at-1], best)
+		ids[pos] = best
+		copy(ids[pos+1:n], ids[pos+2:n+1])
+		copy(ranks[pos:n-1], ranks[pos+1:n])
+		if pos > 0 {
+			ranks[pos-1] = t.pairs.merged(ids[pos-1], best)
 		}
-		if at < n-1 {
-			ranks[at] = t.pairs.merged(best, ids[at+1])
+		if pos < n-1 {
+			ranks[pos] = t.pairs.merged(best, ids[pos+1])
 		}
 	}
 	for _, id := range ids[:n] {
@@ -58,40 +58,40 @@ func (t *Tokenizer) merge(dst []int32, b []byte) []int32 {
 // tokens so far are always the one encoding of the bytes so far. If they cannot continue from a
 // position, nothing can, and it is not tried again. The work is linear.
 
-// checkTokens is the number of tokens between two calls of more.
-const tokensAsked = 4096
+// checkTokens is the number of tokens between two calls of proceed.
+const checkTokens = 4096
 
-// mergeLong appends the tokens of the piece b to dst, calling more, if not nil, as EncodeWhile does.
-func (t *Tokenizer) mergeLong(dst []int32, b []byte, more func(ids int) bool) ([]int32, bool) {
+// mergeLong appends the tokens of the piece b to dst. proceed may be nil; see EncodeWhile.
+func (t *Tokenizer) mergeLong(dst []int32, b []byte, proceed func(ids int) bool) ([]int32, bool) {
 	first := len(dst)
 	var room [4 << 10 / 64]uint64
 	dead := room[:] // the positions from which it cannot continue
 	if len(b) >= 64*len(dead) {
 		dead = make([]uint64, len(b)/64+1)
 	}
-	var pairs pairsAsked
-	at, next := 0, t.longest(b)
-	for n := 1; at < len(b); n++ {
-		if more != nil && n%tokensAsked == 0 && !more(len(dst)) {
+	var pairs pairCache
+	pos, next := 0, t.longest(b)
+	for n := 1; pos < len(b); n++ {
+		if proceed != nil && n%checkTokens == 0 && !proceed(len(dst)) {
 			return dst, false
 		}
 		for ; next != absent; next = t.order().shorter[next] {
-			end := at + len(t.ordinaryBytes(next))
+			end := pos + len(t.ordinaryBytes(next))
 			if dead[end/64]>>(end%64)&1 == 0 &&
 				(len(dst) == first || pairs.neighbours(t, uint32(dst[len(dst)-1]), next)) {
 				dst = append(dst, int32(next))
-				at, next = end, absent
-				if at < len(b) {
-					next = t.longest(b[at:])
+				pos, next = end, absent
+				if pos < len(b) {
+					next = t.longest(b[pos:])
 				}
 				break
 			}
 		}
-		if next == absent && at < len(b) {
-			dead[at/64] |= 1 << (at % 64)
+		if next == absent && pos < len(b) {
+			dead[pos/64] |= 1 << (pos % 64)
 			next = uint32(dst[len(dst)-1])
 			dst = dst[:len(dst)-1]
-			at -= len(t.ordinaryBytes(next))
+			pos -= len(t.ordinaryBytes(next))
 		}
 	}
 	return dst, true
@@ -121,9 +121,9 @@ func (t *Tokenizer) neighbours(left, right uint32) bool {
 }
 
 // pairCache caches results of neighbours: long pieces consist of few pairs.
-type pairsAsked [256]uint64
+type pairCache [256]uint64
 
-func (p *pairsAsked) neighbours(t *Tokenizer, left, right uint32) bool {
+func (p *pairCache) neighbours(t *Tokenizer, left, right uint32) bool {
 	key := uint64(left)<<idBits | uint64(right)
 	slot := &p[key*0x9E3779B97F4A7C15>>(64-8)]
 	if *slot>>1 != key|pairSet {

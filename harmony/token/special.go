@@ -80,21 +80,21 @@ func (t *Tokenizer) SpecialID(name string) (int32, bool) {
 
 // nextSpecial finds the first special token in text with an allowed name; its position is len(text)
 // without one.
-func (t *Tokenizer) nextSpecial(text string, allowed func(name string) bool) (at, length int,
+func (t *Tokenizer) nextSpecial(text string, allowed func(name string) bool) (pos, length int,
 	id int32) {
 	for from := 0; ; {
 		i := strings.Index(text[from:], specialOpen)
 		if i < 0 {
 			return len(text), 0, 0
 		}
-		at = from + i
-		near := text[at:min(len(text), at+specialLongest)]
-		if end := strings.Index(near[len(specialOpen):], specialClose); end >= 0 {
-			name := near[:len(specialOpen)+end+len(specialClose)]
+		pos = from + i
+		window := text[pos:min(len(text), pos+specialLongest)]
+		if end := strings.Index(window[len(specialOpen):], specialClose); end >= 0 {
+			name := window[:len(specialOpen)+end+len(specialClose)]
 			if id, ok := t.SpecialID(name); ok && (allowed == nil || allowed(name)) {
-				return at, len(name), id
+				return pos, len(name), id
 			}
 		}
-		from = at + 1
+		from = pos + 1
 	}
 }

@@ -118,7 +118,7 @@ func TestNoInputIsQuadratic(t *testing.T) {
 	for name, text := range hardTexts() {
 		encodeHard(tok, nil, name, text)
 		part, whole := asks(text[:len(text)/8]), asks(text)
-		if whole > 9*(part+1) || whole > 2*len(text)/min(tokensAsked, piecesAsked) {
+		if whole > 9*(part+1) || whole > 2*len(text)/min(checkTokens, checkPieces) {
 			t.Errorf("%s: %d times asked, %d for an eighth", name, whole, part)
 		}
 	}

@@ -17,17 +17,17 @@ package token
 import "unicode/utf8"
 
 // classAt returns the class and length of the character at s[i]. s is valid UTF-8.
-func (t *Tokenizer) at(s []byte, i int) (class, int) {
+func (t *Tokenizer) classAt(s []byte, i int) (class, int) {
 	if c := s[i]; c < utf8.RuneSelf {
 		return t.classes.ascii[c], 1
 	}
 	r, n := utf8.DecodeRune(s[i:])
-	return t.classes.of(r), n
+	return t.classes.lookup(r), n
 }
 
 // pieceEnd returns the end of the piece that begins at s[i].
 func (t *Tokenizer) pieceEnd(s []byte, i int) int {
-	c, n := t.at(s, i)
+	c, n := t.classAt(s, i)
 	switch c {
 	case upper, lower, letter:
 		lowerEnd, upperEnd := t.word(s, i)
@@ -35,7 +35,7 @@ func (t *Tokenizer) pieceEnd(s []byte, i int) int {
 	case number:
 		end := i + n
 		for k := 1; k < 3 && end < len(s); k++ {
-			if c, n = t.at(s, end); c != number {
+			if c, n = t.classAt(s, end); c != number {
 				break
 			}
 			end += n
@@ -62,10 +62,10 @@ func (t *Tokenizer) word(s []byte, i int) (lowerEnd, upperEnd int) {
 	// given back
 	lastBoth := -1
 	for end < len(s) {
-		c, n := t.at(s, end)
+		c, n := t.classAt(s, end)
 		if c == lower {
 			for end += n; end < len(s); end += n {
-				if c, n = t.at(s, end); c != lower && c != letter && c != mark {
+				if c, n = t.classAt(s, end); c != lower && c != letter && c != mark {
 					break
 				}
 			}
@@ -136,8 +136,8 @@ func (t *Tokenizer) symbols(s []byte, i int) int {
 	}
 	end := i
 	for end < len(s) {
-		c, n := t.at(s, end)
-		if c != other && c != mark {
+		c, n := t.classAt(s, end)
+		if c != misc && c != mark {
 			break
 		}
 		end += n
@@ -156,7 +156,7 @@ func (t *Tokenizer) symbols(s []byte, i int) int {
 func (t *Tokenizer) spaces(s []byte, i int) int {
 	end, last, afterBreak := i, i, -1
 	for end < len(s) {
-		c, n := t.at(s, end)
+		c, n := t.classAt(s, end)
 		if c != space {
 			break
 		}

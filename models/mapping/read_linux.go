@@ -15,7 +15,7 @@ import (
 const readSteps = 1 << 20
 
 // Read reads data, which is at an offset of a mapped file, in one go instead of fault by fault.
-// given releases it: it drops the pages from this process's memory and, unless keep is set, from
+// release undoes it: it drops the pages from this process's memory and, unless keep is set, from
 // the page cache if they were not there before.
 func Read(f *os.File, offset int64, data []byte, keep bool) (release func(), err error) {
 	if len(data) == 0 {

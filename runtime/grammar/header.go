@@ -76,9 +76,9 @@ func (h *headerTable) add() int32 {
 }
 
 // step follows a byte or a special token, -1 if there is no such edge.
-func (h *headerTable) step(from, over int32) int32 {
+func (h *headerTable) step(from, label int32) int32 {
 	for _, e := range h.nodes[from].edges {
-		if e.Over == over {
+		if e.Label == label {
 			return e.To
 		}
 	}
@@ -86,11 +86,11 @@ func (h *headerTable) step(from, over int32) int32 {
 }
 
 // mark adds the edge over a byte or a special token and returns its target.
-func (h *headerTable) mark(from, over int32) int32 {
-	to := h.step(from, over)
+func (h *headerTable) mark(from, label int32) int32 {
+	to := h.step(from, label)
 	if to < 0 {
 		to = h.add()
-		h.nodes[from].edges = append(h.nodes[from].edges, automaton.Edge{Over: over, To: to})
+		h.nodes[from].edges = append(h.nodes[from].edges, automaton.Edge{Label: label, To: to})
 	}
 	return to
 }
@@ -168,8 +168,8 @@ func newHeaderTable(tools []recipient, r headerRules) *headerTable {
 }
 
 // maskAt returns the mask of a node.
-func (h *headerTable) maskAt(at int32) []uint64 {
-	n := h.nodes[at]
+func (h *headerTable) maskAt(node int32) []uint64 {
+	n := h.nodes[node]
 	if m := n.mask.Load(); m != nil {
 		return *m
 	}
@@ -177,14 +177,14 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 	spelled := false
 	for _, e := range n.edges {
 		if e.Special() {
-			automaton.Allow(mask, e.Over)
+			automaton.Allow(mask, e.Label)
 		} else {
 			spelled = true
 		}
 	}
 	if spelled {
-		automaton.AllowSpelled(mask, at,
-			func(at int32) []automaton.Edge { return h.nodes[at].edges })
+		automaton.AllowSpelled(mask, node,
+			func(node int32) []automaton.Edge { return h.nodes[node].edges })
 	}
 	n.mask.Store(&mask)
 	return mask
@@ -193,18 +193,18 @@ func (h *headerTable) maskAt(at int32) []uint64 {
 // forced returns the tokens from a node to the first choice; nil if there is a choice at once. If
 // text may continue there, the last token before the choice is omitted: it may be part of a longer
 // one.
-func (h *headerTable) forced(at int32) []int32 {
+func (h *headerTable) forced(node int32) []int32 {
 	var ids []int32
 	var text []byte
 	for {
-		edges := h.nodes[at].edges
+		edges := h.nodes[node].edges
 		if len(edges) == 1 {
 			e := edges[0]
-			if at = e.To; e.Special() {
-				ids = append(token.Get().EncodeBytes(ids, text), e.Over)
+			if node = e.To; e.Special() {
+				ids = append(token.Get().EncodeBytes(ids, text), e.Label)
 				text = text[:0]
 			} else {
-				text = append(text, byte(e.Over))
+				text = append(text, byte(e.Label))
 			}
 			continue
 		}
@@ -234,10 +234,10 @@ func checkName(name string) error {
 }
 
 // maxHeaderTables is the number of tool sets with a cached table.
-const keptHeaderTables = 256
+const maxHeaderTables = 256
 
 // headerTables caches the tables of the most recent tool sets.
-var headerTables = automaton.Cache[string, *headerTable]{Most: keptHeaderTables}
+var headerTables = automaton.Cache[string, *headerTable]{Most: maxHeaderTables}
 
 // tableFor returns the possibly cached table for tools and rules.
 func tableFor(tools []recipient, r headerRules) *headerTable {

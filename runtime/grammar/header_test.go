@@ -18,11 +18,11 @@ func TestHeaderTablesAreShared(t *testing.T) {
 	if c := turnOf(t, rules); c.table == a.table {
 		t.Error("a turn that may not call has the table of one that may")
 	}
-	for i := range keptHeaderTables + 1 {
+	for i := range maxHeaderTables + 1 {
 		turnOf(t, TurnRules{Functions: []FunctionRule{{Name: fmt.Sprint("tool", i)}}})
 	}
 	rules.ToolChoice = Auto
 	if b := turnOf(t, rules); b.table == a.table {
-		t.Errorf("more than %d tables are kept", keptHeaderTables)
+		t.Errorf("more than %d tables are kept", maxHeaderTables)
 	}
 }

@@ -37,7 +37,7 @@ const (
 )
 
 // maxCount bounds a counted repeat.
-const mostCounted = 1000
+const maxCount = 1000
 
 // isTerminal reports whether a text begins with a terminal's name.
 func isTerminal(s string) bool {
@@ -71,21 +71,21 @@ func (r *ruleReader) directives(written []writtenRule) error {
 	if len(r.ignored) == 0 {
 		return nil
 	}
-	r.between = r.fresh()
-	r.rules[r.between] = rule{nil}
+	r.filler = r.fresh()
+	r.rules[r.filler] = rule{nil}
 	for _, id := range r.ignored {
-		r.rules[r.between] = append(r.rules[r.between], []element{{rule: id}, {rule: r.between}})
+		r.rules[r.filler] = append(r.rules[r.filler], []element{{rule: id}, {rule: r.filler}})
 	}
 	return nil
 }
 
 // imported defines terminals of the library.
 func (r *ruleReader) imported(text string) error {
-	found := importLine.FindStringSubmatch(text)
-	if found == nil {
+	match := importLine.FindStringSubmatch(text)
+	if match == nil {
 		return fmt.Errorf("%q is not supported: terminals of common can be imported", text)
 	}
-	names := strings.FieldsFunc(found[1]+" "+found[3], func(c rune) bool {
+	names := strings.FieldsFunc(match[1]+" "+match[3], func(c rune) bool {
 		return c == ',' || c == ' ' || c == '\t'
 	})
 	for _, name := range names {
@@ -93,8 +93,8 @@ func (r *ruleReader) imported(text string) error {
 		if !ok {
 			return fmt.Errorf("common has no terminal %s", name)
 		}
-		if found[2] != "" {
-			name = found[2]
+		if match[2] != "" {
+			name = match[2]
 		}
 		s, err := r.expression(expression)
 		if err != nil {
@@ -109,13 +109,13 @@ func (r *ruleReader) imported(text string) error {
 
 // ignore records a terminal that may occur between terminals.
 func (r *ruleReader) ignore(body string) error {
-	r.text, r.at, r.lark, r.terminal = body, 0, true, true
+	r.text, r.pos, r.lark, r.terminal = body, 0, true, true
 	id := r.fresh()
 	if err := r.alternatives(id); err != nil {
 		return err
 	}
 	if r.next() != 0 {
-		return fmt.Errorf("%q is not understood", strings.TrimSpace(r.text[r.at:]))
+		return fmt.Errorf("%q is not understood", strings.TrimSpace(r.text[r.pos:]))
 	}
 	r.ignored = append(r.ignored, id)
 	return nil
@@ -125,23 +125,23 @@ var aliasForm = regexp.MustCompile(`^->\s*\w+`)
 
 // alias skips the name of an alternative, which has no meaning here.
 func (r *ruleReader) alias() error {
-	name := aliasForm.FindString(r.text[r.at:])
+	name := aliasForm.FindString(r.text[r.pos:])
 	if name == "" {
-		return fmt.Errorf("%q is not supported", strings.TrimSpace(r.text[r.at:]))
+		return fmt.Errorf("%q is not supported", strings.TrimSpace(r.text[r.pos:]))
 	}
-	r.at += len(name)
+	r.pos += len(name)
 	return nil
 }
 
 // characters reads the end of a range: "a".."z".
 func (r *ruleReader) characters(from string) (element, error) {
-	r.at += len("..")
-	quoted, err := strconv.QuotedPrefix(r.text[r.at:])
+	r.pos += len("..")
+	quoted, err := strconv.QuotedPrefix(r.text[r.pos:])
 	if err != nil {
 		return element{}, errors.New("a range ends in a text")
 	}
 	to, err := strconv.Unquote(quoted)
-	r.at += len(quoted)
+	r.pos += len(quoted)
 	if err != nil || utf8.RuneCountInString(from) != 1 || utf8.RuneCountInString(to) != 1 {
 		return element{}, errors.New("a range has one character on each side")
 	}
@@ -157,21 +157,21 @@ var countForm = regexp.MustCompile(`^~\s*(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?`)
 
 // counted reads ~ N or ~ N..M after s.
 func (r *ruleReader) counted(s element) (element, error) {
-	found := countForm.FindStringSubmatch(r.text[r.at:])
-	if found == nil {
+	match := countForm.FindStringSubmatch(r.text[r.pos:])
+	if match == nil {
 		return s, errors.New("~ needs a number, or two as 1..3")
 	}
-	r.at += len(found[0])
-	least, _ := strconv.Atoi(found[1])
+	r.pos += len(match[0])
+	least, _ := strconv.Atoi(match[1])
 	most := least
-	if found[2] != "" {
-		most, _ = strconv.Atoi(found[2])
+	if match[2] != "" {
+		most, _ = strconv.Atoi(match[2])
 	}
 	switch {
 	case most < least:
-		return s, fmt.Errorf("%s is empty", found[0])
-	case most > mostCounted:
-		return s, fmt.Errorf("%s repeats more than %d times", found[0], mostCounted)
+		return s, fmt.Errorf("%s is empty", match[0])
+	case most > maxCount:
+		return s, fmt.Errorf("%s repeats more than %d times", match[0], maxCount)
 	}
 	rest := r.group(nil)
 	for range most - least { // from the inside out: each is followed by the rest, or ends
@@ -188,8 +188,8 @@ func (r *ruleReader) counted(s element) (element, error) {
 // excludes line feeds.
 func (r *ruleReader) flags(expression string) (string, error) {
 	prefix, all := "", false
-	for ; r.at < len(r.text) && strings.IndexByte("imslux", r.text[r.at]) >= 0; r.at++ {
-		switch c := r.text[r.at]; c {
+	for ; r.pos < len(r.text) && strings.IndexByte("imslux", r.text[r.pos]) >= 0; r.pos++ {
+		switch c := r.text[r.pos]; c {
 		case 'i':
 			prefix = "(?i)"
 		case 's':

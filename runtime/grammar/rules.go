@@ -26,7 +26,7 @@ import (
 )
 
 // maxRuleText bounds a written grammar.
-const mostRuleText = 1 << 18
+const maxRuleText = 1 << 18
 
 // rule is the alternatives of a rule or group, each a sequence of elements.
 type rule [][]element
@@ -44,7 +44,7 @@ type ruleReader struct {
 	program *automaton.Program
 	rules   []rule
 	text    string
-	at      int
+	pos     int
 	names   map[string]int32
 	defined map[int32]bool
 	lines   map[int32]int // of a rule's beginning, or first use
@@ -54,19 +54,19 @@ type ruleReader struct {
 	lark     bool    // the current rule is Lark's
 	terminal bool    // the current rule is a terminal: ignored ones are not allowed inside
 	ignored  []int32 // terminals that may occur between others
-	between  int32   // the rule of any number of ignored ones, -1 without them
+	filler   int32   // the rule of any number of ignored ones, -1 without them
 }
 
 // Rules compiles a written grammar.
 func Rules(text string) (*Grammar, error) {
-	if len(text) > mostRuleText {
-		return nil, fmt.Errorf("grammar: it is longer than %d bytes", mostRuleText)
+	if len(text) > maxRuleText {
+		return nil, fmt.Errorf("grammar: it is longer than %d bytes", maxRuleText)
 	}
 	if !utf8.ValidString(text) {
 		return nil, errors.New("grammar: it is not UTF-8")
 	}
 	r := &ruleReader{program: automaton.NewProgram(), names: map[string]int32{},
-		defined: map[int32]bool{}, lines: map[int32]int{}, between: -1}
+		defined: map[int32]bool{}, lines: map[int32]int{}, filler: -1}
 	written := splitRules(text)
 	if err := r.directives(written); err != nil {
 		return nil, fmt.Errorf("grammar: %w", err)
@@ -98,9 +98,9 @@ func Rules(text string) (*Grammar, error) {
 		return nil, fmt.Errorf("grammar: %w", err)
 	}
 	first := r.names[start]
-	if r.between >= 0 {
+	if r.filler >= 0 {
 		first = r.fresh()
-		r.rules[first] = rule{{{rule: r.between}, {rule: r.names[start]}}}
+		r.rules[first] = rule{{{rule: r.filler}, {rule: r.names[start]}}}
 	}
 	for _, alternatives := range r.rules {
 		var ways []automaton.Symbol
@@ -171,30 +171,30 @@ func (r *ruleReader) rule(w writtenRule) error {
 	}
 	r.defined[id], r.lines[id] = true, w.line
 	r.lark, r.terminal = head[3] == ":", isTerminal(head[1])
-	r.text, r.at = w.text, len(head[0])
+	r.text, r.pos = w.text, len(head[0])
 	r.line = w.line
 	if err := r.alternatives(id); err != nil {
 		return fmt.Errorf("rule %s: %w", head[1], err)
 	}
-	if r.at < len(r.text) {
+	if r.pos < len(r.text) {
 		return fmt.Errorf("rule %s: %q is not understood", head[1],
-			strings.TrimSpace(r.text[r.at:]))
+			strings.TrimSpace(r.text[r.pos:]))
 	}
 	return nil
 }
 
 // space skips white space and a comment up to the end of its line.
 func (r *ruleReader) space() {
-	for r.at < len(r.text) {
-		switch c := r.text[r.at]; {
+	for r.pos < len(r.text) {
+		switch c := r.text[r.pos]; {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-			r.at++
-		case c == '#' || strings.HasPrefix(r.text[r.at:], "//"):
-			end := strings.IndexByte(r.text[r.at:], '\n')
+			r.pos++
+		case c == '#' || strings.HasPrefix(r.text[r.pos:], "//"):
+			end := strings.IndexByte(r.text[r.pos:], '\n')
 			if end < 0 {
-				end = len(r.text) - r.at
+				end = len(r.text) - r.pos
 			}
-			r.at += end
+			r.pos += end
 		default:
 			return
 		}
@@ -204,8 +204,8 @@ func (r *ruleReader) space() {
 // next returns the next character, 0 at the end.
 func (r *ruleReader) next() byte {
 	r.space()
-	if r.at < len(r.text) {
-		return r.text[r.at]
+	if r.pos < len(r.text) {
+		return r.text[r.pos]
 	}
 	return 0
 }
@@ -225,7 +225,7 @@ func (r *ruleReader) alternatives(id int32) error {
 		if r.next() != '|' {
 			return nil
 		}
-		r.at++
+		r.pos++
 	}
 }
 
@@ -242,17 +242,17 @@ func (r *ruleReader) sequence() ([]element, error) {
 			}
 			continue
 		}
-		terminal := c == '"' || c == '/' || isTerminal(r.text[r.at:])
+		terminal := c == '"' || c == '/' || isTerminal(r.text[r.pos:])
 		s, empty, err := r.item(c)
 		if err != nil {
 			return nil, err
 		}
-		if r.between >= 0 && terminal && !r.terminal {
-			s = r.group([]element{s, {rule: r.between}})
+		if r.filler >= 0 && terminal && !r.terminal {
+			s = r.group([]element{s, {rule: r.filler}})
 		}
-		if r.at < len(r.text) && strings.IndexByte("?*+", r.text[r.at]) >= 0 {
-			s = r.repeated(s, r.text[r.at])
-			r.at++
+		if r.pos < len(r.text) && strings.IndexByte("?*+", r.text[r.pos]) >= 0 {
+			s = r.repeated(s, r.text[r.pos])
+			r.pos++
 		} else if r.lark && r.next() == '~' {
 			if s, err = r.counted(s); err != nil {
 				return nil, err
@@ -275,23 +275,23 @@ func (r *ruleReader) group(sequence []element) element {
 func (r *ruleReader) repeated(s element, mark byte) element {
 	id := r.fresh()
 	self := element{rule: id}
-	again, enough := []element{s, self}, []element(nil)
+	repeat, enough := []element{s, self}, []element(nil)
 	if mark == '?' {
-		again = again[:1]
+		repeat = repeat[:1]
 	}
 	if mark == '+' {
 		enough = []element{s}
 	}
-	r.rules[id] = rule{enough, again}
+	r.rules[id] = rule{enough, repeat}
 	return self
 }
 
 // item reads one element; empty: it is the empty text.
 func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
-	rest := r.text[r.at:]
+	rest := r.text[r.pos:]
 	switch {
 	case c == '(' || c == '[' && r.lark:
-		r.at++
+		r.pos++
 		id := r.fresh()
 		if err := r.alternatives(id); err != nil {
 			return element{}, false, err
@@ -299,7 +299,7 @@ func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
 		if end := r.next(); c == '(' && end != ')' || c == '[' && end != ']' {
 			return element{}, false, errors.New("a group has no end")
 		}
-		r.at++
+		r.pos++
 		s := element{rule: id}
 		if c == '[' {
 			s = r.repeated(s, '?')
@@ -314,13 +314,13 @@ func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
 		if err != nil || !utf8.ValidString(text) {
 			return element{}, false, fmt.Errorf("%s is no text", quoted)
 		}
-		r.at += len(quoted)
-		if r.lark && strings.HasPrefix(r.text[r.at:], "..") {
+		r.pos += len(quoted)
+		if r.lark && strings.HasPrefix(r.text[r.pos:], "..") {
 			s, err := r.characters(text)
 			return s, false, err
 		}
-		if strings.HasPrefix(r.text[r.at:], "i") {
-			r.at++
+		if strings.HasPrefix(r.text[r.pos:], "i") {
+			r.pos++
 			s, err := r.expression("(?i:" + regexp.QuoteMeta(text) + ")")
 			return s, text == "", err
 		}
@@ -333,7 +333,7 @@ func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
 		if end < 0 {
 			return element{}, false, fmt.Errorf("%q has no end", strings.TrimSpace(rest))
 		}
-		r.at += end + 1
+		r.pos += end + 1
 		expression := rest[1:end]
 		if c == '[' {
 			expression = rest[:end+1]
@@ -348,7 +348,7 @@ func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
 			rest[end] <= '9' || rest[end]|0x20 >= 'a' && rest[end]|0x20 <= 'z') {
 			end++
 		}
-		r.at += end
+		r.pos += end
 		return element{rule: r.name(rest[:end])}, false, nil
 	}
 	return element{}, false, fmt.Errorf("%q is not supported", strings.TrimSpace(rest))
@@ -385,13 +385,13 @@ func (r *ruleReader) expression(e string) (element, error) {
 // check refuses rules that cannot be finished and rules that call themselves before reading a byte.
 func (r *ruleReader) check() error {
 	ends, empty := make([]bool, len(r.rules)), make([]bool, len(r.rules))
-	// holds reports whether an alternative of a rule has only elements with a property; known marks
+	// holds reports whether an alternative of a rule has only elements with a property; marked are
 	// the rules that are known to have it.
-	holds := func(id int, of []bool, terminal func(element) bool) bool {
+	holds := func(id int, marked []bool, terminal func(element) bool) bool {
 		return slices.ContainsFunc(r.rules[id], func(sequence []element) bool {
 			return !slices.ContainsFunc(sequence, func(e element) bool {
 				if e.rule >= 0 {
-					return !of[e.rule]
+					return !marked[e.rule]
 				}
 				return !terminal(e)
 			})

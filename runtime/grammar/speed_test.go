@@ -104,7 +104,7 @@ func newMeetings(t *testing.T) map[string][]cost {
 			[]string{"get", "list", "delete"}[i%3], []string{"file", "user", "order",
 				"report"}[i%4], i)})
 	}
-	headerTables = automaton.Cache[string, *headerTable]{Most: keptHeaderTables}
+	headerTables = automaton.Cache[string, *headerTable]{Most: maxHeaderTables}
 	turn := turnOf(t, rules)
 	all["header"] = firstMeetings(t, spell("<|channel|>commentary to=functions.list_the_order_130 "+
 		"<|constrain|>json<|message|>"), turn.Mask, turn.Accept)

@@ -61,7 +61,7 @@ type TurnRules struct {
 }
 
 // maxMessages is the number of messages after which the answer or call is forced.
-const mostMessages = 16
+const maxMessages = 16
 
 // place is a turn's position in a message.
 type place uint8
@@ -69,10 +69,10 @@ type place uint8
 const (
 	inHeader place = iota
 	inBody
-	atStart // <|start|> is next
-	inRole  // assistant is next
-	over    // the turn has ended
-	lost    // a disallowed token was sampled: everything is allowed now
+	atStart       // <|start|> is next
+	inRole        // assistant is next
+	finished      // the turn has ended
+	unconstrained // a disallowed token was sampled: everything is allowed now
 )
 
 // Turn is a Constraint.
@@ -156,7 +156,7 @@ func (t *Turn) offer(r recipient, body *Grammar) {
 // beginHeader chooses the possible next messages.
 func (t *Turn) beginHeader() {
 	must := t.rules.ToolChoice == Required || t.rules.ToolChoice == Named
-	spent := t.messages >= mostMessages || t.rules.MaxReasoning > 0 &&
+	spent := t.messages >= maxMessages || t.rules.MaxReasoning > 0 &&
 		t.reason >= t.rules.MaxReasoning
 	analysis := t.rules.MaxReasoning >= 0 && !spent
 	var r headerRules
@@ -227,7 +227,7 @@ func (t *Turn) Forced() []int32 {
 // Accept implements Constraint.
 func (t *Turn) Accept(id int32) bool {
 	if !t.accept(id) {
-		t.place = lost
+		t.place = unconstrained
 		return false
 	}
 	return true
@@ -253,24 +253,24 @@ func (t *Turn) acceptHeader(id int32) bool {
 	if id < 0 || id >= token.VocabSize {
 		return false
 	}
-	at := t.node
+	node := t.node
 	if int(id) >= automaton.OrdinaryTokens {
-		at = t.table.step(at, id)
+		node = t.table.step(node, id)
 	} else {
 		for _, b := range token.Get().TokenBytes(id) {
-			if at = t.table.step(at, int32(b)); at < 0 {
+			if node = t.table.step(node, int32(b)); node < 0 {
 				return false
 			}
-			if tool := t.table.nodes[at].tool; tool >= 0 {
+			if tool := t.table.nodes[node].tool; tool >= 0 {
 				t.tool = tool
 			}
 		}
 	}
-	if at < 0 {
+	if node < 0 {
 		return false
 	}
-	t.node = at
-	if channel := t.table.nodes[at].channel; channel != "" {
+	t.node = node
+	if channel := t.table.nodes[node].channel; channel != "" {
 		t.beginBody(channel)
 	}
 	return true
@@ -306,7 +306,7 @@ func (t *Turn) acceptBody(id int32) bool {
 		}
 		t.matcher = nil
 		t.messages++
-		t.place = over
+		t.place = finished
 		if id == token.End {
 			t.place = atStart
 		}
@@ -327,17 +327,17 @@ func (t *Turn) acceptBody(id int32) bool {
 
 // single returns the only id that a mask allows, if it is the only one.
 func single(mask []uint64) (int32, bool) {
-	found := int32(-1)
+	id := int32(-1)
 	for i, w := range mask {
 		if w == 0 {
 			continue
 		}
-		if found >= 0 || w&(w-1) != 0 {
+		if id >= 0 || w&(w-1) != 0 {
 			return 0, false
 		}
-		found = int32(i*64 + bits.TrailingZeros64(w))
+		id = int32(i*64 + bits.TrailingZeros64(w))
 	}
-	return found, found >= 0
+	return id, id >= 0
 }
 
 // The masks of free bodies: all text, and all text or the end token.
@@ -368,13 +368,13 @@ var endMasks sync.Map
 
 func withEnds(mask []uint64, ends []int32) []uint64 {
 	key := fmt.Sprint(ends)
-	made, ok := endMasks.Load(key)
+	entry, ok := endMasks.Load(key)
 	if !ok {
 		mask = slices.Clone(mask)
 		for _, id := range ends {
 			automaton.Allow(mask, id)
 		}
-		made, _ = endMasks.LoadOrStore(key, mask)
+		entry, _ = endMasks.LoadOrStore(key, mask)
 	}
-	return made.([]uint64)
+	return entry.([]uint64)
 }

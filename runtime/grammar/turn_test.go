@@ -22,7 +22,7 @@ import (
 )
 
 // over tells that the turn has ended: its last token was <|return|> or <|call|>.
-func (t *Turn) over() bool { return t.place == over }
+func (t *Turn) over() bool { return t.place == finished }
 
 // spell encodes text with special tokens.
 func spell(text string) []int32 { return token.Get().EncodeSpecial(nil, text, nil) }
@@ -60,7 +60,7 @@ func turnOf(t testing.TB, r TurnRules) *Turn {
 // feed gives a turn tokens; it returns how many were allowed.
 func feed(turn *Turn, ids []int32) int {
 	for i, id := range ids {
-		if turn.place == over || !allows(turn.Mask(), id) {
+		if turn.place == finished || !allows(turn.Mask(), id) {
 			return i
 		}
 		if !turn.Accept(id) {

@@ -81,12 +81,12 @@ func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 		defer f.Close()
 		in = f
 	}
-	answered := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() { // so that an interrupt ends the verb while it waits for input
-		answered <- answerEach(c.Context, in, c.App.Writer, answer)
+		done <- answerEach(c.Context, in, c.App.Writer, answer)
 	}()
 	select {
-	case err := <-answered:
+	case err := <-done:
 		return err
 	case <-c.Context.Done():
 		return c.Context.Err()
@@ -222,7 +222,7 @@ func decodeLine(line []byte) (any, error) {
 }
 
 func signed(ids []uint32) []int32 {
-	return each(ids, func(id uint32) int32 { return int32(id) })
+	return mapSlice(ids, func(id uint32) int32 { return int32(id) })
 }
 
 const renderHelp = `
@@ -286,7 +286,7 @@ func parseLine(line []byte) (any, error) {
 	}
 	role, strict := harmony.Role(""), true
 	if in.Role != nil {
-		if role = *in.Role; !role.Known() {
+		if role = *in.Role; !role.IsValid() {
 			return object{"error": fmt.Sprintf("unknown role: %q", role)}, nil
 		}
 	}

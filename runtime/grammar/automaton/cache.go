@@ -9,24 +9,24 @@ import (
 )
 
 // isCanceled reports whether the creation ended with its request.
-func givenUp(err error) bool {
+func isCanceled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // MaxCached is the capacity of a cache with an entry for each expression or schema.
-const Kept = 1024
+const MaxCached = 1024
 
 // Cache stores up to Most values by key: a full one is cleared, running turns keep their values. It
 // is safe for concurrent use. Two goroutines that miss at once both create the value, and the later
 // one stays. Failures are cached too, because detecting one may take seconds.
 type Cache[K comparable, V any] struct {
-	Most  int
-	Stale func(V) bool // may be nil; stale values are recreated
-	mu    sync.Mutex
-	made  map[K]made[V]
+	Most    int
+	Stale   func(V) bool // may be nil; stale values are recreated
+	mu      sync.Mutex
+	entries map[K]cacheEntry[V]
 }
 
-type made[V any] struct {
+type cacheEntry[V any] struct {
 	value V
 	err   error
 }
@@ -34,21 +34,21 @@ type made[V any] struct {
 // Get returns the cached value of a key, or creates it.
 func (c *Cache[K, V]) Get(key K, produce func() (V, error)) (V, error) {
 	c.mu.Lock()
-	m, ok := c.made[key]
+	m, ok := c.entries[key]
 	c.mu.Unlock()
 	if ok && (m.err != nil || c.Stale == nil || !c.Stale(m.value)) {
 		return m.value, m.err
 	}
 	m.value, m.err = produce()
-	if givenUp(m.err) {
+	if isCanceled(m.err) {
 		return m.value, m.err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.made == nil || len(c.made) >= c.Most {
-		c.made = map[K]made[V]{}
+	if c.entries == nil || len(c.entries) >= c.Most {
+		c.entries = map[K]cacheEntry[V]{}
 	}
-	c.made[key] = m
+	c.entries[key] = m
 	return m.value, m.err
 }
 
@@ -56,6 +56,6 @@ func (c *Cache[K, V]) Get(key K, produce func() (V, error)) (V, error) {
 func (c *Cache[K, V]) Has(key K) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, ok := c.made[key]
+	_, ok := c.entries[key]
 	return ok
 }

@@ -36,8 +36,8 @@ func (d *DFA) step(state int32, b byte) int32 {
 	return d.next[int(state)*d.classes+int(d.class[b])]
 }
 
-// MostStates bounds an automaton of one string or number.
-const MostStates = 1 << 14
+// MaxStates bounds an automaton of one string or number.
+const MaxStates = 1 << 14
 
 // The reasons why an automaton cannot be made: its size, or that it would accept nothing.
 var (
@@ -49,14 +49,14 @@ var (
 type cuts [257]bool
 
 // add makes from..to a range that classes do not cross.
-func (c *cuts) at(from, to byte) { c[from], c[int(to)+1] = true, true }
+func (c *cuts) add(from, to byte) { c[from], c[int(to)+1] = true, true }
 
 // textCuts are the bounds of every automaton of text: those of UTF-8 and of plain text in JSON.
 func textCuts() cuts {
 	var c cuts
-	c.at(0, 0x1f)
-	c.at('"', '"')
-	c.at('\\', '\\')
+	c.add(0, 0x1f)
+	c.add('"', '"')
+	c.add('\\', '\\')
 	for _, b := range []byte{0x80, 0x90, 0xa0, 0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xee, 0xf0, 0xf1, 0xf4,
 		0xf5} {
 		c[b] = true
@@ -105,13 +105,13 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 				continue
 			}
 			// or it has the target of the same byte's edge in the previous state
-			if before := len(d.next) - d.classes; to != states[last] && before >= 0 &&
-				d.next[before] >= 0 && to == states[d.next[before]] {
-				last = d.next[before]
+			if prev := len(d.next) - d.classes; to != states[last] && prev >= 0 &&
+				d.next[prev] >= 0 && to == states[d.next[prev]] {
+				last = d.next[prev]
 			} else if to != states[last] {
-				id, known := ids[to]
-				if !known {
-					if len(states) >= MostStates {
+				id, ok := ids[to]
+				if !ok {
+					if len(states) >= MaxStates {
 						return nil, ErrTooLarge
 					}
 					id = int32(len(states))
@@ -136,12 +136,12 @@ type edges struct{ first, index []int32 }
 func (e *edges) to(state int32) []int32 { return e.index[e.first[state]:e.first[state+1]] }
 
 // back sorts the edges of the selected classes by target; nil: all.
-func (d *DFA) back(asked []bool) edges {
+func (d *DFA) back(selected []bool) edges {
 	e := edges{first: make([]int32, len(d.accept)+1)}
 	class := 0
-	each := func(visit func(i int, to int32)) {
+	visitEdges := func(visit func(i int, to int32)) {
 		for i, to := range d.next {
-			if to >= 0 && (asked == nil || asked[class]) {
+			if to >= 0 && (selected == nil || selected[class]) {
 				visit(i, to)
 			}
 			if class++; class == d.classes {
@@ -149,13 +149,13 @@ func (d *DFA) back(asked []bool) edges {
 			}
 		}
 	}
-	each(func(_ int, to int32) { e.first[to]++ })
+	visitEdges(func(_ int, to int32) { e.first[to]++ })
 	for state, sum := 0, int32(0); state < len(e.first); state++ {
 		sum += e.first[state]
 		e.first[state] = sum
 	}
 	e.index = make([]int32, e.first[len(d.accept)])
-	each(func(i int, to int32) {
+	visitEdges(func(i int, to int32) {
 		e.first[to]--
 		e.index[e.first[to]] = int32(i)
 	})
@@ -276,13 +276,13 @@ func utf8Step(u uint8, b byte) (next uint8, ok bool) {
 
 // Accepts reports whether the automaton accepts s.
 func (d *DFA) Accepts(s string) bool {
-	at := int32(0)
+	state := int32(0)
 	for i := range len(s) {
-		if at = d.step(at, s[i]); at < 0 {
+		if state = d.step(state, s[i]); state < 0 {
 			return false
 		}
 	}
-	return d.accept[at]
+	return d.accept[state]
 }
 
 // Factor is one automaton of an intersection, or its complement.
@@ -291,14 +291,14 @@ type Factor struct {
 	Not bool
 }
 
-// MostFactors bounds an intersection.
-const MostFactors = 6
+// MaxFactors bounds an intersection.
+const MaxFactors = 6
 
 // Intersect is the automaton of texts that all factors accept, with min to max characters (max < 0:
 // no bound).
 func Intersect(factors []Factor, min, max int) (*DFA, error) {
 	type pair struct { // without padding, so that it is hashed at once
-		states   [MostFactors]int32
+		states   [MaxFactors]int32
 		u, count int32
 	}
 	c := textCuts()
@@ -382,7 +382,7 @@ func OtherThan(names []string) (*DFA, error) {
 	c := textCuts()
 	for _, name := range names {
 		for i := range len(name) {
-			c.at(name[i], name[i])
+			c.add(name[i], name[i])
 		}
 	}
 	names = slices.Sorted(slices.Values(names))
@@ -393,13 +393,13 @@ func OtherThan(names []string) (*DFA, error) {
 	}
 	return buildDFA(prefix{to: int32(len(names))}, c, func(p prefix, b byte) (prefix, bool) {
 		u, ok := utf8Step(uint8(p.u), b)
-		behind := func(b int) int32 { // the first name that continues with b or more
+		firstFrom := func(b int) int32 { // the first name that continues with b or more
 			return p.from + int32(sort.Search(int(p.to-p.from), func(i int) bool {
 				name := names[p.from+int32(i)]
 				return len(name) > int(p.length) && int(name[p.length]) >= b
 			}))
 		}
-		next := prefix{behind(int(b)), behind(int(b) + 1), p.length + 1, int32(u)}
+		next := prefix{firstFrom(int(b)), firstFrom(int(b) + 1), p.length + 1, int32(u)}
 		if next.from == next.to {
 			next = prefix{u: int32(u)}
 		}

@@ -11,7 +11,7 @@ import (
 
 const (
 	FirstState = firstState
-	MostBytes  = mostBytes
+	MostBytes  = maxBytes
 )
 
 // Step follows a byte from a state; less than 0 where it cannot come.
@@ -35,7 +35,7 @@ func (c *Grammar) Bytes() int { return c.tables*tableBytes + c.masks*MaskWords*8
 func (c *Grammar) Age() int { return c.age }
 
 // Ended is the stack with nothing left to read.
-const Ended = ended
+const Ended = emptyStack
 
 // MoveAlone is the stacks behind each byte, without unions.
 func (c *Grammar) MoveAlone(open []int32) (after [256][]int32) {
@@ -58,15 +58,15 @@ func (c *Grammar) PropertiesAt(at int32) (all [][]string) {
 		open = open[:len(open)-1]
 		f := c.m.frames[id]
 		switch {
-		case id == ended:
+		case id == emptyStack:
 		case f.kind == planUnion:
-			open = append(open, c.m.unions[f.of]...)
+			open = append(open, c.m.unions[f.ref]...)
 		case f.kind != planMembers:
 			open = append(open, f.parent)
-		case !seen[f.of]:
-			seen[f.of] = true
+		case !seen[f.ref]:
+			seen[f.ref] = true
 			var names []string
-			for _, p := range c.m.objects[f.of].Properties {
+			for _, p := range c.m.objects[f.ref].Properties {
 				names = append(names, p.Name)
 			}
 			all = append(all, names)
@@ -77,8 +77,8 @@ func (c *Grammar) PropertiesAt(at int32) (all [][]string) {
 
 // ForgetAutomata empties what keeps the automata of expressions and numbers.
 func ForgetAutomata() {
-	patterns = Cache[patternKey, *DFA]{Most: Kept}
-	numbers = Cache[string, *DFA]{Most: Kept}
+	patterns = Cache[patternKey, *DFA]{Most: MaxCached}
+	numbers = Cache[string, *DFA]{Most: MaxCached}
 }
 
 // RandomPattern is a sequence of repeated classes.

@@ -20,7 +20,7 @@ func TestFrameTableIsAMap(t *testing.T) {
 			want = int32(len(m.frames))
 			ids[f] = want
 		}
-		if got := m.push(f.kind, f.of, f.a, f.b, f.parent); got != want || m.frames[got] != f {
+		if got := m.push(f.kind, f.ref, f.a, f.b, f.parent); got != want || m.frames[got] != f {
 			t.Fatalf("%v is %d, want %d", f, got, want)
 		}
 	}

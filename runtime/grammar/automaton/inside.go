@@ -75,8 +75,8 @@ func newStringVocabulary(ids []int32) *stringVocabulary {
 			}
 			continue
 		}
-		at, taken := any.readAll(inString{}, text)
-		if utf8.Valid(text) && (!taken || closing >= 0 && !any.closes(at)) {
+		pos, accepted := any.readAll(inString{}, text)
+		if utf8.Valid(text) && (!accepted || closing >= 0 && !any.closes(pos)) {
 			continue // an invalid escape
 		}
 		n := intern(headOf, &heads, string(text))
@@ -124,48 +124,48 @@ type inString struct{ state, count, esc int32 }
 
 // read consumes a byte other than the closing quote. Every character has one spelling: itself or,
 // if JSON requires one, its escape.
-func (s *String) read(at inString, b byte) (inString, bool) {
+func (s *String) read(pos inString, b byte) (inString, bool) {
 	d := s.DFA()
 	// char consumes the byte c of content, which begins a character or continues one.
 	char := func(c byte) (inString, bool) {
-		to := d.step(at.state, c)
+		to := d.step(pos.state, c)
 		if to < 0 {
-			return at, false
+			return pos, false
 		}
-		n := at.count
+		n := pos.count
 		if utf8.RuneStart(c) && (s.Max >= 0 || int(n) < s.Min) {
 			n++
 		}
 		return inString{to, n, escNone}, s.fits(n, to)
 	}
-	if at.esc == escNone && b != '\\' {
+	if pos.esc == escNone && b != '\\' {
 		if b < 0x20 {
-			return at, false
+			return pos, false
 		}
 		return char(b)
 	}
-	switch to := escapeAhead[at.esc][b]; {
+	switch to := escapeAhead[pos.esc][b]; {
 	case to.next < 0:
 		return char(to.char)
 	case to.next > 0:
-		return inString{at.state, at.count, to.next}, s.escapeLives(at, to.next)
+		return inString{pos.state, pos.count, to.next}, s.escapeLives(pos, to.next)
 	}
-	return at, false
+	return pos, false
 }
 
 // readAll consumes some bytes.
-func (s *String) readAll(at inString, text []byte) (to inString, ok bool) {
+func (s *String) readAll(pos inString, text []byte) (to inString, ok bool) {
 	for _, b := range text {
-		if at, ok = s.read(at, b); !ok {
-			return at, false
+		if pos, ok = s.read(pos, b); !ok {
+			return pos, false
 		}
 	}
-	return at, true
+	return pos, true
 }
 
 // closes reports whether the closing quote is allowed.
-func (s *String) closes(at inString) bool {
-	return at.esc == escNone && s.DFA().accept[at.state] && int(at.count) >= s.Min
+func (s *String) closes(pos inString) bool {
+	return pos.esc == escNone && s.DFA().accept[pos.state] && int(pos.count) >= s.Min
 }
 
 // inside is the tokens that are allowed at a position in a string.
@@ -178,7 +178,7 @@ type inside struct {
 // than a token has).
 type insideKey struct {
 	d          *DFA
-	at         int32
+	state      int32
 	need, room int
 }
 
@@ -211,10 +211,10 @@ func (c *Grammar) insideHeads(s *String, from inString, in *inside) *inside {
 			in.heads = append(in.heads, n)
 		}
 	}
-	var follow func(k kids, at inString)
-	follow = func(k kids, at inString) {
-		for i := k.at; i < k.end; i++ {
-			to, ok := s.read(at, v.heads.edges[i])
+	var follow func(k kids, pos inString)
+	follow = func(k kids, pos inString) {
+		for i := k.begin; i < k.end; i++ {
+			to, ok := s.read(pos, v.heads.edges[i])
 			n := &v.heads.nodes[i]
 			switch {
 			case !ok:
@@ -223,7 +223,7 @@ func (c *Grammar) insideHeads(s *String, from inString, in *inside) *inside {
 					add(h, true)
 				}
 			default:
-				if n.whole {
+				if n.isToken {
 					add(v.heads.order[v.heads.first[i]], s.closes(to))
 				}
 				follow(n.below, to)
@@ -250,8 +250,8 @@ func (c *Grammar) insidePlain(s *String, from inString, room int) []uint64 {
 	return mask
 }
 
-func (s *String) takesToken(at inString, id int32) bool {
-	_, ok := s.readAll(at, token.Get().TokenBytes(id))
+func (s *String) takesToken(pos inString, id int32) bool {
+	_, ok := s.readAll(pos, token.Get().TokenBytes(id))
 	return ok
 }
 
@@ -260,8 +260,8 @@ func (s *String) takesToken(at inString, id int32) bool {
 func (c *Grammar) insideShort(s *String, from inString, room, most int) []uint64 {
 	w := words()
 	mask := NewMask()
-	whole := c.insideOf(&String{Text: s.DFA(), Max: -1}, from.state, 0, nil).mask
-	for i, word := range whole {
+	unbounded := c.insideOf(&String{Text: s.DFA(), Max: -1}, from.state, 0, nil).mask
+	for i, word := range unbounded {
 		mask[i] = word & w.plain[most][i]
 		for open := mask[i] &^ w.plain[room][i]; open != 0; open &= open - 1 {
 			if id := int32(i*64 + bits.TrailingZeros64(open)); !s.takesToken(from, id) {
@@ -276,8 +276,8 @@ func (c *Grammar) insideShort(s *String, from inString, room, most int) []uint64
 // staying caches by state how often walks reached it and, once that count is minVisits, the kinds
 // of bytes of which any text can follow.
 type staying struct {
-	met   []uint8
-	stays []uint64
+	visits    []uint8
+	freeKinds []uint64
 }
 
 func (c *Grammar) stayingOf(d *DFA) *staying {
@@ -292,29 +292,29 @@ func (c *Grammar) stayingOf(d *DFA) *staying {
 // walkInside allows the tokens of a trie that are allowed inside the string. They have no escapes.
 func (c *Grammar) walkInside(s *String, t *trie, from inString, mask []uint64) {
 	d := s.DFA()
-	known := c.stayingOf(d)
-	met, stays, safe := known.met, known.stays, d.safe
+	cached := c.stayingOf(d)
+	visits, freeKinds, safe := cached.visits, cached.freeKinds, d.safe
 	if safe == nil { // an automaton of numbers
 		safe = make([]uint8, len(d.accept))
 	}
 	var stack [longestToken + 1]struct {
 		state, count int32
-		left         kids
+		rest         kids
 		last         int32 // end of the tokens of kids
 	}
 	depth := 0
-	stack[0].state, stack[0].count, stack[0].left = from.state, from.count, t.roots
+	stack[0].state, stack[0].count, stack[0].rest = from.state, from.count, t.roots
 	stack[0].last = int32(len(t.order))
 	for {
 		top := &stack[depth]
-		if top.left.at == top.left.end {
+		if top.rest.begin == top.rest.end {
 			if depth--; depth < 0 {
 				return
 			}
 			continue
 		}
-		i := top.left.at
-		top.left.at++
+		i := top.rest.begin
+		top.rest.begin++
 		edge := t.edges[i]
 		to := d.step(top.state, edge)
 		count := top.count
@@ -324,31 +324,31 @@ func (c *Grammar) walkInside(s *String, t *trie, from inString, mask []uint64) {
 		if to < 0 || !s.fits(count, to) {
 			continue
 		}
-		if met[to] < meetings {
-			if met[to]++; met[to] == meetings {
-				stays[to] = staysOf(d, to)
+		if visits[to] < minVisits {
+			if visits[to]++; visits[to] == minVisits {
+				freeKinds[to] = freeKindsOf(d, to)
 			}
 		}
 		if s.Max < 0 && t.deeps[i] <= safe[to] {
 			last := top.last
-			if i+1 < top.left.end {
+			if i+1 < top.rest.end {
 				last = t.first[i+1]
 			}
 			t.allow(mask, i, last)
 			continue
 		}
 		n := &t.nodes[i]
-		if s.Max < 0 && n.kinds&^stays[to] == 0 {
+		if s.Max < 0 && n.kinds&^freeKinds[to] == 0 {
 			t.allow(mask, i, n.last)
 			continue
 		}
-		if n.whole {
+		if n.isToken {
 			Allow(mask, t.order[t.first[i]])
 		}
-		if n.below.at < n.below.end {
+		if n.below.begin < n.below.end {
 			depth++
 			below := &stack[depth]
-			below.state, below.count, below.left, below.last = to, count, n.below, n.last
+			below.state, below.count, below.rest, below.last = to, count, n.below, n.last
 		}
 	}
 }
@@ -362,29 +362,29 @@ var anyInside = sync.OnceValue(func() *inside {
 })
 
 // insideOf returns the possibly cached tokens for a position between characters. It may omit the
-// tokens in given, which may be nil.
-func (c *Grammar) insideOf(s *String, at, count int32, given []uint64) *inside {
-	key := insideKey{s.DFA(), at, max(0, s.Min-int(count)), -1}
+// tokens in covered, which may be nil.
+func (c *Grammar) insideOf(s *String, state, count int32, covered []uint64) *inside {
+	key := insideKey{s.DFA(), state, max(0, s.Min-int(count)), -1}
 	if s.room(count, longestToken) < longestToken {
 		key.room = s.Max - int(count)
 	}
-	if key.d.free[at] && key.need == 0 && key.room < 0 {
+	if key.d.free[state] && key.need == 0 && key.room < 0 {
 		return anyInside()
 	}
 	in := c.insides[key]
 	if in == nil {
 		alike := String{Text: key.d, Min: key.need, Max: key.room, ends: s.ends,
 			slack: s.slack}
-		if others, ok := otherBare(given); ok {
+		if uncovered, ok := uncoveredBare(covered); ok {
 			in = &inside{mask: NewMask()}
-			for _, id := range others {
-				if alike.takesToken(inString{state: at}, id) {
+			for _, id := range uncovered {
+				if alike.takesToken(inString{state: state}, id) {
 					Allow(in.mask, id)
 				}
 			}
-			return c.insideHeads(&alike, inString{state: at}, in)
+			return c.insideHeads(&alike, inString{state: state}, in)
 		}
-		in = c.newInside(&alike, inString{state: at})
+		in = c.newInside(&alike, inString{state: state})
 		c.keep(key, in)
 	}
 	return in
@@ -395,35 +395,35 @@ func (c *Grammar) keep(key insideKey, in *inside) {
 	c.masks++
 }
 
-// otherBare are the tokens without quotes and backslashes that are not in given; false if they are
-// too many to check one by one.
-func otherBare(given []uint64) (others []int32, ok bool) {
-	if given == nil {
+// uncoveredBare are the tokens without quotes and backslashes that are not in covered; false if they
+// are too many to check one by one.
+func uncoveredBare(covered []uint64) (uncovered []int32, ok bool) {
+	if covered == nil {
 		return nil, false
 	}
 	bare, n := words().strings.bareMask, 0
 	for i, word := range bare {
-		n += bits.OnesCount64(word &^ given[i])
+		n += bits.OnesCount64(word &^ covered[i])
 	}
-	if n > mostLeaving {
+	if n > maxLeaving {
 		return nil, false
 	}
 	for i, word := range bare {
-		for word &^= given[i]; word != 0; word &= word - 1 {
-			others = append(others, int32(i*64+bits.TrailingZeros64(word)))
+		for word &^= covered[i]; word != 0; word &= word - 1 {
+			uncovered = append(uncovered, int32(i*64+bits.TrailingZeros64(word)))
 		}
 	}
-	return others, true
+	return uncovered, true
 }
 
 // tailsAfter is the set of tails that can follow a string, as bits; parent is the stack below it.
-func (c *Grammar) behind(parent int32) []uint64 {
+func (c *Grammar) tailsAfter(parent int32) []uint64 {
 	set := c.tails[parent]
 	if set == nil {
 		t := &words().strings.tails
 		set = make([]uint64, (len(t.order)+64)/64)
 		Allow(set, 0)
-		c.take(t, t.roots, c.m.after(parent), set)
+		c.take(t, t.roots, c.m.configurations(parent), set)
 		c.tails[parent] = set
 	}
 	return set
@@ -431,12 +431,12 @@ func (c *Grammar) behind(parent int32) []uint64 {
 
 // allowString adds the tokens that are allowed at a position in a string.
 func (c *Grammar) allowString(mask []uint64, f frame) {
-	in := c.insideOf(c.m.strings[f.of], f.a, f.b>>4, mask)
+	in := c.insideOf(c.m.strings[f.ref], f.a, f.b>>4, mask)
 	allowAll(mask, in.mask)
 	if len(in.heads) == 0 {
 		return
 	}
-	tails := c.behind(f.parent)
+	tails := c.tailsAfter(f.parent)
 	for _, n := range in.heads {
 		for _, t := range words().strings.headed[n].closed {
 			if Allows(tails, t.tail) {
@@ -449,8 +449,8 @@ func (c *Grammar) allowString(mask []uint64, f frame) {
 // allowNumber adds the tokens of a position in a number. What follows it is another configuration.
 func (c *Grammar) allowNumber(mask []uint64, id int32) {
 	f := c.m.frames[id]
-	d := c.m.numbers[f.of]
-	key := insideKey{d: d, at: f.a}
+	d := c.m.numbers[f.ref]
+	key := insideKey{d: d, state: f.a}
 	in := c.insides[key]
 	if in == nil {
 		in = &inside{mask: NewMask()}

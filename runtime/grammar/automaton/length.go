@@ -13,29 +13,29 @@ func (d *DFA) distancesToEnd() []int32 {
 	pick := d.pick
 	back := d.back(nil)
 	ends := make([]int32, len(d.accept))
-	var near, next []int32 // states n, and n+1, characters from an end
+	var current, next []int32 // states n, and n+1, characters from an end
 	for state, accept := range d.accept {
 		if ends[state] = -1; accept {
-			near = append(near, int32(state))
+			current = append(current, int32(state))
 		}
 	}
-	for n := int32(0); len(near) > 0; n++ {
+	for n := int32(0); len(current) > 0; n++ {
 		next = nil
-		for i := 0; i < len(near); i++ {
-			if ends[near[i]] >= 0 {
+		for i := 0; i < len(current); i++ {
+			if ends[current[i]] >= 0 {
 				continue
 			}
-			ends[near[i]] = n
-			for _, e := range back.to(near[i]) {
+			ends[current[i]] = n
+			for _, e := range back.to(current[i]) {
 				from, first := e/int32(d.classes), utf8.RuneStart(pick[int(e)%d.classes])
 				if ends[from] < 0 && !first {
-					near = append(near, from)
+					current = append(current, from)
 				} else if ends[from] < 0 {
 					next = append(next, from)
 				}
 			}
 		}
-		near = next
+		current = next
 	}
 	return ends
 }

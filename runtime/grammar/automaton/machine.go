@@ -21,31 +21,31 @@ import (
 type frameKind uint8
 
 const (
-	// of: literal, a: position, b: 1 for the end of an array whose items differ
+	// ref: literal, a: position, b: 1 for the end of an array whose items differ
 	readLiteral frameKind = iota
-	readDFA               // of: automaton, a: state; may end in any accepting state
-	// of: string, a: state, b: characters<<4 | escape; up to the closing quote
+	readDFA               // ref: automaton, a: state; may end in any accepting state
+	// ref: string, a: state, b: characters<<4 | escape; up to the closing quote
 	readString
-	planValue    // of: node
-	planMembers  // of: object, a: next property, b: members<<1 | 1 after the first
-	planItems    // of: array, a: next item, b: matching items so far
-	planSequence // of: sequence of a written grammar, a: position
-	planUnion    // of: simultaneous stacks (union.go)
+	planValue    // ref: node
+	planMembers  // ref: object, a: next property, b: members<<1 | 1 after the first
+	planItems    // ref: array, a: next item, b: matching items so far
+	planSequence // ref: sequence of a written grammar, a: position
+	planUnion    // ref: simultaneous stacks (union.go)
 )
 
 // frame is one element of a stack; parent is the stack below it.
 type frame struct {
 	kind   frameKind
-	of     int32
+	ref    int32
 	a, b   int32
 	parent int32
 }
 
-// ended is the empty stack.
-const ended int32 = 0
+// emptyStack is the empty stack.
+const emptyStack int32 = 0
 
 // maxDepth is the nesting of containers at which a value without a schema must be a scalar.
-const deepest = 48
+const maxDepth = 48
 
 // machine interns frames and moves configurations.
 type machine struct {
@@ -56,9 +56,9 @@ type machine struct {
 	round  uint64   // of expansion: one for each step
 	seen   []uint64 // the last round in which a frame was expanded
 
-	unions  [][]int32
-	unionOf map[string]int32
-	far     distances
+	unions    [][]int32
+	unionOf   map[string]int32
+	distances distances
 	// see without
 	withouts map[[2]int32]int32
 }
@@ -69,8 +69,8 @@ func newMachine(p *Program) *machine {
 		withouts: map[[2]int32]int32{}}
 }
 
-func (m *machine) push(kind frameKind, of, a, b, parent int32) int32 {
-	f := frame{kind, of, a, b, parent}
+func (m *machine) push(kind frameKind, ref, a, b, parent int32) int32 {
+	f := frame{kind, ref, a, b, parent}
 	id := m.ids.find(m.frames, f)
 	if id == 0 {
 		id = int32(len(m.frames))
@@ -91,22 +91,23 @@ func (m *machine) text(s string, parent int32) int32 {
 	return m.push(readLiteral, m.literal(s), 0, 0, parent)
 }
 
-// expand appends the configurations that read a byte next, and ended if the stack may end here. A
+// expand appends the configurations that read a byte next, and emptyStack if the stack may end
+// here. A
 // frame is expanded once per round, even if several paths lead to it.
 func (m *machine) expand(out []int32, id int32) []int32 {
 	if m.seen[id] == m.round {
 		return out
 	}
 	m.seen[id] = m.round
-	if id == ended {
+	if id == emptyStack {
 		return append(out, id)
 	}
 	f := m.frames[id]
 	switch f.kind {
 	case planValue:
-		deep := f.of == m.Any && m.depth[id] >= deepest
-		for _, alt := range m.nodes[f.of] {
-			next := m.push(alt.kind, alt.of, 0, 0, f.parent)
+		deep := f.ref == m.Any && m.depth[id] >= maxDepth
+		for _, alt := range m.nodes[f.ref] {
+			next := m.push(alt.kind, alt.ref, 0, 0, f.parent)
 			switch {
 			case alt.kind == readString:
 				out = append(out, m.text(`"`, next))
@@ -127,13 +128,13 @@ func (m *machine) expand(out []int32, id int32) []int32 {
 	case planSequence:
 		return m.expandSequence(out, f)
 	case planUnion:
-		for _, open := range m.unions[f.of] {
+		for _, open := range m.unions[f.ref] {
 			out = m.expand(out, open)
 		}
 		return out
 	case readDFA:
 		out = append(out, id)
-		if m.numbers[f.of].accept[f.a] {
+		if m.numbers[f.ref].accept[f.a] {
 			out = m.expand(out, f.parent)
 		}
 		return out
@@ -143,36 +144,36 @@ func (m *machine) expand(out []int32, id int32) []int32 {
 
 // expandSequence reads the symbol at f.a and then the others.
 func (m *machine) expandSequence(out []int32, f frame) []int32 {
-	s := m.sequences[f.of]
+	s := m.sequences[f.ref]
 	if int(f.a) == len(s) {
 		return m.expand(out, f.parent)
 	}
 	rest := f.parent
 	if int(f.a)+1 < len(s) {
-		rest = m.push(planSequence, f.of, f.a+1, 0, f.parent)
+		rest = m.push(planSequence, f.ref, f.a+1, 0, f.parent)
 	}
-	return m.expand(out, m.push(s[f.a].kind, s[f.a].of, 0, 0, rest))
+	return m.expand(out, m.push(s[f.a].kind, s[f.a].ref, 0, 0, rest))
 }
 
-// after returns the configurations of a stack.
-func (m *machine) after(id int32) []int32 {
+// configurations returns the configurations of a stack.
+func (m *machine) configurations(id int32) []int32 {
 	m.round++
 	return m.union(m.expand(nil, id))
 }
 
 func (m *machine) expandMembers(out []int32, f frame) []int32 {
-	o := m.objects[f.of]
+	o := m.objects[f.ref]
 	count, comma := int(f.b>>1), ""
 	if f.b&1 == 1 {
 		comma = ","
 	}
 	// after is the plan once one more member has been read and the next property is i.
-	after := func(i int) int32 {
+	rest := func(i int) int32 {
 		n := count
 		if o.Max >= 0 || o.Min > n {
 			n++
 		}
-		return m.push(planMembers, f.of, int32(i), int32(n)<<1|1, f.parent)
+		return m.push(planMembers, f.ref, int32(i), int32(n)<<1|1, f.parent)
 	}
 	// fits reports whether the properties from i on can complete an object of n members so far.
 	fits := func(n, i int) bool {
@@ -186,7 +187,7 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 				quoted := string(append(jsondoc.Quote([]byte(comma), p.Name), ':'))
 				p.spelled[len(comma)] = m.literal(quoted) + 1
 			}
-			value := m.push(planValue, p.Value, 0, 0, after(i+1))
+			value := m.push(planValue, p.Value, 0, 0, rest(i+1))
 			out = append(out, m.push(readLiteral, p.spelled[len(comma)]-1, 0, 0, value))
 		}
 		if p.Required {
@@ -196,7 +197,7 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 	end := len(o.Properties)
 	if fits(count+1, end) {
 		for _, x := range o.Extra {
-			value := m.push(planValue, x.Value, 0, 0, after(end))
+			value := m.push(planValue, x.Value, 0, 0, rest(end))
 			out = append(out, m.text(comma+`"`, m.push(readString, x.text, 0, 0,
 				m.text(":", value))))
 		}
@@ -208,7 +209,7 @@ func (m *machine) expandMembers(out []int32, f frame) []int32 {
 }
 
 func (m *machine) expandItems(out []int32, f frame) []int32 {
-	a := m.arrays[f.of]
+	a := m.arrays[f.ref]
 	i, need := int(f.a), a.Least-int(f.b)
 	if i >= a.Min && need <= 0 {
 		unique := int32(0)
@@ -229,8 +230,8 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 	if a.Max < 0 {
 		next = min(next, max(len(a.Prefix), a.Min, 1))
 	}
-	add := func(item, found int32) {
-		rest := m.push(planItems, f.of, int32(next), found, f.parent)
+	add := func(item, matches int32) {
+		rest := m.push(planItems, f.ref, int32(next), matches, f.parent)
 		value := m.push(planValue, item, 0, 0, rest)
 		if i == 0 {
 			out = m.expand(out, value)
@@ -238,37 +239,37 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 			out = append(out, m.text(",", value))
 		}
 	}
-	if need <= 0 || a.CanFind(i+1) >= need {
+	if need <= 0 || a.CanMatch(i+1) >= need {
 		add(item, f.b)
 	}
-	if need > 0 && a.Found[min(i, len(a.Prefix))] >= 0 {
-		add(a.Found[min(i, len(a.Prefix))], f.b+1)
+	if need > 0 && a.Matches[min(i, len(a.Prefix))] >= 0 {
+		add(a.Matches[min(i, len(a.Prefix))], f.b+1)
 	}
 	return out
 }
 
 // move appends the configurations after byte b.
 func (m *machine) move(out []int32, id int32, b byte) []int32 {
-	if id == ended {
+	if id == emptyStack {
 		return out
 	}
 	f := m.frames[id]
 	switch f.kind {
 	case readLiteral:
-		s := m.literals[f.of]
+		s := m.literals[f.ref]
 		if s[f.a] != b {
 			return out
 		}
 		if int(f.a)+1 == len(s) {
 			return m.expand(out, f.parent)
 		}
-		return append(out, m.push(readLiteral, f.of, f.a+1, 0, f.parent))
+		return append(out, m.push(readLiteral, f.ref, f.a+1, 0, f.parent))
 	case readDFA:
-		to := m.numbers[f.of].step(f.a, b)
+		to := m.numbers[f.ref].step(f.a, b)
 		if to < 0 {
 			return out
 		}
-		return m.expand(out, m.push(readDFA, f.of, to, 0, f.parent))
+		return m.expand(out, m.push(readDFA, f.ref, to, 0, f.parent))
 	case readString:
 		return m.moveString(out, f, b)
 	}
@@ -317,43 +318,43 @@ var escapeAhead = func() (table [7][256]struct {
 
 // moveString reads a byte inside a string.
 func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
-	s := m.strings[f.of]
-	at := inString{f.a, f.b >> 4, f.b & 15}
-	if b == '"' && at.esc == escNone {
-		if !s.closes(at) {
+	s := m.strings[f.ref]
+	pos := inString{f.a, f.b >> 4, f.b & 15}
+	if b == '"' && pos.esc == escNone {
+		if !s.closes(pos) {
 			return out
 		}
 		return m.expand(out, f.parent)
 	}
-	at, ok := s.read(at, b)
+	pos, ok := s.read(pos, b)
 	if !ok {
 		return out
 	}
-	return append(out, m.push(readString, f.of, at.state, at.count<<4|at.esc, f.parent))
+	return append(out, m.push(readString, f.ref, pos.state, pos.count<<4|pos.esc, f.parent))
 }
 
 // escapeLives reports whether a character is allowed whose escape has the prefix esc.
-func (s *String) escapeLives(at inString, esc int32) bool {
+func (s *String) escapeLives(pos inString, esc int32) bool {
 	return slices.ContainsFunc(escapes, func(e escaped) bool {
-		to := s.DFA().step(at.state, e.char)
-		return strings.HasPrefix(e.text, escapeStarts[esc]) && to >= 0 && s.fits(at.count+1, to)
+		to := s.DFA().step(pos.state, e.char)
+		return strings.HasPrefix(e.text, escapeStarts[esc]) && to >= 0 && s.fits(pos.count+1, to)
 	})
 }
 
 // A hash table from frames to their numbers.
 //
 // Frame look-ups dominate the cost of a mask, so this is not a Go map. What must stay true: frame 0
-// is the ended stack and is never looked up; frames are numbered in the order of the list.
+// is the empty stack and is never looked up; frames are numbered in the order of the list.
 
 // frameTable has frame numbers in slots by hash; 0: an empty slot.
 type frameTable struct {
 	slots []int32 // their number is a power of two; at least half are empty
-	held  int
+	used  int
 }
 
 func (f frame) hash() uint64 {
 	const odd = 0x9E3779B97F4A7C15 // the golden ratio in 64 bits
-	h := uint64(uint32(f.of))<<32 | uint64(uint32(f.parent))
+	h := uint64(uint32(f.ref))<<32 | uint64(uint32(f.parent))
 	h = (h ^ h>>29) * odd
 	h ^= uint64(uint32(f.a))<<32 | uint64(uint32(f.b)) ^ uint64(f.kind)<<56
 	h = (h ^ h>>32) * odd
@@ -365,8 +366,8 @@ func (t *frameTable) find(frames []frame, f frame) int32 {
 	if len(t.slots) == 0 {
 		return 0
 	}
-	for at := f.hash(); ; at++ {
-		id := t.slots[at&uint64(len(t.slots)-1)]
+	for slot := f.hash(); ; slot++ {
+		id := t.slots[slot&uint64(len(t.slots)-1)]
 		if id == 0 || frames[id] == f {
 			return id
 		}
@@ -375,7 +376,7 @@ func (t *frameTable) find(frames []frame, f frame) int32 {
 
 // add inserts the last of the frames, which is new.
 func (t *frameTable) add(frames []frame) {
-	if t.held++; 2*t.held > len(t.slots) {
+	if t.used++; 2*t.used > len(t.slots) {
 		t.slots = make([]int32, max(64, 2*len(t.slots)))
 		for id := 1; id < len(frames); id++ {
 			t.place(frames, int32(id))
@@ -386,9 +387,9 @@ func (t *frameTable) add(frames []frame) {
 }
 
 func (t *frameTable) place(frames []frame, id int32) {
-	at := frames[id].hash()
-	for t.slots[at&uint64(len(t.slots)-1)] != 0 {
-		at++
+	slot := frames[id].hash()
+	for t.slots[slot&uint64(len(t.slots)-1)] != 0 {
+		slot++
 	}
-	t.slots[at&uint64(len(t.slots)-1)] = id
+	t.slots[slot&uint64(len(t.slots)-1)] = id
 }

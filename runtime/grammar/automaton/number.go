@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	mostDigits   = 40
-	mostFraction = 20
+	maxDigits   = 40
+	maxFraction = 20
 )
 
 // Numbers is the numbers between two bounds; nil: no bound.
@@ -62,7 +62,7 @@ func power(n int) *big.Rat {
 
 // scaled returns a number times ten to the places as an integer; nil if it has too many places.
 func scaled(r *big.Rat) (n *big.Int, places int) {
-	for ; places <= mostFraction; places++ {
+	for ; places <= maxFraction; places++ {
 		if x := new(big.Rat).Mul(r, power(places)); x.IsInt() {
 			return x.Num(), places
 		}
@@ -90,7 +90,7 @@ func (s *Numbers) MultipleOf(r *big.Rat) bool {
 }
 
 // numbers caches automata of numbers.
-var numbers = Cache[string, *DFA]{Most: Kept}
+var numbers = Cache[string, *DFA]{Most: MaxCached}
 
 // anyNumbers are the automata of all numbers and of all integers (true).
 var anyNumbers = map[bool]func() *DFA{false: freeNumbers(false), true: freeNumbers(true)}
@@ -119,40 +119,40 @@ func (s Numbers) DFA() (*DFA, error) {
 // bound is the digits of a bound, with which a magnitude is compared digit by digit. The order is
 // -1 while the magnitude is below the bound, 0 while it is equal and 1 above.
 type bound struct {
-	whole, fraction string // without leading or trailing zeros; "0" for an empty whole part
-	open            bool
-	none            bool // there is no bound
+	integral, fraction string // without leading or trailing zeros; "0" for an empty whole part
+	open               bool
+	none               bool // there is no bound
 }
 
 func newBound(r *big.Rat, open bool) (bound, error) {
 	if r == nil {
 		return bound{none: true}, nil
 	}
-	whole, fraction, _ := strings.Cut(r.FloatString(400), ".")
+	integral, fraction, _ := strings.Cut(r.FloatString(400), ".")
 	fraction = strings.TrimRight(fraction, "0")
-	if exact, _ := new(big.Rat).SetString(whole + "." + fraction + "0"); exact.Cmp(r) != 0 {
+	if exact, _ := new(big.Rat).SetString(integral + "." + fraction + "0"); exact.Cmp(r) != 0 {
 		return bound{}, ErrTooLarge
 	}
-	return bound{whole: whole, fraction: fraction, open: open}, nil
+	return bound{integral: integral, fraction: fraction, open: open}, nil
 }
 
 // digit is the order after n digits before the point; c is the last of them.
 func (b *bound) digit(order int8, n int8, c byte) int8 {
-	if b.none || int(n) > len(b.whole) {
+	if b.none || int(n) > len(b.integral) {
 		return 0 // not used by settle
 	}
 	if order != 0 {
 		return order
 	}
-	return int8(cmp.Compare(c, b.whole[n-1]))
+	return int8(cmp.Compare(c, b.integral[n-1]))
 }
 
 // settle is the order once the part before the point has ended after n digits.
 func (b *bound) settle(order int8, n int8) int8 {
-	if b.none || int(n) == len(b.whole) {
+	if b.none || int(n) == len(b.integral) {
 		return order
 	}
-	return int8(cmp.Compare(int(n), len(b.whole)))
+	return int8(cmp.Compare(int(n), len(b.integral)))
 }
 
 // fractionDigit is the order after the digit c at place k after the point.
@@ -181,7 +181,7 @@ type bounds struct{ low, high bound }
 // magnitudes are the bounds of numbers of one sign; strict: without zero.
 func magnitudes(low, high *big.Rat, lowOpen, highOpen, strict bool) (b bounds, err error) {
 	if high != nil && high.Sign() < 0 { // no such number
-		return bounds{low: bound{none: true}, high: bound{whole: "0", open: true}}, nil
+		return bounds{low: bound{none: true}, high: bound{integral: "0", open: true}}, nil
 	}
 	if low == nil || low.Sign() < 0 || strict && low.Sign() == 0 {
 		low, lowOpen = nil, false
@@ -236,8 +236,8 @@ func numberDFA(s Numbers) (*DFA, error) {
 	if s.Fraction && (s.Integer || s.multiple != nil && s.places == 0) {
 		return nil, ErrEmpty
 	}
-	whole := s.Integer || s.multiple != nil && s.places == 0
-	r := numberReader{modulus: 1, divided: s.multiple != nil, integer: whole, broken: s.Fraction,
+	integer := s.Integer || s.multiple != nil && s.places == 0
+	r := numberReader{modulus: 1, divided: s.multiple != nil, integer: integer, broken: s.Fraction,
 		exponent: free && s.multiple == nil && !s.Integer && !s.Fraction}
 	if s.multiple != nil {
 		if !s.multiple.IsInt64() || s.multiple.Int64() <= 0 || s.multiple.Int64() > 4096 {
@@ -259,17 +259,17 @@ func numberDFA(s Numbers) (*DFA, error) {
 		true); err != nil {
 		return nil, err
 	}
-	told := "0+-.eE" // the digits that are distinguished, and the other bytes of numbers
+	distinct := "0+-.eE" // the digits that are distinguished, and the other bytes of numbers
 	for _, b := range []bounds{r.positive, r.negative} {
-		told += b.low.whole + b.low.fraction + b.high.whole + b.high.fraction
+		distinct += b.low.integral + b.low.fraction + b.high.integral + b.high.fraction
 	}
 	if r.divided {
-		told = "0123456789+-.eE"
+		distinct = "0123456789+-.eE"
 	}
 	var c cuts
-	c.at('0', '9')
-	for _, b := range []byte(told) {
-		c.at(b, b)
+	c.add('0', '9')
+	for _, b := range []byte(distinct) {
+		c.add(b, b)
 	}
 	d, err := buildDFA(numberAt{}, c, r.step, r.accept)
 	if err == nil {
@@ -278,7 +278,7 @@ func numberDFA(s Numbers) (*DFA, error) {
 	return d, err
 }
 
-func (r *numberReader) of(a numberAt) *bounds {
+func (r *numberReader) boundsOf(a numberAt) *bounds {
 	if a.minus {
 		return &r.negative
 	}
@@ -287,7 +287,7 @@ func (r *numberReader) of(a numberAt) *bounds {
 
 // settle compares a number once all digits before its point are read.
 func (r *numberReader) settle(a numberAt) numberAt {
-	b := r.of(a)
+	b := r.boundsOf(a)
 	a.low, a.high = b.low.settle(a.low, a.n), b.high.settle(a.high, a.n)
 	return a
 }
@@ -308,7 +308,7 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 		return r.wholeDigit(a, b)
 	case inWhole:
 		switch {
-		case digit && !a.zero && a.n < mostDigits:
+		case digit && !a.zero && a.n < maxDigits:
 			return r.wholeDigit(a, b)
 		case b == '.' && !r.integer:
 			a = r.settle(a)
@@ -317,16 +317,16 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 		}
 		return numberAt{part: atExponent}, exponent
 	case atFraction, inFraction:
-		if digit && a.n < mostFraction {
+		if digit && a.n < maxFraction {
 			switch {
 			case a.n < r.places:
 				a.rest = int32((int64(a.rest)*10 + int64(b-'0')) % r.modulus)
 			case r.divided && b != '0':
 				return a, false
 			}
-			of := r.of(a)
-			a.low = of.low.fractionDigit(a.low, a.n, b)
-			a.high = of.high.fractionDigit(a.high, a.n, b)
+			limits := r.boundsOf(a)
+			a.low = limits.low.fractionDigit(a.low, a.n, b)
+			a.high = limits.high.fractionDigit(a.high, a.n, b)
 			a.part = inFraction
 			a.broken = a.broken || r.broken && b != '0'
 			a.n++
@@ -346,11 +346,11 @@ func (r *numberReader) step(a numberAt, b byte) (numberAt, bool) {
 
 // wholeDigit reads a digit before the point; false if the number is too large.
 func (r *numberReader) wholeDigit(a numberAt, b byte) (numberAt, bool) {
-	of := r.of(a)
+	limits := r.boundsOf(a)
 	a.n++
-	a.low, a.high = of.low.digit(a.low, a.n, b), of.high.digit(a.high, a.n, b)
+	a.low, a.high = limits.low.digit(a.low, a.n, b), limits.high.digit(a.high, a.n, b)
 	a.rest = int32((int64(a.rest)*10 + int64(b-'0')) % r.modulus)
-	return a, of.high.settle(a.high, a.n) <= 0
+	return a, limits.high.settle(a.high, a.n) <= 0
 }
 
 // accept reports whether the number may end here.
@@ -369,7 +369,7 @@ func (r *numberReader) accept(a numberAt) bool {
 	for n := fraction; n < r.places; n++ {
 		a.rest = int32(int64(a.rest) * 10 % r.modulus)
 	}
-	b := r.of(a)
+	b := r.boundsOf(a)
 	return a.rest == 0 && a.broken == r.broken &&
 		b.low.holds(a.low, fraction, 1) && b.high.holds(a.high, fraction, -1)
 }

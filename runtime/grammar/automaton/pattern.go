@@ -104,9 +104,9 @@ type nfaEdge struct {
 }
 
 const (
-	mostNodes = 1 << 16
+	maxNodes = 1 << 16
 	// MaxWork bounds the cost of an automaton, in visited nodes and edges.
-	MostWork = 1 << 26
+	MaxWork = 1 << 26
 	// pollEvery is the number of edges between two checks for cancellation.
 	pollEvery = 64
 )
@@ -118,25 +118,25 @@ func (n *nfa) add() int32 {
 
 // newNFA makes the nodes of an expression.
 func newNFA(program *syntax.Prog) (*nfa, error) {
-	if len(program.Inst) > mostNodes {
+	if len(program.Inst) > maxNodes {
 		return nil, ErrTooLarge
 	}
 	n := &nfa{nodes: make([]nfaNode, len(program.Inst), 4*len(program.Inst))}
 	for i, inst := range program.Inst {
-		at, out := int32(i), int32(inst.Out)
+		node, out := int32(i), int32(inst.Out)
 		switch inst.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
-			n.nodes[at].empty = []int32{out, int32(inst.Arg)}
+			n.nodes[node].empty = []int32{out, int32(inst.Arg)}
 		case syntax.InstCapture, syntax.InstNop:
-			n.nodes[at].empty = []int32{out}
+			n.nodes[node].empty = []int32{out}
 		case syntax.InstEmptyWidth:
 			op := syntax.EmptyOp(inst.Arg)
 			if op != syntax.EmptyBeginText && op != syntax.EmptyEndText {
 				return nil, errors.New("word boundaries and ends of lines are not supported")
 			}
-			n.nodes[at].begin, n.nodes[at].end = op == syntax.EmptyBeginText,
+			n.nodes[node].begin, n.nodes[node].end = op == syntax.EmptyBeginText,
 				op == syntax.EmptyEndText
-			n.nodes[at].empty = []int32{out}
+			n.nodes[node].empty = []int32{out}
 		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
 			pairs := inst.Rune
 			if len(pairs) == 1 {
@@ -150,10 +150,10 @@ func newNFA(program *syntax.Prog) (*nfa, error) {
 			}
 			tails := map[tail]int32{}
 			for k := 0; k+1 < len(pairs); k += 2 {
-				n.runeRange(at, out, pairs[k], pairs[k+1], tails)
+				n.runeRange(node, out, pairs[k], pairs[k+1], tails)
 			}
 		}
-		if len(n.nodes) > mostNodes {
+		if len(n.nodes) > maxNodes {
 			return nil, ErrTooLarge
 		}
 	}
@@ -202,13 +202,13 @@ func (n *nfa) runeRange(from, to int32, lo, hi rune, tails map[tail]int32) {
 	}
 	for i := len(a) - 1; i > 0; i-- {
 		key := tail{a[i], b[i], to}
-		at, known := tails[key]
-		if !known {
-			at = n.add()
-			n.nodes[at].bytes = []nfaEdge{{a[i], b[i], to}}
-			tails[key] = at
+		node, ok := tails[key]
+		if !ok {
+			node = n.add()
+			n.nodes[node].bytes = []nfaEdge{{a[i], b[i], to}}
+			tails[key] = node
 		}
-		to = at
+		to = node
 	}
 	n.nodes[from].bytes = append(n.nodes[from].bytes, nfaEdge{a[0], b[0], to})
 }
@@ -218,7 +218,7 @@ type patternKey struct {
 	search     bool
 }
 
-var patterns = Cache[patternKey, *DFA]{Most: Kept}
+var patterns = Cache[patternKey, *DFA]{Most: MaxCached}
 
 // Pattern returns the possibly cached automaton of the texts that an expression matches: anywhere
 // in the text with search, else completely.
@@ -305,7 +305,7 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*DFA, error)
 	c := textCuts()
 	for _, node := range n.nodes {
 		for _, e := range node.bytes {
-			c.at(e.lo, e.hi)
+			c.add(e.lo, e.hi)
 		}
 	}
 	mark := make([]int32, len(n.nodes))
@@ -371,9 +371,9 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*DFA, error)
 	d, err := buildDFA(0, c,
 		func(s int32, b byte) (int32, bool) {
 			if looks++; looks%pollEvery == 0 && ctx.Err() != nil {
-				work = MostWork + 1
+				work = MaxWork + 1
 			}
-			if work > MostWork {
+			if work > MaxWork {
 				return 0, false
 			}
 			k := class[b]
@@ -413,7 +413,7 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*DFA, error)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if work > MostWork {
+	if work > MaxWork {
 		return nil, ErrTooLarge
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ func NewProgram() *Program {
 // Symbol is one spelling of a value, or one element of a sequence: the frame that it becomes.
 type Symbol struct {
 	kind frameKind
-	of   int32
+	ref  int32
 }
 
 // Add adds the next node with its alternatives. Nodes are numbered from 0.
@@ -165,21 +165,21 @@ type Extra struct {
 	text  int32 // the number of Name
 }
 
-// Array is prefix items, then items; Max -1: no bound. At least Least of the items also match Found,
-// which has a node for each of Prefix and one for Items, -1 for none; nil: not required.
+// Array is prefix items, then items; Max -1: no bound. At least Least of the items also match one
+// of Matches, which has a node for each of Prefix and one for Items, -1 for none; nil: not required.
 type Array struct {
 	Prefix   []int32
 	Items    int32 // -1: none
 	Min, Max int
-	Found    []int32
+	Matches  []int32
 	Least    int
 	Unique   bool // its items differ from each other (unique.go)
 }
 
-// CanFind is how many of the items starting at from can match Found, up to Least.
-func (a *Array) CanFind(from int) (n int) {
+// CanMatch is how many of the items starting at from can match, up to Least.
+func (a *Array) CanMatch(from int) (n int) {
 	for i := from; n < a.Least && (a.Max < 0 || i < a.Max); i++ {
-		if found := a.Found[min(i, len(a.Prefix))]; found >= 0 {
+		if node := a.Matches[min(i, len(a.Prefix))]; node >= 0 {
 			n++
 		} else if i >= len(a.Prefix) {
 			break

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	mostRegion  = 64 // states of a region
-	mostStaying = 8  // states of a region in which texts of any length stay
-	mostDeep    = 24 // characters for which a region is followed; few tokens have more
-	mostWide    = 8  // states of a region that characters beyond ASCII leave
+	maxRegion  = 64 // states of a region
+	maxStaying = 8  // states of a region in which texts of any length stay
+	maxDeep    = 24 // characters for which a region is followed; few tokens have more
+	maxWide    = 8  // states of a region that characters beyond ASCII leave
 	// ASCII characters that a state accepts: with fewer, a walk skips most of the trie at once
-	leastTaken = 24
+	minAccepted = 24
 )
 
 // shapes describes the states of an automaton by plain text: states with equal shapes accept the
@@ -26,14 +26,14 @@ const (
 // shape, or that the character is complete. Shapes are computed with the automaton, so that no mask
 // waits for them.
 type shapes struct {
-	d      *DFA
-	ascii  []byte  // a byte of each class of plain ASCII
-	beyond []byte  // a byte of each class beyond ASCII
-	of     []int32 // by state; 0: unknown
+	d       *DFA
+	ascii   []byte  // a byte of each class of plain ASCII
+	beyond  []byte  // a byte of each class beyond ASCII
+	byState []int32 // by state; 0: unknown
 	// by state: the target of all characters beyond ASCII that are read from here; -1: none, or
 	// several
 	end      []int32
-	known    map[string]int32 // during the computation
+	ids      map[string]int32 // during the computation
 	complete []bool           // by shape: every character beyond ASCII is accepted
 	narrow   []bool           // by shape: no character beyond ASCII is accepted
 }
@@ -47,8 +47,8 @@ const (
 // newShapes computes the shapes of the states that text leads to; place is each state's position in
 // a character.
 func newShapes(d *DFA, states []int32, place []int8) *shapes {
-	s := &shapes{d: d, of: make([]int32, len(d.accept)), end: make([]int32, len(d.accept)),
-		known: map[string]int32{}}
+	s := &shapes{d: d, byState: make([]int32, len(d.accept)), end: make([]int32, len(d.accept)),
+		ids: map[string]int32{}}
 	s.complete, s.narrow = []bool{noShape: false, wholeShape: true}, []bool{noShape: true,
 		wholeShape: false}
 	for _, b := range d.pick {
@@ -62,7 +62,7 @@ func newShapes(d *DFA, states []int32, place []int8) *shapes {
 	for _, state := range states {
 		s.shape(state, uint8(place[state]))
 	}
-	s.known = nil // every state that text leads to has its shape
+	s.ids = nil // every state that text leads to has its shape
 	return s
 }
 
@@ -71,19 +71,19 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 	if state < 0 {
 		return noShape
 	}
-	if s.of[state] != 0 {
-		return s.of[state]
+	if s.byState[state] != 0 {
+		return s.byState[state]
 	}
 	var room [128]byte
 	key := room[:0]
 	end, ends := int32(-1), 0
-	some, complete, narrow := false, true, true
+	nonEmpty, complete, narrow := false, true, true
 	if u == 0 {
 		key = append(key, "text"...) // differs from all shape numbers
 		for _, b := range s.ascii {
 			bit := byte(0)
 			if s.d.step(state, b) >= 0 {
-				some, bit = true, 1
+				nonEmpty, bit = true, 1
 			}
 			key = append(key, bit)
 		}
@@ -108,15 +108,15 @@ func (s *shapes) shape(state int32, u uint8) int32 {
 		key = binary.LittleEndian.AppendUint32(key, uint32(shape))
 	}
 	shape := noShape
-	if some || !narrow {
-		var known bool
-		if shape, known = s.known[string(key)]; !known {
+	if nonEmpty || !narrow {
+		var ok bool
+		if shape, ok = s.ids[string(key)]; !ok {
 			shape = int32(len(s.complete))
-			s.known[string(key)] = shape
+			s.ids[string(key)] = shape
 			s.complete, s.narrow = append(s.complete, complete), append(s.narrow, narrow)
 		}
 	}
-	if s.of[state], s.end[state] = shape, end; ends != 1 {
+	if s.byState[state], s.end[state] = shape, end; ends != 1 {
 		s.end[state] = -1
 	}
 	return shape
@@ -141,17 +141,17 @@ func textKinds(takes func(b, u uint8) bool) (kinds uint64) {
 
 // loops is the kinds of bytes of which any text leads back to a state.
 func (s *shapes) loops(state int32) uint64 {
-	some := false // a state inside a character has no loops
+	looping := false // a state inside a character has no loops
 	kinds := textKinds(func(b, u uint8) bool {
 		to := s.d.step(state, b)
 		loop := to == state
 		if u != 0 {
 			loop = to >= 0 && s.end[to] == state && s.complete[s.shape(to, u)]
 		}
-		some = some || loop
+		looping = looping || loop
 		return loop
 	})
-	if !some {
+	if !looping {
 		return 0
 	}
 	return kinds
@@ -162,7 +162,7 @@ type region struct {
 	*shapes
 	states []int32
 	inside []bool // of all states
-	leaves []bool // by class: characters of ASCII that leave the region from some state
+	exits  []bool // by class: characters of ASCII that leave the region from some state
 	wide   bool   // some characters beyond ASCII leave
 	// after room characters the text may be full: plain text cannot follow; -1: never. exact: it is
 	// full after exactly as many.
@@ -175,20 +175,20 @@ type region struct {
 // characters to be useful. It looks at most maxDeep characters ahead.
 func regionOf(s *shapes, from int32, most int) (*region, bool) {
 	n := len(s.d.accept)
-	r := &region{shapes: s, states: []int32{from}, inside: make([]bool, n), leaves: make([]bool,
+	r := &region{shapes: s, states: []int32{from}, inside: make([]bool, n), exits: make([]bool,
 		s.d.classes), room: -1, exact: true, seen: make([]bool, n)}
-	taken, left := 0, 0
+	accepted, exits := 0, 0
 	for b, plain := range isPlain {
 		to := s.d.step(from, byte(b))
 		if !plain || to < 0 {
 			continue
 		}
-		taken++
+		accepted++
 		if shape := s.shape(to, 0); shape != noShape && shape != s.shape(from, 0) {
-			left++
+			exits++
 		}
 	}
-	if taken < leastTaken || 2*left > taken { // no gain if most characters lead elsewhere
+	if accepted < minAccepted || 2*exits > accepted { // no gain if most characters lead elsewhere
 		return nil, false
 	}
 	r.inside[from] = true
@@ -199,7 +199,7 @@ func regionOf(s *shapes, from int32, most int) (*region, bool) {
 		for i := begin; i < end; i++ {
 			for _, b := range s.ascii {
 				if to := s.d.step(r.states[i], b); to >= 0 && !r.enter(to, end, &full) {
-					r.leaves[s.d.class[b]] = true
+					r.exits[s.d.class[b]] = true
 				}
 			}
 			r.lookBeyond(r.states[i], 0, end, &full)
@@ -212,8 +212,8 @@ func regionOf(s *shapes, from int32, most int) (*region, bool) {
 			return r, true
 		case len(r.states) > most:
 			return nil, false
-		case depth+1 == mostDeep && len(r.states) > end:
-			r.room, r.exact = mostDeep, false
+		case depth+1 == maxDeep && len(r.states) > end:
+			r.room, r.exact = maxDeep, false
 			return r, true
 		}
 		begin = end
@@ -260,8 +260,8 @@ func (r *region) lookBeyond(from int32, u uint8, deeper int, full *bool) {
 	}
 }
 
-// stays is the kinds of bytes of which a text of any length stays in the region; 0 with a bound.
-func (r *region) stays() uint64 {
+// freeKinds is the kinds of bytes of which texts of any length stay in the region; 0 with a bound.
+func (r *region) freeKinds() uint64 {
 	if r.room >= 0 {
 		return 0
 	}
@@ -270,6 +270,6 @@ func (r *region) stays() uint64 {
 		if u != 0 {
 			return !r.wide && r.complete[r.shape(to, u)]
 		}
-		return to >= 0 && !r.leaves[r.d.class[b]]
+		return to >= 0 && !r.exits[r.d.class[b]]
 	})
 }

@@ -30,13 +30,13 @@ type Grammar struct {
 
 // state is a set of configurations.
 type state struct {
-	open  []int32 // sorted
-	done  bool    // the text may end here
-	next  *[256]int32
-	loops uint64 // the kinds of bytes known to lead back here
-	stays uint64 // the kinds of bytes of which any text can follow, once visits is minVisits
-	met   uint8  // number of walks that reached it
-	masks []endedMask
+	open      []int32 // sorted
+	done      bool    // the text may end here
+	next      *[256]int32
+	loops     uint64 // the kinds of bytes known to lead back here
+	freeKinds uint64 // the kinds of bytes of which any text can follow, once visits is minVisits
+	visits    uint8  // number of walks that reached it
+	masks     []endedMask
 }
 
 type endedMask struct {
@@ -49,15 +49,15 @@ const (
 	dead    int32 = -1 // an edge without a target
 	// maxBytes bounds the memory of a grammar's states. A grammar with more than maxFrames frames
 	// is not reused for new turns, so that its memory is freed.
-	mostBytes  = 24 << 20
-	mostFrames = 1 << 18
+	maxBytes   = 24 << 20
+	maxFrames  = 1 << 18
 	tableBytes = 1200
 )
 
 // New makes the grammar of one symbol.
 func New(p *Program, first Symbol) *Grammar {
 	c := &Grammar{m: newMachine(p)}
-	c.begin(c.m.after(c.m.push(first.kind, first.of, 0, 0, ended)))
+	c.begin(c.m.configurations(c.m.push(first.kind, first.ref, 0, 0, emptyStack)))
 	c.first = c.states[firstState].open
 	return c
 }
@@ -74,7 +74,7 @@ func (c *Grammar) begin(first []int32) {
 // bound drops all states if they take too much memory. Bodies keep their configurations and
 // continue.
 func (c *Grammar) bound() {
-	if c.tables*tableBytes+c.masks*MaskWords*8 > mostBytes {
+	if c.tables*tableBytes+c.masks*MaskWords*8 > maxBytes {
 		c.age++
 		c.begin(slices.Clone(c.first))
 	}
@@ -82,7 +82,7 @@ func (c *Grammar) bound() {
 
 // minVisits is how many walks must reach a state before it is worth computing what text can follow
 // it.
-const meetings = 16
+const minVisits = 16
 
 // firstState is the first state of every body.
 const firstState int32 = 1
@@ -99,7 +99,7 @@ func (c *Grammar) add(open []int32) int32 {
 	}
 	id := int32(len(c.states))
 	c.ids[key] = id
-	c.states = append(c.states, &state{open: open, done: open[0] == ended})
+	c.states = append(c.states, &state{open: open, done: open[0] == emptyStack})
 	return id
 }
 
@@ -111,21 +111,21 @@ func (c *Grammar) table(open []int32) *[256]int32 {
 		t[b] = dead
 	}
 	for _, id := range open {
-		if id == ended {
+		if id == emptyStack {
 			continue
 		}
 		switch f := c.m.frames[id]; {
 		case f.kind == readLiteral:
-			t[c.m.literals[f.of][f.a]] = unknown
+			t[c.m.literals[f.ref][f.a]] = unknown
 		case f.kind == readDFA:
-			d := c.m.numbers[f.of]
+			d := c.m.numbers[f.ref]
 			for b := range t {
 				if d.step(f.a, byte(b)) >= 0 {
 					t[b] = unknown
 				}
 			}
 		case f.b&15 == escNone:
-			d := c.m.strings[f.of].DFA()
+			d := c.m.strings[f.ref].DFA()
 			for b := 0x20; b < len(t); b++ {
 				if d.step(f.a, byte(b)) >= 0 || b == '"' || b == '\\' {
 					t[b] = unknown
@@ -187,10 +187,10 @@ func (c *Grammar) spread(s *state, b byte, to int32) {
 	if f.kind != readString || f.b&15 != escNone {
 		return
 	}
-	class := &c.m.strings[f.of].DFA().class
-	for other := range 256 {
-		if class[other] == class[b] {
-			s.next[other] = to
+	class := &c.m.strings[f.ref].DFA().class
+	for twin := range 256 {
+		if class[twin] == class[b] {
+			s.next[twin] = to
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (c *Grammar) spread(s *state, b byte, to int32) {
 func (c *Grammar) Large() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.m.frames) > mostFrames
+	return len(c.m.frames) > maxFrames
 }
 
 // Matcher begins a body.
@@ -209,22 +209,22 @@ func (c *Grammar) Matcher() *Matcher {
 
 // Matcher is a position in a body. It belongs to one sequence.
 type Matcher struct {
-	c    *Grammar
-	at   int32   // the state, if the states are of that age
-	open []int32 // its configurations
-	age  int
-	text written // for arrays with unique items
+	c     *Grammar
+	state int32   // the state, if the states are of that age
+	open  []int32 // its configurations
+	age   int
+	text  written // for arrays with unique items
 }
 
 // find looks up the state. The lock must be held.
 func (m *Matcher) find() {
-	if m.at != dead && m.age != m.c.age {
-		m.at, m.age = m.c.add(slices.Clone(m.open)), m.c.age
+	if m.state != dead && m.age != m.c.age {
+		m.state, m.age = m.c.add(slices.Clone(m.open)), m.c.age
 	}
 }
 
 // Done reports whether the body may end here.
-func (m *Matcher) Done() bool { return m.at >= 0 && m.open[0] == ended }
+func (m *Matcher) Done() bool { return m.state >= 0 && m.open[0] == emptyStack }
 
 // Accept consumes a token other than an ender, and reports whether the grammar allowed it.
 func (m *Matcher) Accept(id int32) bool {
@@ -240,29 +240,29 @@ func (m *Matcher) AcceptText(b []byte) bool {
 	defer m.c.mu.Unlock()
 	m.find()
 	for _, x := range b {
-		if m.at < 0 {
+		if m.state < 0 {
 			return false
 		}
 		if m.c.m.unique {
-			p := m.c.advance(place{m.at, m.text}, x)
-			m.at, m.text = p.at, p.written
+			p := m.c.advance(place{m.state, m.text}, x)
+			m.state, m.text = p.state, p.written
 		} else {
-			m.at = m.c.step(m.at, x)
+			m.state = m.c.step(m.state, x)
 		}
 	}
-	if left := mostSought; m.c.m.unique && !m.c.leadsOn(place{m.at, m.text}, &left) {
-		m.at = dead
+	if tries := maxTries; m.c.m.unique && !m.c.leadsOn(place{m.state, m.text}, &tries) {
+		m.state = dead
 	}
-	if m.at < 0 {
+	if m.state < 0 {
 		return false
 	}
-	m.open = m.c.states[m.at].open
+	m.open = m.c.states[m.state].open
 	return true
 }
 
 // Mask allows the next tokens, and ender if the body may end here. It allows at least one.
 func (m *Matcher) Mask(ender int32) []uint64 {
-	if m.at < 0 {
+	if m.state < 0 {
 		return Only(ender) // after a disallowed token, which Accept has reported
 	}
 	c := m.c
@@ -270,22 +270,22 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 	defer c.mu.Unlock()
 	c.bound()
 	m.find()
-	mask := c.mask(m.at, ender)
+	mask := c.mask(m.state, ender)
 	if c.m.unique {
-		return c.differ(mask, place{m.at, m.text})
+		return c.differ(mask, place{m.state, m.text})
 	}
 	return mask
 }
 
 // mask is the mask of a state.
-func (c *Grammar) mask(at, ender int32) []uint64 {
-	s := c.states[at]
+func (c *Grammar) mask(from, ender int32) []uint64 {
+	s := c.states[from]
 	for _, k := range s.masks {
 		if k.ender == ender {
 			return k.mask
 		}
 	}
-	mask := c.text(at)
+	mask := c.text(from)
 	if s.done {
 		Allow(mask, ender)
 	}
@@ -296,20 +296,20 @@ func (c *Grammar) mask(at, ender int32) []uint64 {
 
 // text makes the mask of a state, without enders. What follows one configuration does not depend on
 // the others, so literals, strings and numbers are handled alone, in faster ways.
-func (c *Grammar) text(at int32) []uint64 {
+func (c *Grammar) text(from int32) []uint64 {
 	var rest []int32
-	open := c.states[at].open
+	open := c.states[from].open
 	mask := NewMask()
 	for _, id := range open {
 		switch f := c.m.frames[id]; {
-		case id == ended:
+		case id == emptyStack:
 		case f.kind == readLiteral:
 			c.spell(allTokens(), allTokens().roots, id, mask)
 		case f.kind == readString && f.b&15 == escNone:
 			c.allowString(mask, f)
-		case f.kind == readDFA && c.m.numbers[f.of].number:
+		case f.kind == readDFA && c.m.numbers[f.ref].number:
 			c.allowNumber(mask, id)
-		case f.kind == readDFA && f.parent == ended && len(open) > 1:
+		case f.kind == readDFA && f.parent == emptyStack && len(open) > 1:
 			c.walk(c.add([]int32{id}), mask)
 		default:
 			rest = append(rest, id)
@@ -317,7 +317,7 @@ func (c *Grammar) text(at int32) []uint64 {
 	}
 	switch {
 	case len(rest) == len(open):
-		c.walk(at, mask)
+		c.walk(from, mask)
 	case len(rest) > 0:
 		c.walk(c.add(rest), mask)
 	}
@@ -344,21 +344,21 @@ func (c *Grammar) walk(from int32, mask []uint64) {
 // spell allows the tokens of a part of a trie that a literal accepts, including what may follow it.
 func (c *Grammar) spell(t *trie, part kids, id int32, mask []uint64) {
 	f := c.m.frames[id]
-	text := c.m.literals[f.of]
+	text := c.m.literals[f.ref]
 	for i := int(f.a); i < len(text); i++ {
-		at := bytes.IndexByte(t.edges[part.at:part.end], text[i])
-		if at < 0 {
+		child := bytes.IndexByte(t.edges[part.begin:part.end], text[i])
+		if child < 0 {
 			return
 		}
-		at += int(part.at)
-		n := &t.nodes[at]
-		if n.whole {
-			Allow(mask, t.order[t.first[at]])
+		child += int(part.begin)
+		n := &t.nodes[child]
+		if n.isToken {
+			Allow(mask, t.order[t.first[child]])
 		}
 		part = n.below
 	}
-	if part.at < part.end {
-		c.take(t, part, c.m.after(f.parent), mask)
+	if part.begin < part.end {
+		c.take(t, part, c.m.configurations(f.parent), mask)
 	}
 }
 
@@ -367,7 +367,7 @@ func (c *Grammar) take(t *trie, part kids, open []int32, mask []uint64) {
 	var rest []int32
 	for _, id := range open {
 		switch {
-		case id == ended:
+		case id == emptyStack:
 		case c.m.frames[id].kind == readLiteral:
 			c.spell(t, part, id, mask)
 		default:
@@ -382,7 +382,7 @@ func (c *Grammar) take(t *trie, part kids, open []int32, mask []uint64) {
 // follow allows the tokens of a part of a trie that a state accepts.
 func (c *Grammar) follow(t *trie, part kids, from int32, mask []uint64) {
 	s := c.states[from]
-	for i := part.at; i < part.end; i++ {
+	for i := part.begin; i < part.end; i++ {
 		to, edge := unknown, t.edges[i]
 		if s.next != nil {
 			to = s.next[edge]
@@ -393,21 +393,21 @@ func (c *Grammar) follow(t *trie, part kids, from int32, mask []uint64) {
 		if to < 0 {
 			continue
 		}
-		after := c.states[to]
-		if after.met < meetings {
-			if after.met++; after.met == meetings {
-				after.stays = c.stays(to)
+		target := c.states[to]
+		if target.visits < minVisits {
+			if target.visits++; target.visits == minVisits {
+				target.freeKinds = c.freeKinds(to)
 			}
 		}
 		n := &t.nodes[i]
-		if n.kinds&^after.loops == 0 || n.kinds&^after.stays == 0 {
+		if n.kinds&^target.loops == 0 || n.kinds&^target.freeKinds == 0 {
 			t.allow(mask, i, n.last)
 			continue
 		}
-		if n.whole {
+		if n.isToken {
 			Allow(mask, t.order[t.first[i]])
 		}
-		if n.below.at < n.below.end {
+		if n.below.begin < n.below.end {
 			c.follow(t, n.below, to, mask)
 		}
 	}
@@ -416,23 +416,23 @@ func (c *Grammar) follow(t *trie, part kids, from int32, mask []uint64) {
 // wordRoom is how many of any wordBytes can follow, up to most. all: no longer text of them can
 // follow.
 func (c *Grammar) wordRoom(from int32, most int) (room int, all bool) {
-	for at := from; room < most; room++ {
-		to := c.step(at, wordBytes[0])
+	for state := from; room < most; room++ {
+		to := c.step(state, wordBytes[0])
 		if to < 0 && room == 0 {
 			return 0, false // most states: they accept no text of wordBytes
 		}
 		for i := range len(wordBytes) {
-			if c.step(at, wordBytes[i]) != to {
+			if c.step(state, wordBytes[i]) != to {
 				return room, false
 			}
 		}
 		if to < 0 {
 			return room, true
 		}
-		if to == at {
+		if to == state {
 			return most, true
 		}
-		at = to
+		state = to
 	}
 	return most, true
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // maxLeaving bounds the tokens that are checked byte by byte: beyond it a walk is cheaper.
-const mostLeaving = 1 << 12
+const maxLeaving = 1 << 12
 
 // isPlain marks the ASCII characters that are plain text.
 var isPlain = func() (plain [utf8.RuneSelf]bool) {
@@ -95,14 +95,14 @@ func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 	for b, set := range c.with {
 		switch {
 		case !isPlain[b]:
-		case r.leaves[r.d.class[b]]:
+		case r.exits[r.d.class[b]]:
 			allowAll(open, set)
 		case r.d.step(r.states[0], byte(b)) < 0:
 			without(mask, set)
 		}
 	}
 	switch shape := r.shape(r.states[0], 0); {
-	case ones(open) > mostLeaving: // too many already
+	case ones(open) > maxLeaving: // too many already
 		return open
 	case r.narrow[shape]:
 		without(mask, c.wide)
@@ -121,39 +121,39 @@ func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 	}
 	heads := make([]int32, len(states))
 	var lead byte
-	known := false
+	uniform := false
 	for i := range c.beyond {
 		s := &c.beyond[i]
 		if s.head[0] != lead { // mostly all characters with one first byte are of one kind
 			lead = s.head[0]
 			u, _ := utf8Step(0, lead)
 			shape := r.shape(r.d.step(r.states[0], lead), u)
-			if known = shape == noShape; known {
+			if uniform = shape == noShape; uniform {
 				without(mask, c.led[lead])
 			}
-			known = known || r.complete[shape] && !r.wide
+			uniform = uniform || r.complete[shape] && !r.wide
 		}
-		if known {
+		if uniform {
 			continue
 		}
-		for k, at := range states {
+		for k, state := range states {
 			for _, b := range s.head {
-				if at >= 0 {
-					at = r.d.step(at, b)
+				if state >= 0 {
+					state = r.d.step(state, b)
 				}
 			}
-			heads[k] = at
+			heads[k] = state
 		}
 		for k, last := range s.last {
 			stay, dead := 0, 0
-			for _, at := range heads {
-				if at >= 0 {
-					at = r.d.step(at, last)
+			for _, state := range heads {
+				if state >= 0 {
+					state = r.d.step(state, last)
 				}
 				switch {
-				case at < 0:
+				case state < 0:
 					dead++
-				case !r.wide || r.inside[at]:
+				case !r.wide || r.inside[state]:
 					stay++
 				}
 			}
@@ -173,22 +173,22 @@ func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 
 // textOf returns the automaton of a state that only reads text, the state in it, and the maximum
 // number of characters; nil if the state reads anything else.
-func (c *Grammar) textOf(from int32, most int) (d *DFA, at int32, room int) {
+func (c *Grammar) textOf(from int32, most int) (d *DFA, state int32, room int) {
 	open := c.states[from].open
-	if len(open) > 1 || open[0] == ended {
+	if len(open) > 1 || open[0] == emptyStack {
 		return nil, 0, 0
 	}
 	room = most
 	f := c.m.frames[open[0]]
 	switch {
 	case f.kind == readString && f.b&15 == escNone:
-		s := c.m.strings[f.of]
+		s := c.m.strings[f.ref]
 		d = s.DFA()
 		if room = s.room(f.b>>4, most); room < most && s.ends != nil {
 			return nil, 0, 0
 		}
-	case f.kind == readDFA && f.parent == ended:
-		d = c.m.numbers[f.of]
+	case f.kind == readDFA && f.parent == emptyStack:
+		d = c.m.numbers[f.ref]
 	}
 	if d == nil || d.total == nil {
 		return nil, 0, 0
@@ -199,23 +199,23 @@ func (c *Grammar) textOf(from int32, most int) (d *DFA, at int32, room int) {
 // plainMask is the plain tokens that a state accepts; false if it does not read text, or text of
 // too many kinds.
 func (c *Grammar) plainMask(from int32) ([]uint64, bool) {
-	d, at, room := c.textOf(from, len(words().plain)-1)
+	d, state, room := c.textOf(from, len(words().plain)-1)
 	if d == nil {
 		return nil, false
 	}
-	return plainOf(d, at, room, func(id int32) bool { return c.takesToken(from, id) })
+	return plainOf(d, state, room, func(id int32) bool { return c.takesToken(from, id) })
 }
 
 // plainOf is the plain tokens of at most room characters that a state of an automaton accepts;
 // takes checks one token byte by byte.
-func plainOf(d *DFA, at int32, room int, takes func(int32) bool) ([]uint64, bool) {
+func plainOf(d *DFA, state int32, room int, takes func(int32) bool) ([]uint64, bool) {
 	w := words()
 	longest := len(w.plain) - 1
-	if d.total[at] {
+	if d.total[state] {
 		return slices.Clone(w.plain[room]), true
 	}
-	r, ok := regionOf(d.shapes, at, mostRegion)
-	if !ok || r.wide && len(r.states) > mostWide {
+	r, ok := regionOf(d.shapes, state, maxRegion)
+	if !ok || r.wide && len(r.states) > maxWide {
 		return nil, false
 	}
 	if r.room >= 0 {
@@ -228,7 +228,7 @@ func plainOf(d *DFA, at int32, room int, takes func(int32) bool) ([]uint64, bool
 			open[i] |= word &^ w.plain[room][i]
 		}
 	}
-	if ones(open) > mostLeaving {
+	if ones(open) > maxLeaving {
 		return nil, false
 	}
 	for i, word := range open {
@@ -241,17 +241,17 @@ func plainOf(d *DFA, at int32, room int, takes func(int32) bool) ([]uint64, bool
 	return mask, true
 }
 
-// stays is the kinds of bytes of which a text of any length can follow a state; 0 if unknown.
-func (c *Grammar) stays(at int32) uint64 {
-	d, from, room := c.textOf(at, longestToken)
+// freeKinds is the kinds of bytes of which a text of any length can follow a state; 0 if unknown.
+func (c *Grammar) freeKinds(id int32) uint64 {
+	d, from, room := c.textOf(id, longestToken)
 	if d == nil || room < longestToken {
 		return 0
 	}
-	return staysOf(d, from)
+	return freeKindsOf(d, from)
 }
 
-// staysOf is stays for a state of an automaton of text.
-func staysOf(d *DFA, from int32) uint64 {
+// freeKindsOf is stays for a state of an automaton of text.
+func freeKindsOf(d *DFA, from int32) uint64 {
 	if d.shapes == nil {
 		return 0
 	}
@@ -259,18 +259,18 @@ func staysOf(d *DFA, from int32) uint64 {
 		return plainKinds
 	}
 	kinds := d.shapes.loops(from)
-	if r, ok := regionOf(d.shapes, from, mostStaying); ok {
-		if more := r.stays(); bits.OnesCount64(more) > bits.OnesCount64(kinds) {
-			kinds = more
+	if r, ok := regionOf(d.shapes, from, maxStaying); ok {
+		if inner := r.freeKinds(); bits.OnesCount64(inner) > bits.OnesCount64(kinds) {
+			kinds = inner
 		}
 	}
 	return kinds
 }
 
 // takesToken reports whether a state accepts the bytes of a token.
-func (c *Grammar) takesToken(at, id int32) bool {
+func (c *Grammar) takesToken(state, id int32) bool {
 	for _, b := range token.Get().TokenBytes(id) {
-		if at = c.step(at, b); at < 0 {
+		if state = c.step(state, b); state < 0 {
 			return false
 		}
 	}

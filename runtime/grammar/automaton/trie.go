@@ -21,14 +21,14 @@ import (
 // trieNode is one byte of some token. Siblings are adjacent: walks jump, so each further access
 // would be a cache miss.
 type trieNode struct {
-	whole bool  // a token ends here, the first of the subtree
-	last  int32 // one more than the index of the last token of the subtree
-	below kids
-	kinds uint64 // the kinds of the bytes in the subtree, including the node's own
+	isToken bool  // a token ends here, the first of the subtree
+	last    int32 // one more than the index of the last token of the subtree
+	below   kids
+	kinds   uint64 // the kinds of the bytes in the subtree, including the node's own
 }
 
 // kids are the nodes from at to before end: all children of one node.
-type kids struct{ at, end int32 }
+type kids struct{ begin, end int32 }
 
 // trie is the nodes, and the tokens in the order of the nodes. If every byte of a subtree leads an
 // automaton back to its state, all tokens of the subtree are allowed, and the walk adds them at
@@ -132,10 +132,10 @@ var (
 )
 
 // Edge is an edge of a graph over a byte or a special token, whose ids are all above the bytes.
-type Edge struct{ Over, To int32 }
+type Edge struct{ Label, To int32 }
 
 // Special reports whether it is an edge over a special token.
-func (e Edge) Special() bool { return e.Over > 0xff }
+func (e Edge) Special() bool { return e.Label > 0xff }
 
 // AllowSpelled adds to mask the tokens whose bytes lead from a node of a graph to another; edges
 // are those of a node.
@@ -147,12 +147,12 @@ func AllowSpelled(mask []uint64, from int32, edges func(node int32) []Edge) {
 			if e.Special() {
 				continue
 			}
-			i := bytes.IndexByte(t.edges[k.at:k.end], byte(e.Over))
+			i := bytes.IndexByte(t.edges[k.begin:k.end], byte(e.Label))
 			if i < 0 {
 				continue
 			}
-			i += int(k.at)
-			if t.nodes[i].whole {
+			i += int(k.begin)
+			if t.nodes[i].isToken {
 				Allow(mask, t.order[t.first[i]])
 			}
 			walk(e.To, t.nodes[i].below)
@@ -190,18 +190,18 @@ func newVocabulary() *vocabulary {
 		}
 	}
 	return &vocabulary{marked: newTrie(marked), rest: newTrie(rest),
-		wordy: upTo(wordyBy), plain: upTo(plainBy),
+		wordy: masksUpTo(wordyBy), plain: masksUpTo(plainBy),
 		alphabet: newAlphabet(plain), strings: newStringVocabulary(ids)}
 }
 
-// upTo makes the masks of the tokens of length at most n, from the tokens of each length.
-func upTo(by map[int][]int32) [][]uint64 {
+// masksUpTo makes the masks of the tokens of length at most n, from the tokens of each length.
+func masksUpTo(byLength map[int][]int32) [][]uint64 {
 	masks := [][]uint64{NewMask()}
-	for n := 1; n <= slices.Max(slices.Collect(maps.Keys(by))); n++ {
+	for n := 1; n <= slices.Max(slices.Collect(maps.Keys(byLength))); n++ {
 		m := masks[n-1]
-		if len(by[n]) > 0 {
+		if len(byLength[n]) > 0 {
 			m = slices.Clone(m)
-			for _, id := range by[n] {
+			for _, id := range byLength[n] {
 				Allow(m, id)
 			}
 		}
@@ -228,7 +228,7 @@ func trieOf(sorted []int32, text func(int32) []byte) trie {
 // layOut makes the nodes after a common prefix of depth bytes; place is the index of the first text
 // in the order.
 func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
-	k := kids{at: int32(len(t.nodes))}
+	k := kids{begin: int32(len(t.nodes))}
 	for i := 0; i < len(texts); {
 		from := i
 		edge := texts[i][depth]
@@ -237,21 +237,21 @@ func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
 		t.edges, t.deeps = append(t.edges, edge), append(t.deeps, 0)
 		t.first = append(t.first, place+int32(from))
 		t.nodes = append(t.nodes, trieNode{last: place + int32(i),
-			whole: len(texts[from]) == depth+1, kinds: 1 << byteKinds[edge]})
+			isToken: len(texts[from]) == depth+1, kinds: 1 << byteKinds[edge]})
 	}
 	k.end = int32(len(t.nodes))
-	for i := k.at; i < k.end; i++ {
+	for i := k.begin; i < k.end; i++ {
 		n, deep := t.nodes[i], uint8(0)
-		at := t.first[i]
-		under := texts[at-place : n.last-place]
+		first := t.first[i]
+		under := texts[first-place : n.last-place]
 		for len(under) > 0 && len(under[0]) == depth+1 { // that end here
 			if !utf8.Valid(under[0]) {
 				n.kinds |= ragged
 			}
-			under, at = under[1:], at+1
+			under, first = under[1:], first+1
 		}
-		n.below = t.layOut(under, at, depth+1)
-		for k := n.below.at; k < n.below.end; k++ {
+		n.below = t.layOut(under, first, depth+1)
+		for k := n.below.begin; k < n.below.end; k++ {
 			n.kinds |= t.nodes[k].kinds
 			deep = max(deep, t.deeps[k]+1)
 		}

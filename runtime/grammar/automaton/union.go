@@ -15,22 +15,22 @@ import (
 
 // alike reports whether frames are equal except for the frames below them.
 func (m *machine) alike(x, y int32) bool {
-	return x != ended && y != ended && m.compare(x, y) == 0
+	return x != emptyStack && y != emptyStack && m.compare(x, y) == 0
 }
 
 // compare orders frames, ignoring the frames below them.
 func (m *machine) compare(x, y int32) int {
 	f, g := &m.frames[x], &m.frames[y]
-	return cmp.Or(cmp.Compare(f.kind, g.kind), cmp.Compare(f.of, g.of), cmp.Compare(f.a, g.a),
+	return cmp.Or(cmp.Compare(f.kind, g.kind), cmp.Compare(f.ref, g.ref), cmp.Compare(f.a, g.a),
 		cmp.Compare(f.b, g.b), cmp.Compare(m.depth[x], m.depth[y]))
 }
 
 // union sorts simultaneous stacks and merges those that only differ below the top. It modifies its
-// argument. The ended stack is first.
+// argument. The empty stack is first.
 func (m *machine) union(open []int32) []int32 {
 	for i := 0; i < len(open); i++ {
 		if f := &m.frames[open[i]]; f.kind == planUnion {
-			open = append(slices.Delete(open, i, i+1), m.unions[f.of]...)
+			open = append(slices.Delete(open, i, i+1), m.unions[f.ref]...)
 			i--
 		}
 	}
@@ -68,7 +68,7 @@ func (m *machine) mergeStacks(stacks []int32) int32 {
 		below[i] = m.frames[id].parent
 	}
 	f := m.frames[stacks[0]]
-	return m.push(f.kind, f.of, f.a, f.b, m.under(m.union(below)))
+	return m.push(f.kind, f.ref, f.a, f.b, m.under(m.union(below)))
 }
 
 // under is one stack for several, which union has merged already.
@@ -77,11 +77,11 @@ func (m *machine) under(open []int32) int32 {
 		return open[0]
 	}
 	key := setKey(open)
-	of, ok := m.unionOf[key]
+	ref, ok := m.unionOf[key]
 	if !ok {
-		of = int32(len(m.unions))
-		m.unionOf[key] = of
+		ref = int32(len(m.unions))
+		m.unionOf[key] = ref
 		m.unions = append(m.unions, open)
 	}
-	return m.push(planUnion, of, 0, 0, open[len(open)-1])
+	return m.push(planUnion, ref, 0, 0, open[len(open)-1])
 }

@@ -61,7 +61,7 @@ func (c *container) repeats(text string) bool {
 
 // next is the memory after a byte. unique: it opens an array with unique items. ends: an item ends
 // with it; the others end before a comma or a bracket.
-func (w written) next(b byte, unique bool) (to written, whole bool) {
+func (w written) next(b byte, unique bool) (to written, ends bool) {
 	if unique {
 		w.unique++
 	}
@@ -106,37 +106,37 @@ func (m *machine) without(id int32, depth int) int32 {
 	if f := m.frames[id]; f.kind == readLiteral && f.b == 1 && int(m.depth[id])+1 == depth {
 		return -1
 	}
-	if id == ended || int(m.depth[id]) < depth {
+	if id == emptyStack || int(m.depth[id]) < depth {
 		return id
 	}
 	key := [2]int32{id, int32(depth)}
-	to, known := m.withouts[key]
-	if known {
+	to, ok := m.withouts[key]
+	if ok {
 		return to
 	}
 	f := m.frames[id]
 	switch {
 	case f.kind == planItems && int(m.depth[id]) == depth:
-		if to = id; m.arrays[f.of].Unique {
+		if to = id; m.arrays[f.ref].Unique {
 			to = -1
 		}
 	case f.kind == planUnion:
-		var left []int32
-		for _, open := range m.unions[f.of] {
+		var remaining []int32
+		for _, open := range m.unions[f.ref] {
 			if open = m.without(open, depth); open >= 0 {
-				left = append(left, open)
+				remaining = append(remaining, open)
 			}
 		}
-		if to = -1; slices.Equal(left, m.unions[f.of]) {
+		if to = -1; slices.Equal(remaining, m.unions[f.ref]) {
 			to = id
-		} else if len(left) > 0 {
-			to = m.under(m.union(left))
+		} else if len(remaining) > 0 {
+			to = m.under(m.union(remaining))
 		}
 	default:
 		if to = m.without(f.parent, depth); to == f.parent {
 			to = id
 		} else if to >= 0 {
-			to = m.push(f.kind, f.of, f.a, f.b, to)
+			to = m.push(f.kind, f.ref, f.a, f.b, to)
 		}
 	}
 	m.withouts[key] = to
@@ -145,7 +145,7 @@ func (m *machine) without(id int32, depth int) int32 {
 
 // place is a state with the body's memory.
 type place struct {
-	at int32
+	state int32
 	written
 }
 
@@ -153,40 +153,40 @@ type place struct {
 func (c *Grammar) advance(p place, b byte) place {
 	top := len(p.open) - 1
 	if (b == ',' || b == ']') && !p.quoted && top >= 0 && p.open[top].repeats(p.text) {
-		p.at = c.differing(p.at, top+1)
+		p.state = c.differing(p.state, top+1)
 	}
-	if p.at >= 0 {
-		p.at = c.step(p.at, b)
+	if p.state >= 0 {
+		p.state = c.step(p.state, b)
 	}
-	if p.at < 0 {
+	if p.state < 0 {
 		return p
 	}
-	var whole bool
-	p.written, whole = p.next(b, b == '[' && !p.quoted && c.unique(p.at, len(p.open)+1))
-	if top = len(p.open) - 1; whole && top >= 0 && p.open[top].repeats(p.text) {
-		p.at = c.differing(p.at, top+1)
+	var ends bool
+	p.written, ends = p.next(b, b == '[' && !p.quoted && c.unique(p.state, len(p.open)+1))
+	if top = len(p.open) - 1; ends && top >= 0 && p.open[top].repeats(p.text) {
+		p.state = c.differing(p.state, top+1)
 	}
 	return p
 }
 
 // differing is a state without the stacks that forbid a repeated item at a depth.
-func (c *Grammar) differing(at int32, depth int) int32 {
-	var left []int32
-	for _, id := range c.states[at].open {
+func (c *Grammar) differing(from int32, depth int) int32 {
+	var remaining []int32
+	for _, id := range c.states[from].open {
 		if to := c.m.without(id, depth); to >= 0 {
-			left = append(left, to)
+			remaining = append(remaining, to)
 		}
 	}
-	return c.add(left)
+	return c.add(remaining)
 }
 
 // maxTries bounds the search for a way out, in tried bytes.
-const mostSought = 1 << 14
+const maxTries = 1 << 14
 
 // leadsOn reports whether a place leads to one where no current item is a prefix of an earlier one
 // in the same array.
-func (c *Grammar) leadsOn(p place, left *int) bool {
-	if p.at < 0 {
+func (c *Grammar) leadsOn(p place, tries *int) bool {
+	if p.state < 0 {
 		return false
 	}
 	if !c.endangered(p) || c.deviates(p) {
@@ -198,25 +198,25 @@ func (c *Grammar) leadsOn(p place, left *int) bool {
 	// shortest ways first, so that the search does not loop
 	type way struct {
 		place
-		far int32
+		distance int32
 	}
 	var ways []way
 	for b := range 256 {
-		if c.step(p.at, byte(b)) < 0 {
+		if c.step(p.state, byte(b)) < 0 {
 			continue
 		}
-		if *left--; *left < 0 {
+		if *tries--; *tries < 0 {
 			return false
 		}
-		if to := c.advance(p, byte(b)); to.at >= 0 {
+		if to := c.advance(p, byte(b)); to.state >= 0 {
 			if !c.endangered(to) {
 				return true
 			}
-			ways = append(ways, way{to, c.nearest(to.at)})
+			ways = append(ways, way{to, c.nearest(to.state)})
 		}
 	}
-	slices.SortStableFunc(ways, func(a, b way) int { return int(a.far - b.far) })
-	return slices.ContainsFunc(ways, func(w way) bool { return c.leadsOn(w.place, left) })
+	slices.SortStableFunc(ways, func(a, b way) int { return int(a.distance - b.distance) })
+	return slices.ContainsFunc(ways, func(w way) bool { return c.leadsOn(w.place, tries) })
 }
 
 // deviates reports whether a string can continue with a character that no earlier item has there.
@@ -227,14 +227,14 @@ func (c *Grammar) deviates(p place) bool {
 		return false
 	}
 	item := p.text[p.open[last].start:]
-	taken := [256]bool{'"': true, '\\': true}
-	for _, other := range p.open[last].items {
-		if len(other) > len(item) && other[:len(item)] == item {
-			taken[other[len(item)]] = true
+	used := [256]bool{'"': true, '\\': true}
+	for _, earlier := range p.open[last].items {
+		if len(earlier) > len(item) && earlier[:len(item)] == item {
+			used[earlier[len(item)]] = true
 		}
 	}
 	for b := range 256 {
-		if !taken[b] && c.step(p.at, byte(b)) >= 0 {
+		if !used[b] && c.step(p.state, byte(b)) >= 0 {
 			return true
 		}
 	}
@@ -250,12 +250,12 @@ func (c *Grammar) spare(p place) (out []string, all bool) {
 	}
 	o := &p.open[last]
 	item := p.text[o.start:]
-	for _, id := range c.states[p.at].open {
+	for _, id := range c.states[p.state].open {
 		f := c.m.frames[id]
 		if f.kind != readLiteral {
 			return nil, false
 		}
-		value := c.m.literals[f.of]
+		value := c.m.literals[f.ref]
 		if value[:f.a] != item || value == "," || value == "]" { // a separator
 			return nil, false
 		}
@@ -264,7 +264,7 @@ func (c *Grammar) spare(p place) (out []string, all bool) {
 		}
 	}
 	slices.Sort(out)
-	return out, len(c.states[p.at].open) > 0
+	return out, len(c.states[p.state].open) > 0
 }
 
 // endangered reports whether an item is a prefix of an earlier one, or is a number that equals one
@@ -272,7 +272,7 @@ func (c *Grammar) spare(p place) (out []string, all bool) {
 func (c *Grammar) endangered(p place) bool {
 	for i := range p.open {
 		o := &p.open[i]
-		if !o.unique || len(o.items) == 0 || !c.unique(p.at, i+1) {
+		if !o.unique || len(o.items) == 0 || !c.unique(p.state, i+1) {
 			continue
 		}
 		item := p.text[o.start:]
@@ -285,8 +285,8 @@ func (c *Grammar) endangered(p place) bool {
 }
 
 // unique reports whether a stack of a state forbids repeated items at a depth.
-func (c *Grammar) unique(at int32, depth int) bool {
-	return slices.ContainsFunc(c.states[at].open,
+func (c *Grammar) unique(from int32, depth int) bool {
+	return slices.ContainsFunc(c.states[from].open,
 		func(id int32) bool { return c.m.without(id, depth) != id })
 }
 
@@ -318,15 +318,15 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 	kind, suspects := 2, NewMask()
 	for i := range p.open {
 		o := &p.open[i]
-		if !o.unique || !c.unique(p.at, i+1) {
+		if !o.unique || !c.unique(p.state, i+1) {
 			continue
 		}
 		if kind = 0; !p.quoted {
 			kind = 1
 		}
-		for _, other := range o.items { // continuations like an earlier item
-			if rest, ok := strings.CutPrefix(other, p.text[o.start:]); ok {
-				addBeginnings(rest, suspects)
+		for _, earlier := range o.items { // continuations like an earlier item
+			if rest, ok := strings.CutPrefix(earlier, p.text[o.start:]); ok {
+				addPrefixes(rest, suspects)
 			}
 		}
 	}
@@ -334,19 +334,19 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 	spare, _ := c.spare(p)
 	for i, ends := range enders()[kind] {
 		for w := (suspects[i] | ends) & mask[i]; w != 0; w &= w - 1 {
-			id, to, left := int32(i*64+bits.TrailingZeros64(w)), p, mostSought
+			id, to, tries := int32(i*64+bits.TrailingZeros64(w)), p, maxTries
 			text := token.Get().TokenBytes(id)
-			at, _ := slices.BinarySearch(spare, string(text))
-			if at < len(spare) && len(spare[at]) > len(text) && strings.HasPrefix(spare[at],
+			k, _ := slices.BinarySearch(spare, string(text))
+			if k < len(spare) && len(spare[k]) > len(text) && strings.HasPrefix(spare[k],
 				string(text)) {
 				continue
 			}
 			for _, b := range text {
-				if to = c.advance(to, b); to.at < 0 {
+				if to = c.advance(to, b); to.state < 0 {
 					break
 				}
 			}
-			if c.leadsOn(to, &left) {
+			if c.leadsOn(to, &tries) {
 				continue
 			}
 			if out == nil {
@@ -362,17 +362,17 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 }
 
 // addPrefixes adds to mask the tokens that are prefixes of a text.
-func addBeginnings(text string, mask []uint64) {
+func addPrefixes(text string, mask []uint64) {
 	t := allTokens()
 	part := t.roots
 	for i := range len(text) {
-		at := bytes.IndexByte(t.edges[part.at:part.end], text[i])
-		if at < 0 {
+		k := bytes.IndexByte(t.edges[part.begin:part.end], text[i])
+		if k < 0 {
 			return
 		}
-		n := &t.nodes[int(part.at)+at]
-		if n.whole {
-			Allow(mask, t.order[t.first[int(part.at)+at]])
+		n := &t.nodes[int(part.begin)+k]
+		if n.isToken {
+			Allow(mask, t.order[t.first[int(part.begin)+k]])
 		}
 		part = n.below
 	}

@@ -23,11 +23,11 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 	if other := schemaOf(t, raw+" "); other == first {
 		t.Error("another text is taken for the same")
 	}
-	for i := range automaton.Kept + 1 {
+	for i := range automaton.MaxCached + 1 {
 		schemaOf(t, fmt.Sprintf(`{"const":%d}`, i))
 	}
 	if compiledSchemas.Has(schemaKey([]byte(raw), false)) {
-		t.Errorf("more than %d schemas are kept", automaton.Kept)
+		t.Errorf("more than %d schemas are kept", automaton.MaxCached)
 	}
 	m := first.Matcher() // a grammar that is no longer kept goes on
 	if !m.AcceptText([]byte(`{"cached":"yes"}`)) || !m.Done() {

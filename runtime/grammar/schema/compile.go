@@ -31,9 +31,9 @@ type compiler struct {
 	places   map[*schema]map[*schema]bool       // see findPlace
 
 	// see logic.go
-	negations  map[*schema]*negation
-	exclusives map[*schema][]*schema
-	besides    map[*schema]*schema
+	negations     map[*schema]*negation
+	exclusives    map[*schema][]*schema
+	withoutOneOfs map[*schema]*schema
 	*rounds
 
 	anyString    *automaton.String // shared by every string without keywords
@@ -42,22 +42,22 @@ type compiler struct {
 }
 
 func newCompiler(ctx context.Context, d *jsondoc.Value,
-	relaxed map[*jsondoc.Value]map[string]bool, known *rounds) *compiler {
+	relaxed map[*jsondoc.Value]map[string]bool, shared *rounds) *compiler {
 	return &compiler{reader: newReader(d, relaxed), ctx: ctx, program: automaton.NewProgram(),
 		nodeOf: map[string]int32{}, overlaps: map[*schema][]overlap{},
 		enums:     map[*jsondoc.Value]map[string]bool{},
 		anyString: &automaton.String{Make: automaton.AnyText, Max: -1},
 		negations: map[*schema]*negation{}, exclusives: map[*schema][]*schema{},
-		besides: map[*schema]*schema{}, rounds: known}
+		withoutOneOfs: map[*schema]*schema{}, rounds: shared}
 }
 
 // node is a set of schemas and the ways to satisfy all of them.
 type node struct {
-	all    []*schema
-	shapes []shape
-	known  bool      // the shapes have been found
-	oneOf  []*schema // the schemas with a oneOf that the shapes depend on
-	live   bool      // it can be satisfied
+	all      []*schema
+	shapes   []shape
+	expanded bool      // the shapes have been found
+	oneOf    []*schema // the schemas with a oneOf that the shapes depend on
+	live     bool      // it can be satisfied
 }
 
 // overlap is a node that must be unsatisfiable: two alternatives of a oneOf at once.
@@ -70,49 +70,49 @@ type overlap struct {
 type stage uint8
 
 const (
-	alone   stage = iota // no value satisfies both
-	beside               // no value satisfies both and the keywords next to the oneOf
-	negated              // each alternative excludes the other
+	disjoint          stage = iota // no value satisfies both
+	disjointInContext              // no value satisfies both and the keywords next to the oneOf
+	negated                        // each alternative excludes the other
 )
 
-// apart is the stage of a pair, and the kinds of values that satisfy both: any value of a kind, or
-// some.
-type apart struct {
+// separation is the stage of a pair, and the kinds of values that satisfy both: any value of a kind,
+// or some.
+type separation struct {
 	stage
-	any, some uint8
+	full, partial uint8
 }
 
 // rounds is the shared state of one document's compilations, for any relaxation.
 type rounds struct {
 	// by schema with a oneOf: the stage of each pair of its alternatives
-	stages    map[*jsondoc.Value]map[[2]int]apart
-	others    map[string]*automaton.String // by listed names: all other names
-	crossings map[crossingKey]crossing
-	effort    int // of all compilations, in approximately nanoseconds
+	stages      map[*jsondoc.Value]map[[2]int]separation
+	complements map[string]*automaton.String // by listed names: all other names
+	crossings   map[crossingKey]crossing
+	effort      int // of all compilations, in approximately nanoseconds
 
 	lenient bool                // unsupported keywords are dropped
-	left    []*UnsupportedError // the dropped keywords
+	dropped []*UnsupportedError // the dropped keywords
 	free    bool                // the remaining schema accepts any value, or any object
 }
 
 func newRounds() *rounds {
-	return &rounds{stages: map[*jsondoc.Value]map[[2]int]apart{},
-		others: map[string]*automaton.String{}, crossings: map[crossingKey]crossing{}}
+	return &rounds{stages: map[*jsondoc.Value]map[[2]int]separation{},
+		complements: map[string]*automaton.String{}, crossings: map[crossingKey]crossing{}}
 }
 
 // errOverlap requests another round, because some pairs have moved to another stage.
 var errOverlap = errors.New("alternatives overlap")
 
 const (
-	mostSchemaNodes = 200_000 // of a compiled schema
-	// mostCompileEffort bounds one compilation without its automata: about 0.1 s
-	mostCompileEffort = 3 << 25
+	maxSchemaNodes = 200_000 // of a compiled schema
+	// maxCompileEffort bounds one compilation without its automata: about 0.1 s
+	maxCompileEffort = 3 << 25
 )
 
 // node returns the number of the node of schemas that all must hold; its shapes are found later.
 func (c *compiler) node(all []*schema) int32 {
 	all = slices.DeleteFunc(all,
-		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && s.at.Truth })
+		func(s *schema) bool { return s.value.Kind == jsondoc.Bool && s.value.Truth })
 	if len(all) == 1 && all[0].node > 0 {
 		return all[0].node - 1
 	}
@@ -140,16 +140,16 @@ func (c *compiler) node(all []*schema) int32 {
 // impossible reports whether a node contains the schema false, which no value satisfies.
 func (c *compiler) impossible(id int32) bool {
 	return slices.ContainsFunc(c.nodes[id].all,
-		func(s *schema) bool { return s.at.Kind == jsondoc.Bool && !s.at.Truth })
+		func(s *schema) bool { return s.value.Kind == jsondoc.Bool && !s.value.Truth })
 }
 
 // maxCompileWork bounds the work on all automata of a schema together: some seconds.
-const mostCompileWork = 4 * automaton.MostWork
+const maxCompileWork = 4 * automaton.MaxWork
 
 // spend adds the cost of an automaton.
 func (c *compiler) spend(s *schema, keyword string, d *automaton.DFA) error {
 	c.effort += d.Work
-	if c.work += d.Work; c.work > mostCompileWork {
+	if c.work += d.Work; c.work > maxCompileWork {
 		return s.unsupported(keyword, "the expressions of the schema are too large in all")
 	}
 	return c.ctx.Err() // each may have taken a while
@@ -158,19 +158,19 @@ func (c *compiler) spend(s *schema, keyword string, d *automaton.DFA) error {
 // compile finds the node of the given schemas and all nodes below it, and makes the program. After
 // errOverlap it continues with the nodes that depend on the changes.
 func (c *compiler) compile(all []*schema) (int32, error) {
-	root, before := all[0], c.effort-c.work
+	root, start := all[0], c.effort-c.work
 	first := c.node(all)
 	for i := 0; i < len(c.nodes); i++ {
 		n := c.nodes[i]
-		if n.known {
+		if n.expanded {
 			continue
 		}
-		n.known, c.now = true, n
-		if i > mostSchemaNodes {
+		n.expanded, c.now = true, n
+		if i > maxSchemaNodes {
 			return 0, root.unsupported("schema",
-				fmt.Sprintf("it is larger than %d places", mostSchemaNodes))
+				fmt.Sprintf("it is larger than %d places", maxSchemaNodes))
 		}
-		if c.effort-before-c.work > mostCompileEffort {
+		if c.effort-start-c.work > maxCompileEffort {
 			return 0, root.unsupported("schema", "its alternatives take too long to tell apart")
 		}
 		if err := c.poll(); err != nil {
@@ -181,8 +181,8 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		if err != nil {
 			return 0, err
 		}
-		for _, own := range variants {
-			s, err := c.shapes(own)
+		for _, variant := range variants {
+			s, err := c.shapes(variant)
 			if err != nil {
 				return 0, err
 			}
@@ -263,7 +263,7 @@ func below(s shape) (out []int32) {
 			out = append(out, x.Value)
 		}
 	case s.array != nil:
-		out = slices.Concat(s.array.Found, s.array.Prefix, []int32{s.array.Items})
+		out = slices.Concat(s.array.Matches, s.array.Prefix, []int32{s.array.Items})
 	}
 	return out
 }
@@ -277,17 +277,18 @@ func (c *compiler) overlap() bool {
 			if !c.nodes[o.n].live {
 				continue
 			}
-			pairs := c.stages[s.from]
+			pairs := c.stages[s.original]
 			if pairs == nil {
-				pairs = map[[2]int]apart{}
-				c.stages[s.from] = pairs
+				pairs = map[[2]int]separation{}
+				c.stages[s.original] = pairs
 			}
-			p := apart{stage: pairs[o.pair].stage + 1}
-			if p.stage == beside && len(s.at.Members) == 1 {
+			p := separation{stage: pairs[o.pair].stage + 1}
+			if p.stage == disjointInContext && len(s.value.Members) == 1 {
 				p.stage = negated
 			}
-			if p.any, p.some = c.kinds(o.n); slices.ContainsFunc(c.nodes[o.n].oneOf, c.unsettled) {
-				p.any, p.some = 0, p.any|p.some // it will accept less
+			p.full, p.partial = c.kinds(o.n)
+			if slices.ContainsFunc(c.nodes[o.n].oneOf, c.unsettled) {
+				p.full, p.partial = 0, p.full|p.partial // it will accept less
 			}
 			pairs[o.pair] = p
 			moved[s] = true
@@ -303,7 +304,7 @@ func (c *compiler) overlap() bool {
 	for _, n := range c.nodes {
 		n.live = false
 		if slices.ContainsFunc(n.oneOf, func(s *schema) bool { return moved[s] }) {
-			n.known, n.oneOf, n.shapes = false, nil, nil
+			n.expanded, n.oneOf, n.shapes = false, nil, nil
 		}
 	}
 	return true
@@ -316,7 +317,7 @@ func (c *compiler) unsettled(s *schema) bool {
 
 // kinds are those of the live shapes of a node: a bit for each kind of which it accepts any value,
 // and for each of which it accepts some.
-func (c *compiler) kinds(id int32) (any, some uint8) {
+func (c *compiler) kinds(id int32) (full, partial uint8) {
 	booleans := map[string]bool{}
 	for i := range c.nodes[id].shapes {
 		s := &c.nodes[id].shapes[i]
@@ -345,12 +346,12 @@ func (c *compiler) kinds(id int32) (any, some uint8) {
 			kind = jsondoc.Number
 		}
 		if c.unbound(s) && (kind != jsondoc.Bool || len(booleans) == 2) {
-			any |= 1 << kind
+			full |= 1 << kind
 		} else {
-			some |= 1 << kind
+			partial |= 1 << kind
 		}
 	}
-	return any, some &^ any
+	return full, partial &^ full
 }
 
 // live reports whether a shape can be satisfied, given the known live nodes.
@@ -378,7 +379,7 @@ func (c *compiler) live(s shape) bool {
 		if n, all := c.values(a.Items, a.Min); a.Unique && all && n < a.Min {
 			return false
 		}
-		return (a.Max < 0 || a.Max >= a.Min) && a.CanFind(0) >= a.Least
+		return (a.Max < 0 || a.Max >= a.Min) && a.CanMatch(0) >= a.Least
 	}
 	return true
 }
@@ -430,17 +431,17 @@ func (c *compiler) bounded(id int32, seen map[int32]bool) bool {
 // liveItems is an array without its unsatisfiable parts.
 func (c *compiler) liveItems(array *automaton.Array) automaton.Array {
 	a := *array
-	a.Max, a.Found = c.mostItems(array), slices.Clone(a.Found)
-	for i, n := range a.Found {
+	a.Max, a.Matches = c.maxItems(array), slices.Clone(a.Matches)
+	for i, n := range a.Matches {
 		if !c.nodes[n].live {
-			a.Found[i] = -1
+			a.Matches[i] = -1
 		}
 	}
 	return a
 }
 
 // maxItems is the maximum number of an array's items; -1: no bound.
-func (c *compiler) mostItems(a *automaton.Array) int {
+func (c *compiler) maxItems(a *automaton.Array) int {
 	for i := 0; i <= len(a.Prefix); i++ {
 		item := a.Items
 		if i < len(a.Prefix) {
@@ -485,7 +486,7 @@ func (c *compiler) emit(s *shape) (automaton.Symbol, error) {
 			}
 		}
 		if len(o.Extra) > 0 && o.Min > must+1 {
-			return automaton.Symbol{}, together(s.object.own,
+			return automaton.Symbol{}, together(s.object.schemas,
 				"with names that are not listed it is not supported", "minProperties",
 				"minProperties")
 		}

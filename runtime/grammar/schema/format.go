@@ -38,11 +38,11 @@ const (
 	scheme  = `[a-zA-Z][a-zA-Z0-9+\-.]*:`
 )
 
-// references makes the expressions of a URI and of a reference. more are the allowed characters
+// references makes the expressions of a URI and of a reference. extra are the allowed characters
 // outside ASCII, query those only allowed in a query.
-func references(more, query string) (whole, relative string) {
+func references(extra, query string) (absolute, relative string) {
 	const encoded = `%` + hexadecimal + `{2}`
-	name := `[a-zA-Z0-9\-._~!$&'()*+,;=` + more
+	name := `[a-zA-Z0-9\-._~!$&'()*+,;=` + extra
 	segment, noColon := `(`+name+`:@]|`+encoded+`)`, `(`+name+`@]|`+encoded+`)`
 	inPath := `(` + name + `:@/]|` + encoded + `)*`
 	authority := `//((` + name + `:]|` + encoded + `)*@)?((` + name + `]|` + encoded +
@@ -52,9 +52,9 @@ func references(more, query string) (whole, relative string) {
 		`(#(` + name + `:@/?]|` + encoded + `)*)?`
 	// without an authority a path must not begin with //
 	rooted := `/(` + segment + inPath + `)?`
-	whole = scheme + `(` + authority + `|` + rooted + `|` + segment + inPath + `|)` + tail
+	absolute = scheme + `(` + authority + `|` + rooted + `|` + segment + inPath + `|)` + tail
 	relative = `(` + authority + `|` + rooted + `|` + noColon + `+(/` + inPath + `)?|)` + tail
-	return whole, whole + `|` + relative
+	return absolute, absolute + `|` + relative
 }
 
 // uriTemplate is RFC 6570: literals, and expressions in braces.
@@ -136,4 +136,4 @@ func expressions(depth int) string {
 }
 
 // isEnforced reports whether a format is enforced.
-func heldFormat(name string) bool { return formats[name] != "" }
+func isEnforced(name string) bool { return formats[name] != "" }

@@ -12,13 +12,13 @@ import (
 )
 
 // satisfies reports whether a value satisfies a schema with all its references.
-func (c *compiler) fulfils(v *jsondoc.Value, s *schema) (bool, error) {
+func (c *compiler) satisfies(v *jsondoc.Value, s *schema) (bool, error) {
 	variants, err := c.variants([]*schema{s})
 	if err != nil {
 		return false, err
 	}
-	for _, own := range variants {
-		if ok, err := c.holds(v, own); ok || err != nil {
+	for _, variant := range variants {
+		if ok, err := c.holds(v, variant); ok || err != nil {
 			return ok, err
 		}
 	}
@@ -26,17 +26,17 @@ func (c *compiler) fulfils(v *jsondoc.Value, s *schema) (bool, error) {
 }
 
 // holds reports whether a value satisfies the own keywords of all given schemas.
-func (c *compiler) holds(v *jsondoc.Value, own []*schema) (bool, error) {
-	for _, s := range own {
+func (c *compiler) holds(v *jsondoc.Value, schemas []*schema) (bool, error) {
+	for _, s := range schemas {
 		if ok, err := c.scalarHolds(v, s); !ok {
 			return false, err
 		}
 	}
 	switch v.Kind {
 	case jsondoc.Array:
-		return c.arrayHolds(v, own)
+		return c.arrayHolds(v, schemas)
 	case jsondoc.Object:
-		return c.objectHolds(v, own)
+		return c.objectHolds(v, schemas)
 	}
 	return true, nil
 }
@@ -54,20 +54,20 @@ func (c *compiler) scalarHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	if types>>v.Kind&1 == 0 {
 		return false, nil
 	}
-	if e := s.at.Get("enum"); e != nil && !c.members(e)[canonical(v, true)] {
+	if e := s.value.Get("enum"); e != nil && !c.members(e)[canonical(v, true)] {
 		return false, nil
 	}
-	if k := s.at.Get("const"); k != nil && !equal(k, v) {
+	if k := s.value.Get("const"); k != nil && !equal(k, v) {
 		return false, nil
 	}
-	own := []*schema{s}
+	schemas := []*schema{s}
 	switch v.Kind {
 	case jsondoc.Number:
 		r := rational(v.Text)
-		spec, err := readNumbers(own, integers)
+		spec, err := readNumbers(schemas, integers)
 		return err == nil && r != nil && spec.Holds(r), err
 	case jsondoc.String:
-		least, most, err := count(own, "minLength", "maxLength")
+		least, most, err := count(schemas, "minLength", "maxLength")
 		if n := utf8.RuneCountInString(v.Text); err != nil || n < least || most >= 0 && n > most {
 			return false, err
 		}
@@ -102,15 +102,15 @@ func (c *compiler) members(enum *jsondoc.Value) map[string]bool {
 // allHold reports whether a value satisfies all schemas of a node.
 func (c *compiler) allHold(v *jsondoc.Value, node int32) (bool, error) {
 	for _, s := range c.nodes[node].all {
-		if ok, err := c.fulfils(v, s); !ok {
+		if ok, err := c.satisfies(v, s); !ok {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func (c *compiler) arrayHolds(v *jsondoc.Value, own []*schema) (bool, error) {
-	shape, err := c.arrayShape(own)
+func (c *compiler) arrayHolds(v *jsondoc.Value, schemas []*schema) (bool, error) {
+	shape, err := c.arrayShape(schemas)
 	if err != nil {
 		return false, err
 	}
@@ -118,7 +118,7 @@ func (c *compiler) arrayHolds(v *jsondoc.Value, own []*schema) (bool, error) {
 	if len(v.Items) < a.Min || a.Max >= 0 && len(v.Items) > a.Max {
 		return false, nil
 	}
-	found := 0
+	matches := 0
 	for i, item := range v.Items {
 		node := a.Items
 		if i < len(a.Prefix) {
@@ -128,20 +128,20 @@ func (c *compiler) arrayHolds(v *jsondoc.Value, own []*schema) (bool, error) {
 			return false, err
 		}
 		if a.Least > 0 {
-			ok, err := c.allHold(item, a.Found[min(i, len(a.Prefix))])
+			ok, err := c.allHold(item, a.Matches[min(i, len(a.Prefix))])
 			if err != nil {
 				return false, err
 			}
 			if ok {
-				found++
+				matches++
 			}
 		}
 	}
-	return found >= a.Least, nil
+	return matches >= a.Least, nil
 }
 
-func (c *compiler) objectHolds(v *jsondoc.Value, own []*schema) (bool, error) {
-	shape, err := c.objectShape(own)
+func (c *compiler) objectHolds(v *jsondoc.Value, schemas []*schema) (bool, error) {
+	shape, err := c.objectShape(schemas)
 	if err != nil {
 		return false, err
 	}

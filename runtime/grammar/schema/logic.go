@@ -15,7 +15,7 @@ import (
 
 // owner is the keyword of the document for which a schema was made.
 type owner struct {
-	of      *schema
+	schema  *schema
 	keyword string
 }
 
@@ -56,32 +56,32 @@ func never() *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.Bool} }
 
 // synthesize makes the schema of a value that is not in the document. Its keywords have the meaning
 // of the latest draft.
-func (c *compiler) made(by *owner, v *jsondoc.Value) *schema {
-	s := c.at(v, by.of.location)
-	s.at, s.by = v, by
+func (c *compiler) synthesize(o *owner, v *jsondoc.Value) *schema {
+	s := c.schemaOf(v, o.schema.location)
+	s.value, s.owner = v, o
 	return s
 }
 
-func (c *compiler) makes(by *owner, members ...jsondoc.Member) *schema {
-	return c.made(by, objectValue(members...))
+func (c *compiler) synthesizeObject(o *owner, members ...jsondoc.Member) *schema {
+	return c.synthesize(o, objectValue(members...))
 }
 
 // notOf is {"not": v}.
-func (c *compiler) notOf(by *owner, v *jsondoc.Value) *jsondoc.Value {
+func (c *compiler) notOf(o *owner, v *jsondoc.Value) *jsondoc.Value {
 	n := named("not", v)
-	c.made(by, n)
+	c.synthesize(o, n)
 	return n
 }
 
 // allOf is {"allOf": [...]}.
-func (c *compiler) allOf(by *owner, list ...*jsondoc.Value) *schema {
-	return c.makes(by, member("allOf", listValue(list...)))
+func (c *compiler) allOf(o *owner, list ...*jsondoc.Value) *schema {
+	return c.synthesizeObject(o, member("allOf", listValue(list...)))
 }
 
 // owns is the owner of the schemas made for a keyword of s.
 func (s *schema) owns(keyword string) *owner {
-	if s.by != nil {
-		return s.by
+	if s.owner != nil {
+		return s.owner
 	}
 	return &owner{s, keyword}
 }
@@ -93,10 +93,10 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 		return s.groups, s.groups != nil, nil
 	}
 	groups = [][]*schema{}
-	for _, m := range s.at.Members {
+	for _, m := range s.value.Members {
 		switch m.Name {
 		case "not":
-			n, err := c.negate(s.owns(m.Name), c.at(m.Value, s.under("not")))
+			n, err := c.negate(s.owns(m.Name), c.schemaOf(m.Value, s.under("not")))
 			switch {
 			case err != nil:
 				return nil, false, err
@@ -108,26 +108,26 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 				groups = append(groups, n.alternatives)
 			}
 		case "if":
-			then, other := s.at.Get("then"), s.at.Get("else")
-			if then == nil && other == nil && c.places == nil {
+			then, els := s.value.Get("then"), s.value.Get("else")
+			if then == nil && els == nil && c.places == nil {
 				continue
 			}
-			by := s.owns(m.Name)
-			c.at(m.Value, s.under("if"))
-			yes, no := []*jsondoc.Value{m.Value}, []*jsondoc.Value{c.notOf(by, m.Value)}
+			o := s.owns(m.Name)
+			c.schemaOf(m.Value, s.under("if"))
+			yes, no := []*jsondoc.Value{m.Value}, []*jsondoc.Value{c.notOf(o, m.Value)}
 			if then != nil {
-				c.at(then, s.under("then"))
+				c.schemaOf(then, s.under("then"))
 				yes = append(yes, then)
 			}
-			if other != nil {
-				c.at(other, s.under("else"))
-				no = append(no, other)
+			if els != nil {
+				c.schemaOf(els, s.under("else"))
+				no = append(no, els)
 			}
-			groups = append(groups, []*schema{c.allOf(by, yes...), c.allOf(by, no...)})
+			groups = append(groups, []*schema{c.allOf(o, yes...), c.allOf(o, no...)})
 		case "dependentRequired", "dependentSchemas", "dependencies":
-			by := s.owns(m.Name)
+			o := s.owns(m.Name)
 			for _, d := range m.Value.Members {
-				group, err := c.dependency(by, s.below(m.Name, d.Name), d)
+				group, err := c.dependency(o, s.below(m.Name, d.Name), d)
 				if err != nil {
 					return nil, false, err
 				}
@@ -142,7 +142,7 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 }
 
 // dependency returns two alternatives: a name is absent, or its requirements hold.
-func (c *compiler) dependency(by *owner, at location, d jsondoc.Member) ([]*schema, error) {
+func (c *compiler) dependency(o *owner, loc location, d jsondoc.Member) ([]*schema, error) {
 	with := []jsondoc.Member{typeMember("object")}
 	names := []*jsondoc.Value{textValue(d.Name)}
 	switch d.Value.Kind {
@@ -154,31 +154,31 @@ func (c *compiler) dependency(by *owner, at location, d jsondoc.Member) ([]*sche
 	case jsondoc.String: // draft 3
 		names = append(names, d.Value)
 	case jsondoc.Object, jsondoc.Bool:
-		c.at(d.Value, at)
+		c.schemaOf(d.Value, loc)
 		with = append(with, member("allOf", listValue(d.Value)))
 	default:
-		return nil, &InvalidError{at.path(), "a dependency is names or a schema"}
+		return nil, &InvalidError{loc.path(), "a dependency is names or a schema"}
 	}
 	for _, n := range names {
 		if n.Kind != jsondoc.String {
-			return nil, &InvalidError{at.path(), "a dependency is names or a schema"}
+			return nil, &InvalidError{loc.path(), "a dependency is names or a schema"}
 		}
 	}
 	with = append(with, member("required", listValue(names...)))
-	without := c.makes(by, member("properties", named(d.Name, never())))
-	return []*schema{without, c.makes(by, with...)}, nil
+	without := c.synthesizeObject(o, member("properties", named(d.Name, never())))
+	return []*schema{without, c.synthesizeObject(o, with...)}, nil
 }
 
 // exclusive returns the alternatives of a oneOf, each without the values of those that it overlaps.
 func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
-	stages := c.stages[s.from]
-	if known := c.exclusives[s]; known != nil {
-		return known
+	stages := c.stages[s.original]
+	if cached := c.exclusives[s]; cached != nil {
+		return cached
 	}
-	by := s.owns("oneOf")
+	o := s.owns("oneOf")
 	out := slices.Clone(subs)
 	for i, a := range subs {
-		list := []*jsondoc.Value{a.from}
+		list := []*jsondoc.Value{a.original}
 		excluded := uint8(0)
 		for j, b := range subs {
 			p := stages[[2]int{min(i, j), max(i, j)}]
@@ -186,21 +186,22 @@ func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
 				continue
 			}
 			if len(c.relaxed) > 0 { // which of them could satisfy both is unknown
-				p.any, p.some = 0, p.any|p.some
+				p.full, p.partial = 0, p.full|p.partial
 			}
-			excluded |= p.any
-			if p.some == 0 {
+			excluded |= p.full
+			if p.partial == 0 {
 				continue
 			}
-			other := c.made(by, onlyKinds(^p.some)).from // it need not be checked there
-			list = append(list, c.makes(by, member("anyOf",
-				listValue(other, c.notOf(by, b.from)))).from)
+			// outside of these kinds it need not be checked
+			outside := c.synthesize(o, onlyKinds(^p.partial)).original
+			list = append(list, c.synthesizeObject(o, member("anyOf",
+				listValue(outside, c.notOf(o, b.original)))).original)
 		}
 		if excluded != 0 {
-			list = append(list, c.made(by, onlyKinds(^excluded)).from)
+			list = append(list, c.synthesize(o, onlyKinds(^excluded)).original)
 		}
 		if len(list) > 1 {
-			out[i] = c.allOf(by, list...)
+			out[i] = c.allOf(o, list...)
 		}
 	}
 	c.exclusives[s] = out
@@ -208,18 +209,18 @@ func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
 }
 
 // withoutOneOf is a schema without its oneOf.
-func (c *compiler) beside(s *schema) *schema {
-	if known := c.besides[s]; known != nil {
-		return known
+func (c *compiler) withoutOneOf(s *schema) *schema {
+	if cached := c.withoutOneOfs[s]; cached != nil {
+		return cached
 	}
-	v := *s.at
+	v := *s.value
 	v.Members = slices.DeleteFunc(slices.Clone(v.Members),
 		func(m jsondoc.Member) bool {
 			return m.Name == "oneOf" || strings.HasPrefix(m.Name, "unevaluated")
 		})
-	b := c.made(s.owns("oneOf"), objectValue(v.Members...))
+	b := c.synthesize(s.owns("oneOf"), objectValue(v.Members...))
 	b.location, b.strings, b.fractions, b.beyond = s.location, s.strings, s.fractions, s.beyond
-	c.besides[s] = b
+	c.withoutOneOfs[s] = b
 	return b
 }
 
@@ -235,30 +236,30 @@ func (o *owner) refuse(reason string) *UnsupportedError {
 	if o.keyword == "oneOf" {
 		reason = "two alternatives may hold at once (" + reason + "); use anyOf"
 	}
-	return &UnsupportedError{Path: o.of.path(), Keyword: o.keyword, Reason: reason,
-		at: []*schema{o.of}, keywords: []string{o.keyword}}
+	return &UnsupportedError{Path: o.schema.path(), Keyword: o.keyword, Reason: reason,
+		schemas: []*schema{o.schema}, keywords: []string{o.keyword}}
 }
 
-// spread resolves a schema in own that requires a member outside some names: it returns own once
+// spread resolves one of schemas that requires a member outside some names: it returns schemas once
 // for each possible name of the member.
-func (c *compiler) spread(own []*schema) ([][]*schema, error) {
-	i := slices.IndexFunc(own, func(s *schema) bool { return s.beyond != nil })
+func (c *compiler) spread(schemas []*schema) ([][]*schema, error) {
+	i := slices.IndexFunc(schemas, func(s *schema) bool { return s.beyond != nil })
 	if i < 0 {
-		return [][]*schema{own}, nil
+		return [][]*schema{schemas}, nil
 	}
-	asks := own[i]
-	rest := slices.Delete(slices.Clone(own), i, i+1)
+	asks := schemas[i]
+	rest := slices.Delete(slices.Clone(schemas), i, i+1)
 	for _, s := range rest {
-		for _, n := range s.at.Member("required").Items {
+		for _, n := range s.value.Member("required").Items {
 			if !slices.Contains(asks.beyond, n.Text) {
-				return c.spread(append(rest, c.makes(asks.by, typeMember("object"))))
+				return c.spread(append(rest, c.synthesizeObject(asks.owner, typeMember("object"))))
 			}
 		}
 	}
 	ends := false
 	var names []string
-	for _, s := range own {
-		for _, p := range s.at.Member("properties").Members {
+	for _, s := range schemas {
+		for _, p := range s.value.Member("properties").Members {
 			if !slices.Contains(names, p.Name) && !slices.Contains(asks.beyond, p.Name) {
 				names = append(names, p.Name)
 			}
@@ -266,7 +267,7 @@ func (c *compiler) spread(own []*schema) ([][]*schema, error) {
 		ends = ends || closed(s)
 	}
 	types := uint8(0xff)
-	for _, s := range own {
+	for _, s := range schemas {
 		t, _, err := typesOf(s)
 		if err != nil {
 			return nil, err
@@ -277,17 +278,17 @@ func (c *compiler) spread(own []*schema) ([][]*schema, error) {
 		return nil, nil
 	}
 	if !ends {
-		return nil, asks.by.refuse("cannot be held with additionalProperties in it")
+		return nil, asks.owner.refuse("cannot be held with additionalProperties in it")
 	}
 	var out [][]*schema
 	for _, name := range names {
-		with := c.makes(asks.by, typeMember("object"),
+		with := c.synthesizeObject(asks.owner, typeMember("object"),
 			member("required", listValue(textValue(name))))
-		more, err := c.spread(append(slices.Clone(rest), with))
+		expanded, err := c.spread(append(slices.Clone(rest), with))
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, more...)
+		out = append(out, expanded...)
 	}
 	return out, nil
 }

@@ -17,35 +17,35 @@ import (
 )
 
 // maxNegatedOneOf bounds the alternatives of a negated oneOf: any two may hold.
-const mostNegatedOneOf = 8
+const maxNegatedOneOf = 8
 
 // negate returns the negation of a schema.
-func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
-	if known := c.negations[x]; known != nil {
-		return known, nil
+func (c *compiler) negate(o *owner, x *schema) (*negation, error) {
+	if cached := c.negations[x]; cached != nil {
+		return cached, nil
 	}
 	n := &negation{}
 	switch {
-	case len(c.relaxed[x.from]) > 0:
+	case len(c.relaxed[x.original]) > 0:
 		n.all = true
-	case x.at.Kind == jsondoc.Bool:
-		n.all = !x.at.Truth
+	case x.value.Kind == jsondoc.Bool:
+		n.all = !x.value.Truth
 	default:
 		if err := c.check(x); err != nil {
-			return nil, by.fault(err)
+			return nil, o.fault(err)
 		}
-		if n.all = len(c.relaxed[x.from]) > 0; n.all { // check has dropped a keyword
+		if n.all = len(c.relaxed[x.original]) > 0; n.all { // check has dropped a keyword
 			break
 		}
 		if len(x.strings) > 0 || x.fractions || x.beyond != nil {
-			return nil, by.refuse("negated twice")
+			return nil, o.refuse("negated twice")
 		}
-		for _, m := range x.at.Members {
-			alternatives, err := c.negateKeyword(by, x, m)
+		for _, m := range x.value.Members {
+			alternatives, err := c.negateKeyword(o, x, m)
 			u, ok := err.(*UnsupportedError)
 			if ok && c.lenient { // its negation enforces nothing
-				relax1(c.relaxed, x, "")
-				c.left = append(c.left, u)
+				relaxKeyword(c.relaxed, x, "")
+				c.dropped = append(c.dropped, u)
 				return nil, errRelaxed
 			}
 			if err != nil {
@@ -59,25 +59,25 @@ func (c *compiler) negate(by *owner, x *schema) (*negation, error) {
 }
 
 // negateKeyword returns the alternatives in which a keyword of x is violated.
-func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*schema, error) {
+func (c *compiler) negateKeyword(o *owner, x *schema, m jsondoc.Member) ([]*schema, error) {
 	object, array, str := typeMember("object"), typeMember("array"), typeMember("string")
 	number := typeMember("number")
 	var out []*schema
-	add := func(members ...jsondoc.Member) { out = append(out, c.makes(by, members...)) }
+	add := func(members ...jsondoc.Member) { out = append(out, c.synthesizeObject(o, members...)) }
 	v := m.Value
 	switch m.Name {
 	case "$ref":
 		to, err := c.refer(x, v.Text)
 		if err != nil {
-			return nil, by.fault(err)
+			return nil, o.fault(err)
 		}
-		return []*schema{c.made(by, c.notOf(by, to.from))}, nil
+		return []*schema{c.synthesize(o, c.notOf(o, to.original))}, nil
 	case "type":
-		return c.negateTypes(by, x)
+		return c.negateTypes(o, x)
 	case "enum":
-		return c.negateValues(by, v.Items)
+		return c.negateValues(o, v.Items)
 	case "const":
-		return c.negateValues(by, []*jsondoc.Value{v})
+		return c.negateValues(o, []*jsondoc.Value{v})
 	case "allOf", "anyOf", "oneOf":
 		subs, err := c.list(x, m.Name)
 		if err != nil {
@@ -85,35 +85,35 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 		}
 		var nots []*jsondoc.Value
 		for _, sub := range subs {
-			nots = append(nots, c.notOf(by, sub.from))
+			nots = append(nots, c.notOf(o, sub.original))
 		}
 		if m.Name == "allOf" {
 			for _, n := range nots {
-				out = append(out, c.made(by, n))
+				out = append(out, c.synthesize(o, n))
 			}
 			return out, nil
 		}
-		out = append(out, c.allOf(by, nots...))
+		out = append(out, c.allOf(o, nots...))
 		if m.Name == "oneOf" {
-			if len(subs) > mostNegatedOneOf {
+			if len(subs) > maxNegatedOneOf {
 				break
 			}
 			for i, a := range subs {
 				for _, b := range subs[i+1:] {
-					out = append(out, c.allOf(by, a.from, b.from))
+					out = append(out, c.allOf(o, a.original, b.original))
 				}
 			}
 		}
 		return out, nil
 	case "not":
-		return []*schema{c.at(v, x.under(m.Name))}, nil
+		return []*schema{c.schemaOf(v, x.under(m.Name))}, nil
 	case "if":
-		c.at(v, x.under(m.Name))
-		if then := x.at.Get("then"); then != nil {
-			out = append(out, c.allOf(by, v, c.notOf(by, then)))
+		c.schemaOf(v, x.under(m.Name))
+		if then := x.value.Get("then"); then != nil {
+			out = append(out, c.allOf(o, v, c.notOf(o, then)))
 		}
-		if other := x.at.Get("else"); other != nil {
-			out = append(out, c.allOf(by, c.notOf(by, v), c.notOf(by, other)))
+		if els := x.value.Get("else"); els != nil {
+			out = append(out, c.allOf(o, c.notOf(o, v), c.notOf(o, els)))
 		}
 		return out, nil
 	case "required":
@@ -126,16 +126,16 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 			if isTrue(p.Value) {
 				continue
 			}
-			c.at(p.Value, x.below(m.Name, p.Name))
+			c.schemaOf(p.Value, x.below(m.Name, p.Name))
 			add(object, member("required", listValue(textValue(p.Name))),
-				member("properties", named(p.Name, c.notOf(by, p.Value))))
+				member("properties", named(p.Name, c.notOf(o, p.Value))))
 		}
 		return out, nil
 	case "dependentRequired", "dependentSchemas", "dependencies":
 		for _, d := range v.Members {
 			has := member("required", listValue(textValue(d.Name)))
 			if d.Value.Kind == jsondoc.Object || d.Value.Kind == jsondoc.Bool {
-				c.at(d.Value, x.below(m.Name, d.Name))
+				c.schemaOf(d.Value, x.below(m.Name, d.Name))
 				add(object, has, member("not", d.Value))
 				continue
 			}
@@ -165,7 +165,7 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 		open := strings.HasPrefix(m.Name, "exclusive")
 		bound := strings.ToLower(strings.TrimPrefix(m.Name, "exclusive"))
 		if !open {
-			open = x.at.Member("exclusiveM" + m.Name[1:]).Truth
+			open = x.value.Member("exclusiveM" + m.Name[1:]).Truth
 		}
 		opposite := map[string]string{"minimum": "maximum", "maximum": "minimum"}[bound]
 		if !open {
@@ -177,7 +177,7 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 		if m.Name == "format" && v.Text == "regex" {
 			break // others are valid too
 		}
-		if m.Name == "format" && !heldFormat(v.Text) {
+		if m.Name == "format" && !isEnforced(v.Text) {
 			return nil, nil
 		}
 		d, err := c.expression(x, m.Name, v)
@@ -186,21 +186,21 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 			return out, nil
 		}
 		if err != nil {
-			return nil, by.fault(err)
+			return nil, o.fault(err)
 		}
-		s := c.makes(by, str)
+		s := c.synthesizeObject(o, str)
 		s.strings = []automaton.Factor{{DFA: d, Not: true}}
 		return []*schema{s}, nil
 	case "additionalProperties":
 		if isTrue(v) {
 			return nil, nil
 		}
-		if v.Kind != jsondoc.Bool || x.at.Get("patternProperties") != nil {
+		if v.Kind != jsondoc.Bool || x.value.Get("patternProperties") != nil {
 			break
 		}
-		s := c.makes(by, object)
+		s := c.synthesizeObject(o, object)
 		s.beyond = []string{}
-		for _, p := range x.at.Member("properties").Members {
+		for _, p := range x.value.Member("properties").Members {
 			s.beyond = append(s.beyond, p.Name)
 		}
 		return []*schema{s}, nil
@@ -219,7 +219,7 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 			for k := range i {
 				list[k] = objectValue()
 			}
-			list[i] = c.notOf(by, sub.from)
+			list[i] = c.notOf(o, sub.original)
 			add(array, countMember("minItems", i+1), member("prefixItems", listValue(list...)))
 		}
 		return out, nil
@@ -228,12 +228,12 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 			return nil, nil
 		}
 		if v.Kind == jsondoc.Bool {
-			add(array, countMember("minItems", len(x.at.Member("prefixItems").Items)+1))
+			add(array, countMember("minItems", len(x.value.Member("prefixItems").Items)+1))
 			return out, nil
 		}
-		if x.at.Get("prefixItems") == nil {
-			c.at(v, x.under(m.Name))
-			add(array, member("contains", c.notOf(by, v)))
+		if x.value.Get("prefixItems") == nil {
+			c.schemaOf(v, x.under(m.Name))
+			add(array, member("contains", c.notOf(o, v)))
 			return out, nil
 		}
 	case "uniqueItems":
@@ -245,16 +245,16 @@ func (c *compiler) negateKeyword(by *owner, x *schema, m jsondoc.Member) ([]*sch
 			return nil, nil
 		}
 	case "contains":
-		if x.at.Get("minContains") == nil {
-			c.at(v, x.under(m.Name))
-			add(array, member("items", c.notOf(by, v)))
+		if x.value.Get("minContains") == nil {
+			c.schemaOf(v, x.under(m.Name))
+			add(array, member("items", c.notOf(o, v)))
 			return out, nil
 		}
 	case "multipleOf", "maxContains":
 	default:
 		return nil, nil // an annotation, or a part of an if
 	}
-	return nil, by.refuse("cannot be held with " + m.Name + " in it")
+	return nil, o.refuse("cannot be held with " + m.Name + " in it")
 }
 
 func isTrue(v *jsondoc.Value) bool {
@@ -276,21 +276,21 @@ func onlyKinds(kinds uint8) *jsondoc.Value {
 }
 
 // ofKinds is the schema of some kinds; nil for none.
-func (c *compiler) ofKinds(by *owner, kinds uint8) []*schema {
+func (c *compiler) ofKinds(o *owner, kinds uint8) []*schema {
 	if v := onlyKinds(kinds); v.Kind == jsondoc.Object {
-		return []*schema{c.made(by, v)}
+		return []*schema{c.synthesize(o, v)}
 	}
 	return nil
 }
 
-func (c *compiler) negateTypes(by *owner, x *schema) ([]*schema, error) {
+func (c *compiler) negateTypes(o *owner, x *schema) ([]*schema, error) {
 	types, integers, err := typesOf(x)
 	if err != nil {
 		return nil, err
 	}
-	out := c.ofKinds(by, ^types)
+	out := c.ofKinds(o, ^types)
 	if integers && types>>jsondoc.Number&1 == 1 {
-		s := c.makes(by, typeMember("number"))
+		s := c.synthesizeObject(o, typeMember("number"))
 		s.fractions = true
 		out = append(out, s)
 	}
@@ -298,7 +298,7 @@ func (c *compiler) negateTypes(by *owner, x *schema) ([]*schema, error) {
 }
 
 // negateValues is every value except the listed ones.
-func (c *compiler) negateValues(by *owner, values []*jsondoc.Value) ([]*schema, error) {
+func (c *compiler) negateValues(o *owner, values []*jsondoc.Value) ([]*schema, error) {
 	touched := uint8(0)
 	var texts []string
 	var numbers []*big.Rat
@@ -313,26 +313,26 @@ func (c *compiler) negateValues(by *owner, values []*jsondoc.Value) ([]*schema, 
 		case jsondoc.Number:
 			r := rational(v.Text)
 			if r == nil {
-				return nil, by.refuse("cannot be held with such a number in it")
+				return nil, o.refuse("cannot be held with such a number in it")
 			}
 			numbers = append(numbers, r)
 		case jsondoc.Array, jsondoc.Object:
-			return nil, by.refuse("cannot be held with a list or an object in an enum")
+			return nil, o.refuse("cannot be held with a list or an object in an enum")
 		}
 	}
-	out := c.ofKinds(by, ^touched)
+	out := c.ofKinds(o, ^touched)
 	for _, truth := range []bool{false, true} {
 		if len(booleans) > 0 && !booleans[truth] {
-			out = append(out, c.makes(by, member("const",
+			out = append(out, c.synthesizeObject(o, member("const",
 				&jsondoc.Value{Kind: jsondoc.Bool, Truth: truth})))
 		}
 	}
 	if len(texts) > 0 {
 		d, err := automaton.OtherThan(texts)
 		if err != nil {
-			return nil, by.refuse("cannot be held: its texts are too long in all")
+			return nil, o.refuse("cannot be held: its texts are too long in all")
 		}
-		s := c.makes(by, typeMember("string"))
+		s := c.synthesizeObject(o, typeMember("string"))
 		s.strings = []automaton.Factor{{DFA: d}}
 		out = append(out, s)
 	}
@@ -345,7 +345,7 @@ func (c *compiler) negateValues(by *owner, values []*jsondoc.Value) ([]*schema, 
 		if i < len(numbers) {
 			between = append(between, member("exclusiveMaximum", numberValue(numbers[i])))
 		}
-		out = append(out, c.makes(by, between...))
+		out = append(out, c.synthesizeObject(o, between...))
 	}
 	return out, nil
 }

@@ -20,26 +20,26 @@ import (
 
 // maxEffort bounds the time for that, about a quarter of a second. A schema that needs more is not
 // worth enforcing.
-const mostEffort = 1 << 28
+const maxEffort = 1 << 28
 
 // relaxedSchema is a compiled schema, and its unenforced keywords.
 type relaxedSchema struct {
-	held *automaton.Grammar
-	less []string
+	grammar *automaton.Grammar
+	dropped []string
 }
 
-var relaxedSchemas = automaton.Cache[[32]byte, relaxedSchema]{Most: automaton.Kept,
-	Stale: func(r relaxedSchema) bool { return r.held.Large() }}
+var relaxedSchemas = automaton.Cache[[32]byte, relaxedSchema]{Most: automaton.MaxCached,
+	Stale: func(r relaxedSchema) bool { return r.grammar.Large() }}
 
 // RelaxedWithin compiles the enforceable part of a schema, or of a function's parameters if
-// arguments is true. It waits for a slot (see Compiling) and stops when ctx ends. less names every
-// unenforced keyword: none for most schemas. If nothing can be enforced, the grammar is any object
-// or any JSON, and less begins with that. Errors are those of invalid schemas.
+// arguments is true. It waits for a slot (see Compiling) and stops when ctx ends. dropped lists the
+// unenforced keywords: none for most schemas. If nothing can be enforced, the grammar is any object
+// or any JSON, and dropped begins with that. Errors are those of invalid schemas.
 func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automaton.Grammar,
-	less []string, err error) {
+	dropped []string, err error) {
 	g, err = CompileWithin(ctx, raw, arguments)
 	var unsupported *UnsupportedError
-	if !errors.As(err, &unsupported) || len(unsupported.at) == 0 {
+	if !errors.As(err, &unsupported) || len(unsupported.schemas) == 0 {
 		return g, nil, err
 	}
 	done, err := Compiling(ctx)
@@ -50,52 +50,52 @@ func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automato
 	r, err := relaxedSchemas.Get(schemaKey(raw, arguments), func() (r relaxedSchema, err error) {
 		d, err := jsondoc.Parse(raw, jsondoc.Lenient)
 		if err == nil {
-			r.held, r.less, err = relax(ctx, d, arguments)
+			r.grammar, r.dropped, err = relax(ctx, d, arguments)
 		}
 		return r, err
 	})
-	return r.held, r.less, err
+	return r.grammar, r.dropped, err
 }
 
 // relax drops keywords until the rest can be enforced.
 func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Grammar, []string,
 	error) {
 	relaxed := map[*jsondoc.Value]map[string]bool{}
-	known := newRounds()
-	known.lenient = true
+	shared := newRounds()
+	shared.lenient = true
 	for {
-		g, err := compileRounds(ctx, d, object, relaxed, known)
+		g, err := compileRounds(ctx, d, object, relaxed, shared)
 		if err == errRelaxed {
 			continue
 		}
 		var unsupported *UnsupportedError
 		if !errors.As(err, &unsupported) {
-			less := known.summary()
-			if known.free && len(less) > 0 {
-				less = append([]string{"nothing is held"}, less...)
+			dropped := shared.summary()
+			if shared.free && len(dropped) > 0 {
+				dropped = append([]string{"nothing is held"}, dropped...)
 			}
-			return g, less, err
+			return g, dropped, err
 		}
-		some := false
-		for _, s := range unsupported.at {
+		progress := false
+		for _, s := range unsupported.schemas {
 			for _, keyword := range unsupported.keywords {
-				if s.from.Get(keyword) != nil && !relaxed[s.from][keyword] {
-					relax1(relaxed, s, keyword)
-					some = true
+				if s.original.Get(keyword) != nil && !relaxed[s.original][keyword] {
+					relaxKeyword(relaxed, s, keyword)
+					progress = true
 				}
 			}
 		}
-		if some {
-			known.left = append(known.left, unsupported)
+		if progress {
+			shared.dropped = append(shared.dropped, unsupported)
 		}
-		if some && known.effort <= mostEffort {
+		if progress && shared.effort <= maxEffort {
 			continue
 		}
 		g = AnyJSON()
 		if t := d.Get("type"); object || t != nil && t.Text == "object" {
 			g = AnyObject()
 		}
-		return g, append([]string{"nothing is held: " + err.Error()}, known.summary()...), nil
+		return g, append([]string{"nothing is held: " + err.Error()}, shared.summary()...), nil
 	}
 }
 
@@ -131,29 +131,29 @@ func (c *compiler) unbound(s *shape) bool {
 // anyShapes are null, true, false, numbers, strings, arrays and objects.
 const anyShapes = 7
 
-func relax1(relaxed map[*jsondoc.Value]map[string]bool, s *schema, keyword string) {
-	if relaxed[s.from] == nil {
-		relaxed[s.from] = map[string]bool{}
+func relaxKeyword(relaxed map[*jsondoc.Value]map[string]bool, s *schema, keyword string) {
+	if relaxed[s.original] == nil {
+		relaxed[s.original] = map[string]bool{}
 	}
-	relaxed[s.from][keyword] = true
+	relaxed[s.original][keyword] = true
 }
 
 // leave drops a keyword at once, if that is allowed and it is in the document, so that many places
 // cost one compilation in total and not one each.
 func (c *compiler) leave(s *schema, err error) error {
 	u, ok := err.(*UnsupportedError)
-	if !ok || !c.lenient || s.by != nil {
+	if !ok || !c.lenient || s.owner != nil {
 		return err
 	}
 	first := len(c.relaxed) == 0 && len(c.exclusives) > 0
 	for _, keyword := range u.keywords {
-		relax1(c.relaxed, s, keyword)
+		relaxKeyword(c.relaxed, s, keyword)
 	}
-	c.left = append(c.left, u)
+	c.dropped = append(c.dropped, u)
 	if first {
 		return errRelaxed
 	}
-	s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members),
+	s.value = objectValue(slices.DeleteFunc(slices.Clone(s.value.Members),
 		func(m jsondoc.Member) bool { return slices.Contains(u.keywords, m.Name) })...)
 	return nil
 }
@@ -163,14 +163,14 @@ func (c *compiler) leave(s *schema, err error) error {
 var errRelaxed = errors.New("a keyword is not held")
 
 // maxNamed is how many places of a keyword are named, maxSummary the length of the summary.
-const mostNamed, mostSaid = 3, 3000
+const maxNamed, maxSummary = 3, 3000
 
 // summary names the dropped keywords, each once per reason, or if that is too long each once.
 func (r *rounds) summary() []string {
 	for _, brief := range []bool{false, true} {
 		var keys, out []string
 		places := map[string][]string{}
-		for _, u := range r.left {
+		for _, u := range r.dropped {
 			key := u.Keyword + ": " + u.Reason
 			if brief {
 				key = u.Keyword
@@ -180,16 +180,16 @@ func (r *rounds) summary() []string {
 			}
 			places[key] = append(places[key], strconv.Quote("#"+u.Path))
 		}
-		said := 0
+		length := 0
 		for _, key := range keys {
-			at, more := places[key], ""
-			if n := len(at) - mostNamed; n > 0 {
-				at, more = at[:mostNamed], fmt.Sprintf(" and %d more", n)
+			paths, suffix := places[key], ""
+			if n := len(paths) - maxNamed; n > 0 {
+				paths, suffix = paths[:maxNamed], fmt.Sprintf(" and %d more", n)
 			}
-			out = append(out, "schema at "+strings.Join(at, ", ")+more+": "+key)
-			said += len(out[len(out)-1])
+			out = append(out, "schema at "+strings.Join(paths, ", ")+suffix+": "+key)
+			length += len(out[len(out)-1])
 		}
-		if said <= mostSaid || brief {
+		if length <= maxSummary || brief {
 			return out
 		}
 	}

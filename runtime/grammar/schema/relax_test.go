@@ -42,7 +42,7 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 				t.Errorf("%.80s: %q does not name %s", raw, said, word)
 			}
 		}
-		if len(said) > 2*mostSaid {
+		if len(said) > 2*maxSummary {
 			t.Errorf("%.80s: %d bytes are said", raw, len(said))
 		}
 		if nothing := slices.Contains(less, "nothing is held"); nothing != (want[0] != "held") {

@@ -24,7 +24,7 @@ import (
 type UnsupportedError struct {
 	Path, Keyword, Reason string
 
-	at       []*schema // without the keywords in these, the rest may be enforceable
+	schemas  []*schema // without the keywords in these, the rest may be enforceable
 	keywords []string
 }
 
@@ -50,11 +50,11 @@ var since = map[string]int{"const": 6, "contains": 6, "propertyNames": 6, "if": 
 
 // schema is a place in the document, or a schema synthesized for one (see logic.go).
 type schema struct {
-	id   int32
-	at   *jsondoc.Value // the enforced part
-	from *jsondoc.Value // the original value in the document
+	id       int32
+	value    *jsondoc.Value // the enforced part
+	original *jsondoc.Value // the original value in the document
 	location
-	by *owner // nil: it is in the document
+	owner *owner // nil: it is in the document
 
 	// cached results
 	checked, typed, reasoned bool
@@ -91,13 +91,13 @@ func (l location) path() string {
 	return l.above.path() + "/" + l.keyword
 }
 
-// unsupported returns the error of a keyword; others are keywords that belong to it.
-func (s *schema) unsupported(keyword, reason string, others ...string) *UnsupportedError {
-	if s.by != nil {
-		return s.by.refuse("cannot be held with " + keyword + " in it: " + reason)
+// unsupported returns the error of a keyword; related are keywords that belong to it.
+func (s *schema) unsupported(keyword, reason string, related ...string) *UnsupportedError {
+	if s.owner != nil {
+		return s.owner.refuse("cannot be held with " + keyword + " in it: " + reason)
 	}
-	return &UnsupportedError{Path: s.path(), Keyword: keyword, Reason: reason, at: []*schema{s},
-		keywords: append(others, keyword)}
+	return &UnsupportedError{Path: s.path(), Keyword: keyword, Reason: reason,
+		schemas: []*schema{s}, keywords: append(related, keyword)}
 }
 
 // reader finds the schemas of one document.
@@ -118,42 +118,42 @@ type reader struct {
 func newReader(d *jsondoc.Value, relaxed map[*jsondoc.Value]map[string]bool) *reader {
 	r := &reader{schemas: map[*jsondoc.Value]*schema{}, doc: d, draft: 2020, relaxed: relaxed,
 		referred: map[string]*schema{}}
-	if said := d.Get("$schema"); said != nil {
+	if dialect := d.Get("$schema"); dialect != nil {
 		for text, draft := range map[string]int{"draft-03": 4, "draft-04": 4, "draft-06": 6,
 			"draft-07": 7, "2019-09": 2019} {
-			if strings.Contains(said.Text, text) {
+			if strings.Contains(dialect.Text, text) {
 				r.draft = draft
 			}
 		}
 	}
-	r.root = r.at(d, location{})
+	r.root = r.schemaOf(d, location{})
 	if id := d.Get("$id"); id != nil {
 		r.base = strings.TrimSuffix(id.Text, "#")
 	}
 	return r
 }
 
-// at returns the schema of a value in the document.
-func (r *reader) at(d *jsondoc.Value, at location) *schema {
+// schemaOf returns the schema of a value in the document.
+func (r *reader) schemaOf(d *jsondoc.Value, loc location) *schema {
 	s, ok := r.schemas[d]
 	if !ok {
-		s = &schema{id: r.count, at: d, from: d, location: at}
+		s = &schema{id: r.count, value: d, original: d, location: loc}
 		if ref := d.Get("$ref"); r.draft <= 7 && ref != nil && ref.Kind == jsondoc.String {
-			s.at = objectValue(member("$ref", ref)) // keywords next to it have no meaning
+			s.value = objectValue(member("$ref", ref)) // keywords next to it have no meaning
 		}
 		unknown := func(m jsondoc.Member) bool { return r.draft < since[m.Name] }
-		if r.draft < 2020 && slices.ContainsFunc(s.at.Members, unknown) {
-			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), unknown)...)
+		if r.draft < 2020 && slices.ContainsFunc(s.value.Members, unknown) {
+			s.value = objectValue(slices.DeleteFunc(slices.Clone(s.value.Members), unknown)...)
 		}
-		if items := s.at.Get("items"); items != nil && items.Kind == jsondoc.Array {
-			s.at = listedItems(s.at, items)
+		if items := s.value.Get("items"); items != nil && items.Kind == jsondoc.Array {
+			s.value = listedItems(s.value, items)
 		}
-		if less := r.relaxed[d]; len(less) > 0 {
+		if dropped := r.relaxed[d]; len(dropped) > 0 {
 			// a relaxed oneOf counts as an anyOf, unless that is relaxed as well
-			gone := func(m jsondoc.Member) bool {
-				return less[m.Name] && (m.Name != "oneOf" || less["anyOf"])
+			isDropped := func(m jsondoc.Member) bool {
+				return dropped[m.Name] && (m.Name != "oneOf" || dropped["anyOf"])
 			}
-			s.at = objectValue(slices.DeleteFunc(slices.Clone(s.at.Members), gone)...)
+			s.value = objectValue(slices.DeleteFunc(slices.Clone(s.value.Members), isDropped)...)
 		}
 		r.count++
 		r.schemas[d] = s
@@ -187,7 +187,7 @@ func escape(key string) string {
 
 // check checks one schema's keywords, not those below it.
 func (r *compiler) check(s *schema) error {
-	d := s.at
+	d := s.value
 	if d.Kind == jsondoc.Bool || s.checked {
 		return nil
 	}
@@ -244,31 +244,31 @@ func (r *reader) refer(s *schema, ref string) (*schema, error) {
 			r.findAnchors(r.doc, "")
 		}
 		if d := r.anchors[fragment]; d != nil {
-			return r.at(d, location{name: r.paths[d]}), nil
+			return r.schemaOf(d, location{name: r.paths[d]}), nil
 		}
 		return nil, bad("names no anchor of the document")
 	}
-	at := r.doc
+	v := r.doc
 	for key := range strings.SplitSeq(fragment[1:], "/") {
 		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
 		var next *jsondoc.Value
-		switch at.Kind {
+		switch v.Kind {
 		case jsondoc.Object:
-			next = at.Get(key)
+			next = v.Get(key)
 		case jsondoc.Array:
-			if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(at.Items) {
-				next = at.Items[i]
+			if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(v.Items) {
+				next = v.Items[i]
 			}
 		}
 		if next == nil {
 			return nil, bad("leads nowhere")
 		}
-		if at = next; at.Kind == jsondoc.Object && at.Get("$id") != nil &&
-			at.Get("$id").Kind == jsondoc.String {
+		if v = next; v.Kind == jsondoc.Object && v.Get("$id") != nil &&
+			v.Get("$id").Kind == jsondoc.String {
 			return nil, bad("leads into a schema with an $id of its own")
 		}
 	}
-	to := r.at(at, location{name: fragment})
+	to := r.schemaOf(v, location{name: fragment})
 	r.referred[ref] = to
 	return to, nil
 }
@@ -288,15 +288,15 @@ func (r *reader) findAnchors(d *jsondoc.Value, path string) {
 	}
 }
 
-// MostText bounds a schema. One of this length takes most of a second.
-const MostText = 1 << 20
+// MaxText bounds a schema. One of this length takes most of a second.
+const MaxText = 1 << 20
 
 // Compile compiles a JSON Schema (draft 2020-12, see docs/json-schema.md); object also requires the
 // value to be an object. Errors are *InvalidError and *UnsupportedError.
 func Compile(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, error) {
-	if len(raw) > MostText {
+	if len(raw) > MaxText {
 		return nil, &UnsupportedError{Keyword: "schema",
-			Reason: fmt.Sprintf("it is longer than %d KiB", MostText>>10)}
+			Reason: fmt.Sprintf("it is longer than %d KiB", MaxText>>10)}
 	}
 	d, err := jsondoc.Parse(raw, jsondoc.Lenient)
 	if err != nil {
@@ -306,22 +306,22 @@ func Compile(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, 
 }
 
 // maxRounds is how often a schema is compiled until the alternatives of its oneOf are apart.
-const mostRounds = 16
+const maxRounds = 16
 
 func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
-	relaxed map[*jsondoc.Value]map[string]bool, known *rounds) (*automaton.Grammar, error) {
-	c := newCompiler(ctx, d, relaxed, known)
+	relaxed map[*jsondoc.Value]map[string]bool, shared *rounds) (*automaton.Grammar, error) {
+	c := newCompiler(ctx, d, relaxed, shared)
 	all := []*schema{c.root}
 	if object {
-		all = append(all, c.at(objectValue(typeMember("object")), location{}))
+		all = append(all, c.schemaOf(objectValue(typeMember("object")), location{}))
 	}
-	for range mostRounds {
+	for range maxRounds {
 		root, err := c.compile(all)
 		switch {
 		case ctx.Err() != nil: // regardless of its result
 			return nil, ctx.Err()
 		case err == nil:
-			known.free = c.free(root)
+			shared.free = c.free(root)
 			return automaton.New(c.program, c.program.Node(root)), nil
 		case err != errOverlap:
 			return nil, err

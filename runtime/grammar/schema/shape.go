@@ -29,18 +29,18 @@ type shape struct {
 
 type objectShape struct {
 	automaton.Object
-	own []*schema // the intersected schemas
+	schemas []*schema // the intersected schemas
 }
 
 const (
-	mostVariants = 1024
-	mostOneOf    = 64
-	mostPatterns = 4
+	maxVariants = 1024
+	maxOneOf    = 64
+	maxPatterns = 4
 )
 
 // list reads a keyword with schemas; nil if it is absent.
 func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
-	d := s.at.Get(keyword)
+	d := s.value.Get(keyword)
 	if d == nil {
 		return nil, nil
 	}
@@ -48,18 +48,18 @@ func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
 		return nil, &InvalidError{s.path(), keyword + " is a list of schemas"}
 	}
 	subs := make([]*schema, 0, len(d.Items))
-	if s.from.Get(keyword) == nil && s.from.Get("items") == d { // see listedItems
+	if s.original.Get(keyword) == nil && s.original.Get("items") == d { // see listedItems
 		keyword = "items"
 	}
 	for i, item := range d.Items {
-		subs = append(subs, c.at(item, s.below(keyword, strconv.Itoa(i))))
+		subs = append(subs, c.schemaOf(item, s.below(keyword, strconv.Itoa(i))))
 	}
 	return subs, nil
 }
 
 // integerOf reads a keyword with a count; -1 if it is absent.
 func integerOf(s *schema, keyword string) (int, error) {
-	d := s.at.Get(keyword)
+	d := s.value.Get(keyword)
 	if d == nil {
 		return -1, nil
 	}
@@ -72,9 +72,9 @@ func integerOf(s *schema, keyword string) (int, error) {
 }
 
 // count intersects two keywords that bound a count; most is -1 without a bound.
-func count(own []*schema, low, high string) (least, most int, err error) {
+func count(schemas []*schema, low, high string) (least, most int, err error) {
 	most = -1
-	for _, s := range own {
+	for _, s := range schemas {
 		l, err := integerOf(s, low)
 		if err != nil {
 			return 0, 0, err
@@ -101,7 +101,7 @@ func typesOf(s *schema) (types uint8, integers bool, err error) {
 	if s.typed {
 		return s.types, s.integers, nil
 	}
-	d := s.at.Get("type")
+	d := s.value.Get("type")
 	if d == nil {
 		s.types, s.typed = 0xff, true
 		return 0xff, false, nil
@@ -126,29 +126,29 @@ func typesOf(s *schema) (types uint8, integers bool, err error) {
 }
 
 // shapes returns the ways to satisfy the keywords of all given schemas.
-func (c *compiler) shapes(own []*schema) ([]shape, error) {
+func (c *compiler) shapes(schemas []*schema) ([]shape, error) {
 	types, integers := uint8(0xff), false
 	var values []*jsondoc.Value
 	listed := false
-	for _, s := range own {
+	for _, s := range schemas {
 		t, i, err := typesOf(s)
 		if err != nil {
 			return nil, err
 		}
 		types &= t
 		integers = integers || i
-		if e := s.at.Get("enum"); e != nil && !listed {
+		if e := s.value.Get("enum"); e != nil && !listed {
 			if e.Kind != jsondoc.Array {
 				return nil, &InvalidError{s.path(), "enum is a list of values"}
 			}
 			values, listed = e.Items, true
 		}
-		if v := s.at.Get("const"); v != nil && !listed {
+		if v := s.value.Get("const"); v != nil && !listed {
 			values, listed = []*jsondoc.Value{v}, true
 		}
 	}
 	if listed {
-		return c.literals(own, values)
+		return c.literals(schemas, values)
 	}
 	var out []shape
 	if types>>jsondoc.Null&1 == 1 {
@@ -157,18 +157,18 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 	if types>>jsondoc.Bool&1 == 1 {
 		out = append(out, shape{literal: "true"}, shape{literal: "false"})
 	}
-	numberShape := func(own []*schema) (*shape, error) { return c.numberShape(own, integers) }
-	for _, of := range []struct {
+	numberShape := func(s []*schema) (*shape, error) { return c.numberShape(s, integers) }
+	for _, entry := range []struct {
 		kind jsondoc.Kind
 		make func([]*schema) (*shape, error)
 	}{
 		{jsondoc.Number, numberShape}, {jsondoc.String, c.stringShape},
 		{jsondoc.Array, c.arrayShape}, {jsondoc.Object, c.objectShape},
 	} {
-		if types>>of.kind&1 == 0 {
+		if types>>entry.kind&1 == 0 {
 			continue
 		}
-		s, err := of.make(own)
+		s, err := entry.make(schemas)
 		if err != nil {
 			return nil, err
 		}
@@ -180,11 +180,11 @@ func (c *compiler) shapes(own []*schema) ([]shape, error) {
 }
 
 // literals are the listed values that satisfy all other keywords.
-func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, error) {
+func (c *compiler) literals(schemas []*schema, values []*jsondoc.Value) ([]shape, error) {
 	var out []shape
 	seen := make(map[string]bool, len(values))
 	for _, v := range values {
-		ok, err := c.holds(v, own)
+		ok, err := c.holds(v, schemas)
 		if err != nil {
 			return nil, err
 		}
@@ -202,11 +202,11 @@ func (c *compiler) literals(own []*schema, values []*jsondoc.Value) ([]shape, er
 }
 
 // readNumbers intersects the keywords of numbers.
-func readNumbers(own []*schema, integers bool) (automaton.Numbers, error) {
+func readNumbers(schemas []*schema, integers bool) (automaton.Numbers, error) {
 	spec := automaton.Numbers{Integer: integers}
-	for _, s := range own {
+	for _, s := range schemas {
 		spec.Fraction = spec.Fraction || s.fractions
-		for _, m := range s.at.Members {
+		for _, m := range s.value.Members {
 			switch m.Name {
 			case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
 			default:
@@ -222,7 +222,7 @@ func readNumbers(own []*schema, integers bool) (automaton.Numbers, error) {
 			// open reports whether a bound is exclusive, in the form of drafts before 6 or of later
 			// ones.
 			open := func(exclusive string) bool {
-				return m.Name == exclusive || s.at.Member(exclusive).Truth
+				return m.Name == exclusive || s.value.Member(exclusive).Truth
 			}
 			switch m.Name {
 			case "minimum", "exclusiveMinimum":
@@ -250,8 +250,8 @@ func readNumbers(own []*schema, integers bool) (automaton.Numbers, error) {
 }
 
 // numberShape is the numbers that all schemas accept; nil if there are none.
-func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
-	spec, err := readNumbers(own, integers)
+func (c *compiler) numberShape(schemas []*schema, integers bool) (*shape, error) {
+	spec, err := readNumbers(schemas, integers)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (c *compiler) numberShape(own []*schema, integers bool) (*shape, error) {
 	case errors.Is(err, automaton.ErrEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, together(own, err.Error(), "minimum, maximum or multipleOf", "minimum",
+		return nil, together(schemas, err.Error(), "minimum, maximum or multipleOf", "minimum",
 			"maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 	}
 	return &shape{number: d}, nil
@@ -273,8 +273,8 @@ var errNothing = errors.New("no text matches")
 func (c *compiler) expressions(s *schema) ([]automaton.Factor, error) {
 	out := slices.Clone(s.strings)
 	for _, keyword := range []string{"pattern", "format"} {
-		v := s.at.Get(keyword)
-		if v == nil || keyword == "format" && !heldFormat(v.Text) {
+		v := s.value.Get(keyword)
+		if v == nil || keyword == "format" && !isEnforced(v.Text) {
 			continue
 		}
 		d, err := c.expression(s, keyword, v)
@@ -308,20 +308,20 @@ func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*aut
 }
 
 // together is the error of several schemas' keywords that cannot be enforced together.
-func together(own []*schema, reason, name string, keywords ...string) error {
-	u := own[0].unsupported(name, reason)
-	for _, s := range own {
-		if s.by != nil {
-			return s.by.refuse("cannot be held: " + reason)
+func together(schemas []*schema, reason, name string, keywords ...string) error {
+	u := schemas[0].unsupported(name, reason)
+	for _, s := range schemas {
+		if s.owner != nil {
+			return s.owner.refuse("cannot be held: " + reason)
 		}
 	}
-	u.at, u.keywords = own, keywords
+	u.schemas, u.keywords = schemas, keywords
 	return u
 }
 
 // stringShape intersects lengths, patterns and formats; nil if no string remains.
-func (c *compiler) stringShape(own []*schema) (*shape, error) {
-	least, most, err := count(own, "minLength", "maxLength")
+func (c *compiler) stringShape(schemas []*schema) (*shape, error) {
+	least, most, err := count(schemas, "minLength", "maxLength")
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +329,7 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 		return nil, nil
 	}
 	var factors []automaton.Factor
-	for _, s := range own {
+	for _, s := range schemas {
 		f, err := c.expressions(s)
 		if err != nil {
 			if errors.Is(err, errNothing) {
@@ -351,8 +351,8 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	case len(factors) == 1 && !factors[0].Not && least == 0 && most < 0:
 		return &shape{text: &automaton.String{Text: factors[0].DFA, Max: -1}}, nil
 	}
-	if c.effort > mostEffort {
-		return nil, together(own, "the expressions of the schema are too large in all",
+	if c.effort > maxEffort {
+		return nil, together(schemas, "the expressions of the schema are too large in all",
 			"pattern or format with other keywords", "pattern", "format")
 	}
 	t, err := c.counted(factors, least, most)
@@ -360,10 +360,10 @@ func (c *compiler) stringShape(own []*schema) (*shape, error) {
 	case errors.Is(err, automaton.ErrEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, together(own, err.Error(), "pattern or format with other keywords", "pattern",
-			"format")
+		return nil, together(schemas, err.Error(), "pattern or format with other keywords",
+			"pattern", "format")
 	}
-	if err := c.spend(own[0], "pattern", t.Text); err != nil {
+	if err := c.spend(schemas[0], "pattern", t.Text); err != nil {
 		return nil, err
 	}
 	return &shape{text: t}, nil
@@ -404,25 +404,25 @@ type crossing struct {
 }
 
 type crossingKey struct {
-	factors     [automaton.MostFactors]automaton.Factor
+	factors     [automaton.MaxFactors]automaton.Factor
 	least, most int
 }
 
 // crossed is intersect, cached for all compilations of the document.
 func (r *rounds) crossed(factors []automaton.Factor, least, most int) (*automaton.DFA, error) {
-	if n := automaton.MostFactors; len(factors) > n {
-		some, err := r.crossed(factors[:n], 0, -1)
+	if n := automaton.MaxFactors; len(factors) > n {
+		first, err := r.crossed(factors[:n], 0, -1)
 		if err != nil {
 			return nil, err
 		}
-		return r.crossed(append([]automaton.Factor{{DFA: some}}, factors[n:]...), least, most)
+		return r.crossed(append([]automaton.Factor{{DFA: first}}, factors[n:]...), least, most)
 	}
 	key := crossingKey{least: least, most: most}
 	copy(key.factors[:], factors)
-	made, known := r.crossings[key]
-	if !known {
-		made.d, made.err = automaton.Intersect(factors, least, most)
-		r.crossings[key] = made
+	entry, ok := r.crossings[key]
+	if !ok {
+		entry.d, entry.err = automaton.Intersect(factors, least, most)
+		r.crossings[key] = entry
 	}
-	return made.d, made.err
+	return entry.d, entry.err
 }

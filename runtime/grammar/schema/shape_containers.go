@@ -14,16 +14,16 @@ import (
 )
 
 // arrayShape intersects prefixItems, items, contains and the bounds.
-func (c *compiler) arrayShape(own []*schema) (*shape, error) {
-	least, most, err := count(own, "minItems", "maxItems")
+func (c *compiler) arrayShape(schemas []*schema) (*shape, error) {
+	least, most, err := count(schemas, "minItems", "maxItems")
 	if err != nil {
 		return nil, err
 	}
 	longest := 0
 	var unique *schema
-	prefixes := make([][]*schema, len(own))
-	for i, s := range own {
-		if u := s.at.Get("uniqueItems"); u != nil && u.Truth && (most < 0 || most > 1) {
+	prefixes := make([][]*schema, len(schemas))
+	for i, s := range schemas {
+		if u := s.value.Get("uniqueItems"); u != nil && u.Truth && (most < 0 || most > 1) {
 			unique = s
 		}
 		if prefixes[i], err = c.list(s, "prefixItems"); err != nil {
@@ -32,43 +32,44 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 		longest = max(longest, len(prefixes[i]))
 	}
 	a := &automaton.Array{Min: least, Max: most, Unique: unique != nil}
-	at := func(i int) int32 {
+	nodeAt := func(i int) int32 {
 		var all, saying []*schema
-		for k, s := range own {
-			items := s.at.Get("items")
+		for k, s := range schemas {
+			items := s.value.Get("items")
 			if i < len(prefixes[k]) {
 				all = append(all, prefixes[k][i])
 			} else if items != nil {
-				all = append(all, c.at(items, s.under("items")))
+				all = append(all, c.schemaOf(items, s.under("items")))
 			}
 			if i < len(prefixes[k]) || items != nil {
 				saying = append(saying, s)
 			}
 		}
-		return c.node(c.unevaluated(all, own, saying, "unevaluatedItems"))
+		return c.node(c.unevaluated(all, schemas, saying, "unevaluatedItems"))
 	}
 	for i := range longest {
-		a.Prefix = append(a.Prefix, at(i))
+		a.Prefix = append(a.Prefix, nodeAt(i))
 	}
-	a.Items = at(longest)
+	a.Items = nodeAt(longest)
 	var sought []*schema
-	for _, s := range own {
+	for _, s := range schemas {
 		least, err := integerOf(s, "minContains")
 		if err != nil {
 			return nil, err
 		}
-		d := s.at.Get("contains")
+		d := s.value.Get("contains")
 		if d == nil || least == 0 {
 			continue
 		}
 		if a.Least > 0 {
 			return nil, s.unsupported("contains", "is not supported beside another")
 		}
-		sought, a.Least = append(sought, c.at(d, s.under("contains"))), max(least, 1)
+		sought, a.Least = append(sought, c.schemaOf(d, s.under("contains"))), max(least, 1)
 	}
 	if a.Least > 0 {
 		for _, item := range append(slices.Clone(a.Prefix), a.Items) {
-			a.Found = append(a.Found, c.node(append(slices.Clone(c.nodes[item].all), sought...)))
+			all := append(slices.Clone(c.nodes[item].all), sought...)
+			a.Matches = append(a.Matches, c.node(all))
 		}
 	}
 	if unique != nil && least > 1 && (longest > 0 || a.Least > 1) {
@@ -81,7 +82,7 @@ func (c *compiler) arrayShape(own []*schema) (*shape, error) {
 // objectKeywords is an object's keywords about its members.
 type objectKeywords struct {
 	*compiler
-	own      []*schema
+	schemas  []*schema
 	names    []string // of properties and required, each once
 	required map[string]bool
 	patterns []*keyPattern
@@ -98,22 +99,22 @@ type nameSpec struct {
 
 // nameSpecs are the ways to spell an unlisted name.
 func (k *objectKeywords) nameSpecs() (out []nameSpec, err error) {
-	for _, s := range k.own {
-		if d := s.at.Get("propertyNames"); d != nil {
-			k.naming = append(k.naming, k.at(d, s.under("propertyNames")))
+	for _, s := range k.schemas {
+		if d := s.value.Get("propertyNames"); d != nil {
+			k.naming = append(k.naming, k.schemaOf(d, s.under("propertyNames")))
 		}
 	}
 	if len(k.naming) == 0 {
 		return []nameSpec{{most: -1}}, nil
 	}
-	text := k.makes(k.naming[0].owns("type"), typeMember("string"))
+	text := k.synthesizeObject(k.naming[0].owns("type"), typeMember("string"))
 	variants, err := k.variants(append(slices.Clone(k.naming), text))
 	if err != nil {
 		return nil, err
 	}
 	var listed []string
-	for _, own := range variants {
-		shapes, err := k.shapes(own)
+	for _, variant := range variants {
+		shapes, err := k.shapes(variant)
 		if err != nil {
 			return nil, err
 		}
@@ -145,26 +146,26 @@ func (k *objectKeywords) nameSpecs() (out []nameSpec, err error) {
 
 // keyPattern is one of patternProperties.
 type keyPattern struct {
-	d  *automaton.DFA
-	of map[*schema][]*schema // by the schema with the pattern, its requirements of the value
+	d       *automaton.DFA
+	demands map[*schema][]*schema // by the schema with the pattern, its requirements of the value
 }
 
 // objectShape intersects properties, patterns, additionalProperties, required and the bounds.
-func (c *compiler) objectShape(own []*schema) (*shape, error) {
-	least, most, err := count(own, "minProperties", "maxProperties")
+func (c *compiler) objectShape(schemas []*schema) (*shape, error) {
+	least, most, err := count(schemas, "minProperties", "maxProperties")
 	if err != nil {
 		return nil, err
 	}
 	names := 0
-	for _, s := range own {
-		names += len(s.at.Member("properties").Members)
+	for _, s := range schemas {
+		names += len(s.value.Member("properties").Members)
 	}
-	k := &objectKeywords{compiler: c, own: own, required: make(map[string]bool, names),
+	k := &objectKeywords{compiler: c, schemas: schemas, required: make(map[string]bool, names),
 		names: make([]string, 0, names)}
 	if err := k.read(); err != nil {
 		return nil, err
 	}
-	o := &objectShape{automaton.Object{Min: least, Max: most}, own}
+	o := &objectShape{automaton.Object{Min: least, Max: most}, schemas}
 	o.Properties = make([]automaton.Property, 0, len(k.names))
 	specs, err := k.nameSpecs()
 	if err != nil {
@@ -173,17 +174,17 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 	for _, name := range k.names {
 		v := k.value(name, true, func(i int) bool { return k.patterns[i].d.Accepts(name) })
 		for _, s := range k.naming {
-			if ok, err := k.fulfils(textValue(name), s); err != nil {
+			if ok, err := k.satisfies(textValue(name), s); err != nil {
 				return nil, err
 			} else if !ok {
-				v = k.node([]*schema{k.made(s.owns("propertyNames"), never())})
+				v = k.node([]*schema{k.synthesize(s.owns("propertyNames"), never())})
 			}
 		}
 		o.Properties = append(o.Properties, automaton.Property{Name: name, Value: v,
 			Required: k.required[name]})
 	}
-	if prefixes(k.names) > automaton.MostStates-16 {
-		return nil, together(own, "their names are too long in all", "properties", "properties",
+	if prefixes(k.names) > automaton.MaxStates-16 {
+		return nil, together(schemas, "their names are too long in all", "properties", "properties",
 			"required")
 	}
 	for set := range 1 << len(k.patterns) {
@@ -206,8 +207,8 @@ func (c *compiler) objectShape(own []*schema) (*shape, error) {
 
 // read reads properties, patternProperties and required.
 func (k *objectKeywords) read() error {
-	for _, s := range k.own {
-		d := s.at.Get("properties")
+	for _, s := range k.schemas {
+		d := s.value.Get("properties")
 		if d != nil {
 			if d.Kind != jsondoc.Object {
 				return &InvalidError{s.path(), "properties is an object"}
@@ -217,17 +218,18 @@ func (k *objectKeywords) read() error {
 			}
 		}
 		k.listed = append(k.listed, d)
-		k.additional = append(k.additional, s.at.Get("additionalProperties"))
+		k.additional = append(k.additional, s.value.Get("additionalProperties"))
 		if err := k.readPatterns(s); err != nil {
 			return err
 		}
 	}
-	if len(k.patterns) > mostPatterns {
-		return together(k.own, fmt.Sprintf("more than %d patterns are not supported", mostPatterns),
-			"patternProperties", "patternProperties", "additionalProperties")
+	if len(k.patterns) > maxPatterns {
+		reason := fmt.Sprintf("more than %d patterns are not supported", maxPatterns)
+		return together(k.schemas, reason, "patternProperties", "patternProperties",
+			"additionalProperties")
 	}
-	for _, s := range k.own {
-		d := s.at.Get("required")
+	for _, s := range k.schemas {
+		d := s.value.Get("required")
 		if d == nil || d.Kind == jsondoc.Bool { // draft 3: a boolean in the property's schema
 			continue
 		}
@@ -244,14 +246,14 @@ func (k *objectKeywords) read() error {
 }
 
 func (k *objectKeywords) name(name string) {
-	if _, known := k.required[name]; !known {
+	if _, ok := k.required[name]; !ok {
 		k.required[name] = false
 		k.names = append(k.names, name)
 	}
 }
 
 func (k *objectKeywords) readPatterns(s *schema) error {
-	d := s.at.Get("patternProperties")
+	d := s.value.Get("patternProperties")
 	if d == nil {
 		return nil
 	}
@@ -272,8 +274,8 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 			i = len(k.patterns)
 			k.patterns = append(k.patterns, &keyPattern{p, map[*schema][]*schema{}})
 		}
-		of := k.patterns[i].of
-		of[s] = append(of[s], k.at(m.Value, s.below("patternProperties", m.Name)))
+		demands := k.patterns[i].demands
+		demands[s] = append(demands[s], k.schemaOf(m.Value, s.below("patternProperties", m.Name)))
 	}
 	return nil
 }
@@ -284,29 +286,29 @@ func (k *objectKeywords) value(name string, listed bool, matches func(pattern in
 	var room [8]*schema
 	all := room[:0]
 	var saying []*schema
-	for i, s := range k.own {
-		said := false
+	for i, s := range k.schemas {
+		evaluated := false
 		if d := k.listed[i]; d != nil && listed {
 			if v := d.Get(name); v != nil {
-				all = append(all, k.at(v, s.below("properties", name)))
-				said = true
+				all = append(all, k.schemaOf(v, s.below("properties", name)))
+				evaluated = true
 			}
 		}
 		for n, p := range k.patterns {
-			if subs := p.of[s]; len(subs) > 0 && matches(n) {
+			if subs := p.demands[s]; len(subs) > 0 && matches(n) {
 				all = append(all, subs...)
-				said = true
+				evaluated = true
 			}
 		}
 		d := k.additional[i]
-		if d != nil && !said {
-			all = append(all, k.at(d, s.under("additionalProperties")))
+		if d != nil && !evaluated {
+			all = append(all, k.schemaOf(d, s.under("additionalProperties")))
 		}
-		if d != nil || said {
+		if d != nil || evaluated {
 			saying = append(saying, s)
 		}
 	}
-	return k.node(k.unevaluated(all, k.own, saying, "unevaluatedProperties"))
+	return k.node(k.unevaluated(all, k.schemas, saying, "unevaluatedProperties"))
 }
 
 // manyLetters is the bytes of names above which their automaton is made during compilation; smaller
@@ -340,24 +342,24 @@ func (k *objectKeywords) otherNames(set int, spec nameSpec) (*automaton.String, 
 	for _, name := range names {
 		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
 	}
-	others := k.others[string(key)] // shared by alternatives of one object
-	if others == nil {
-		others = &automaton.String{Max: -1, Make: func() *automaton.DFA {
+	complement := k.complements[string(key)] // shared by alternatives of one object
+	if complement == nil {
+		complement = &automaton.String{Max: -1, Make: func() *automaton.DFA {
 			d, err := automaton.OtherThan(names)
 			if err != nil {
 				panic("grammar: " + err.Error()) // the names were counted
 			}
 			return d
 		}}
-		k.others[string(key)] = others
+		k.complements[string(key)] = complement
 		if len(key) > manyLetters { // a token must not wait for it
-			others.DFA()
+			complement.DFA()
 		}
 	}
 	if free && len(k.patterns) == 0 {
-		return others, nil
+		return complement, nil
 	}
-	factors := append([]automaton.Factor{{DFA: others.DFA()}}, spec.factors...)
+	factors := append([]automaton.Factor{{DFA: complement.DFA()}}, spec.factors...)
 	for i, p := range k.patterns {
 		factors = append(factors, automaton.Factor{DFA: p.d, Not: set>>i&1 == 0})
 	}
@@ -366,8 +368,8 @@ func (k *objectKeywords) otherNames(set int, spec nameSpec) (*automaton.String, 
 	case errors.Is(err, automaton.ErrEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, together(k.own, err.Error(), "patternProperties", "patternProperties",
+		return nil, together(k.schemas, err.Error(), "patternProperties", "patternProperties",
 			"additionalProperties")
 	}
-	return name, k.spend(k.own[0], "patternProperties", name.Text)
+	return name, k.spend(k.schemas[0], "patternProperties", name.Text)
 }

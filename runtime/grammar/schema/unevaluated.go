@@ -12,19 +12,19 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// unevaluated adds to all, the requirements of a member or an item, the keyword of each schema of
-// own that no schema of saying evaluates.
-func (c *compiler) unevaluated(all, own, saying []*schema, keyword string) []*schema {
-	for _, s := range own {
-		d := s.at.Get(keyword)
+// unevaluated adds the unevaluated keyword of schemas to all, the requirements of a member or an
+// item. It skips a schema if one of evaluating is in its place.
+func (c *compiler) unevaluated(all, schemas, saying []*schema, keyword string) []*schema {
+	for _, s := range schemas {
+		d := s.value.Get(keyword)
 		if d == nil {
 			continue
 		}
 		in := c.places[s]
-		other := func(o *schema) bool { return o != s && in[o] && o.at.Get(keyword) != nil }
-		said := func(o *schema) bool { return in[o] }
-		if !slices.ContainsFunc(saying, said) && !slices.ContainsFunc(own, other) {
-			all = append(all, c.at(d, s.under(keyword)))
+		repeated := func(o *schema) bool { return o != s && in[o] && o.value.Get(keyword) != nil }
+		evaluates := func(o *schema) bool { return in[o] }
+		if !slices.ContainsFunc(saying, evaluates) && !slices.ContainsFunc(schemas, repeated) {
+			all = append(all, c.schemaOf(d, s.under(keyword)))
 		}
 	}
 	return all
@@ -40,9 +40,9 @@ var speaking = []string{"properties", "patternProperties", "additionalProperties
 func (c *compiler) findPlace(s *schema, keyword string) (reason string) {
 	in := map[*schema]bool{}
 	var add func(x *schema)
-	below := func(x *schema, members []jsondoc.Member, at string) {
+	below := func(x *schema, members []jsondoc.Member, key string) {
 		for _, m := range members {
-			add(c.at(m.Value, x.below(at, m.Name)))
+			add(c.schemaOf(m.Value, x.below(key, m.Name)))
 		}
 	}
 	add = func(x *schema) {
@@ -51,7 +51,7 @@ func (c *compiler) findPlace(s *schema, keyword string) (reason string) {
 		}
 		in[x] = true
 		speaks := 0
-		for _, alternative := range x.at.Member("anyOf").Items {
+		for _, alternative := range x.value.Member("anyOf").Items {
 			if slices.ContainsFunc(alternative.Members, func(m jsondoc.Member) bool {
 				return slices.Contains(speaking, m.Name)
 			}) {
@@ -61,12 +61,12 @@ func (c *compiler) findPlace(s *schema, keyword string) (reason string) {
 		switch {
 		case speaks > 1:
 			reason = "is not supported beside an anyOf"
-		case len(c.relaxed[x.from]) > 0 || x.from.Get("$dynamicRef") != nil:
+		case len(c.relaxed[x.original]) > 0 || x.original.Get("$dynamicRef") != nil:
 			reason = "is not supported beside a keyword that is not held"
-		case keyword == "unevaluatedItems" && x.at.Get("contains") != nil:
+		case keyword == "unevaluatedItems" && x.value.Get("contains") != nil:
 			reason = "is not supported beside contains"
 		}
-		if ref := x.at.Get("$ref"); ref != nil {
+		if ref := x.value.Get("$ref"); ref != nil {
 			if to, err := c.refer(x, ref.Text); err == nil {
 				add(to)
 			} else {
@@ -80,12 +80,12 @@ func (c *compiler) findPlace(s *schema, keyword string) (reason string) {
 			}
 		}
 		for _, one := range []string{"if", "then", "else"} {
-			if d := x.at.Get(one); d != nil {
-				add(c.at(d, x.under(one)))
+			if d := x.value.Get(one); d != nil {
+				add(c.schemaOf(d, x.under(one)))
 			}
 		}
-		below(x, x.at.Member("dependentSchemas").Members, "dependentSchemas")
-		below(x, x.at.Member("dependencies").Members, "dependencies")
+		below(x, x.value.Member("dependentSchemas").Members, "dependentSchemas")
+		below(x, x.value.Member("dependencies").Members, "dependencies")
 	}
 	add(s)
 	if c.places == nil {

@@ -30,29 +30,29 @@ type variantWalk struct {
 }
 
 // tooMany is the error of multiplying alternatives.
-func (w *variantWalk) tooMany(own []*schema) error {
-	return together(own, "its alternatives multiply beyond reason", "anyOf", "anyOf", "oneOf",
+func (w *variantWalk) tooMany(schemas []*schema) error {
+	return together(schemas, "its alternatives multiply beyond reason", "anyOf", "anyOf", "oneOf",
 		"not", "if", "dependencies", "dependentRequired", "dependentSchemas")
 }
 
-// walk resolves todo and one alternative of each group, which must hold in addition to own; types
-// are the remaining types.
-func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8) error {
+// walk resolves todo and one alternative of each group, which must hold in addition to schemas;
+// types are the remaining types.
+func (w *variantWalk) walk(todo, schemas []*schema, groups [][]*schema, types uint8) error {
 	w.effort += 1000
-	if w.steps++; w.steps > 16*mostVariants {
-		return w.tooMany(own)
+	if w.steps++; w.steps > 16*maxVariants {
+		return w.tooMany(schemas)
 	}
 	for len(todo) > 0 {
 		s := todo[0]
 		todo = todo[1:]
-		if slices.Contains(own, s) {
+		if slices.Contains(schemas, s) {
 			continue
 		}
 		if err := w.check(s); err != nil {
 			return err
 		}
-		if s.at.Kind == jsondoc.Bool {
-			if !s.at.Truth {
+		if s.value.Kind == jsondoc.Bool {
+			if !s.value.Truth {
 				return nil
 			}
 			continue
@@ -61,11 +61,11 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 		if err != nil {
 			return err
 		}
-		if types &= t; types == 0 || types == 1<<jsondoc.Object && contradicts(s, own) {
+		if types &= t; types == 0 || types == 1<<jsondoc.Object && contradicts(s, schemas) {
 			return nil
 		}
-		own = append(slices.Clip(own), s)
-		if ref := s.at.Get("$ref"); ref != nil {
+		schemas = append(slices.Clip(schemas), s)
+		if ref := s.value.Get("$ref"); ref != nil {
 			to, err := w.refer(s, ref.Text)
 			if err = w.leave(s, err); err != nil {
 				return err
@@ -79,17 +79,17 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 			return err
 		}
 		todo = append(slices.Clip(todo), subs...)
-		more, possible, err := w.logic(s)
+		added, possible, err := w.logic(s)
 		if err != nil || !possible {
 			return err
 		}
 		// the latest groups come first: their alternatives end soonest
-		var asked [][]*schema
-		for _, g := range more {
+		var pending [][]*schema
+		for _, g := range added {
 			if len(g) == 1 {
 				todo = append(slices.Clip(todo), g[0])
 			} else {
-				asked = append(asked, g)
+				pending = append(pending, g)
 			}
 		}
 		for _, keyword := range []string{"anyOf", "oneOf"} {
@@ -97,53 +97,53 @@ func (w *variantWalk) walk(todo, own []*schema, groups [][]*schema, types uint8)
 			if err != nil {
 				return err
 			}
-			if keyword == "oneOf" && subs != nil && !w.relaxed[s.from]["oneOf"] {
+			if keyword == "oneOf" && subs != nil && !w.relaxed[s.original]["oneOf"] {
 				if err := w.mustBeApart(s, subs); err != nil {
 					return err
 				}
 				subs = w.exclusive(s, subs)
 			}
 			if subs != nil {
-				asked = append(asked, subs)
+				pending = append(pending, subs)
 			}
 		}
-		if len(asked) > 0 {
-			groups = append(asked, groups...)
+		if len(pending) > 0 {
+			groups = append(pending, groups...)
 		}
 	}
 	if len(groups) > 0 {
 		for _, s := range groups[0] {
-			if err := w.walk([]*schema{s}, own, groups[1:], types); err != nil {
+			if err := w.walk([]*schema{s}, schemas, groups[1:], types); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	owns, err := w.spread(own)
+	owns, err := w.spread(schemas)
 	w.out = append(w.out, owns...)
-	if w.variantCount += len(owns); len(w.out) > mostVariants || w.variantCount > mostSchemaNodes {
-		return w.tooMany(own)
+	if w.variantCount += len(owns); len(w.out) > maxVariants || w.variantCount > maxSchemaNodes {
+		return w.tooMany(schemas)
 	}
 	return err
 }
 
 // maxCompared bounds the properties of a schema that is compared with the previous ones.
-const mostCompared = 8
+const maxCompared = 8
 
 // contradicts reports whether a schema of an object requires a name that another forbids, or
 // another text for it. It may miss contradictions: the resulting shapes are not live.
-func contradicts(s *schema, own []*schema) bool {
+func contradicts(s *schema, schemas []*schema) bool {
 	requires := func(s *schema, name string) bool {
-		return slices.ContainsFunc(s.at.Member("required").Items,
+		return slices.ContainsFunc(s.value.Member("required").Items,
 			func(n *jsondoc.Value) bool { return n.Text == name })
 	}
 	forbids := func(v *jsondoc.Value) bool { return v != nil && v.Kind == jsondoc.Bool && !v.Truth }
-	properties := s.at.Member("properties").Members
-	if len(properties) > mostCompared {
+	properties := s.value.Member("properties").Members
+	if len(properties) > maxCompared {
 		return false
 	}
-	for _, o := range own {
-		theirs := o.at.Member("properties")
+	for _, o := range schemas {
+		theirs := o.value.Member("properties")
 		for _, p := range properties {
 			v, never := theirs.Get(p.Name), forbids(p.Value)
 			if (never || v != nil) && (requires(s, p.Name) || requires(o, p.Name)) &&
@@ -151,13 +151,13 @@ func contradicts(s *schema, own []*schema) bool {
 				return true
 			}
 		}
-		for _, n := range s.at.Member("required").Items {
+		for _, n := range s.value.Member("required").Items {
 			if forbids(theirs.Get(n.Text)) || closed(o) && theirs.Get(n.Text) == nil {
 				return true
 			}
 		}
-		for _, n := range o.at.Member("required").Items {
-			if closed(s) && s.at.Member("properties").Get(n.Text) == nil {
+		for _, n := range o.value.Member("required").Items {
+			if closed(s) && s.value.Member("properties").Get(n.Text) == nil {
 				return true
 			}
 		}
@@ -167,16 +167,16 @@ func contradicts(s *schema, own []*schema) bool {
 
 // closed reports whether an object has no members except those of properties.
 func closed(s *schema) bool {
-	extra := s.at.Get("additionalProperties")
+	extra := s.value.Get("additionalProperties")
 	return extra != nil && extra.Kind == jsondoc.Bool && !extra.Truth &&
-		s.at.Get("patternProperties") == nil
+		s.value.Get("patternProperties") == nil
 }
 
 // textsApart reports whether no text satisfies both schemas, by their listed and excluded texts.
 func textsApart(a, b *jsondoc.Value) bool {
 	in, out := listedTexts(a), excludedTexts(b)
-	if other := listedTexts(b); in != nil && other != nil {
-		return !slices.ContainsFunc(in, func(t string) bool { return slices.Contains(other, t) })
+	if texts := listedTexts(b); in != nil && texts != nil {
+		return !slices.ContainsFunc(in, func(t string) bool { return slices.Contains(texts, t) })
 	}
 	if in == nil {
 		in, out = listedTexts(b), excludedTexts(a)
@@ -210,7 +210,7 @@ func listedTexts(s *jsondoc.Value) []string {
 	}
 	var out []string
 	for _, v := range values {
-		if v.Kind != jsondoc.String || len(values) > mostVariants {
+		if v.Kind != jsondoc.String || len(values) > maxVariants {
 			return nil
 		}
 		out = append(out, v.Text)
@@ -224,21 +224,21 @@ func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
 	if !slices.Contains(c.now.oneOf, s) {
 		c.now.oneOf = append(c.now.oneOf, s)
 	}
-	if _, known := c.overlaps[s]; known {
+	if _, ok := c.overlaps[s]; ok {
 		return nil
 	}
 	overlaps := []overlap{}
-	if len(subs) > mostOneOf {
+	if len(subs) > maxOneOf {
 		return s.unsupported("oneOf",
-			fmt.Sprintf("more than %d alternatives are not supported, use anyOf", mostOneOf))
+			fmt.Sprintf("more than %d alternatives are not supported, use anyOf", maxOneOf))
 	}
 	for i, a := range subs {
 		for k := i + 1; k < len(subs); k++ {
 			all := []*schema{a, subs[k]}
 			pair := [2]int{i, k}
-			switch c.stages[s.from][pair].stage {
-			case beside:
-				all = append(all, c.beside(s))
+			switch c.stages[s.original][pair].stage {
+			case disjointInContext:
+				all = append(all, c.withoutOneOf(s))
 			case negated:
 				continue
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 // compiledSchemas caches schemas by hash.
-var compiledSchemas = automaton.Cache[[32]byte, *automaton.Grammar]{Most: automaton.Kept,
+var compiledSchemas = automaton.Cache[[32]byte, *automaton.Grammar]{Most: automaton.MaxCached,
 	Stale: (*automaton.Grammar).Large}
 
 func schemaKey(raw []byte, object bool) [32]byte {
