@@ -1,7 +1,7 @@
 package serve
 
-// What is made of a model with an adapter is never its base's: the 8-bit copy on the disk, KV pages
-// that are remembered, and the model's entry among the loaded ones.
+// Nothing derived from a model with an adapter is its base's: the 8-bit copy on the disk, stored KV
+// pages, and the entry among the loaded models.
 
 import (
 	"path/filepath"
@@ -69,7 +69,7 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 			t.Errorf("a later start of %s answers otherwise", name)
 		}
 	}
-	// made behind the first answers, as where nobody says the type
+	// made after the first answers, as with the default type
 	cache = filepath.Join(t.TempDir(), "behind")
 	m, said := denseModels(t, tuned, "", cache)
 	if !slices.Equal(answered(t, m), first["tuned "+engine.DenseBF16]) {
@@ -81,9 +81,9 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 	}
 }
 
-// TestTunesAreOneEngine: a base and two tunes are loaded once, with the copies of those that change
-// dense weights alone, and each answers as where it is alone, with either type of them and when the
-// copies take over.
+// TestTunesAreOneEngine: a base and two adapters are loaded once, with copies only of those that
+// change dense weights. Each answers as it does alone, with either type and when the copies take
+// over.
 func TestTunesAreOneEngine(t *testing.T) {
 	all, router := denseAdapter(t), denseAdapter(t, "router.weight")
 	base := denseModel(t)
@@ -141,8 +141,8 @@ func TestTunesAreOneEngine(t *testing.T) {
 	}
 }
 
-// TestAdapterSharesExperts: beside its base, an adapted model needs no second room for the experts,
-// which both map; another model does, and one of a GGUF file, whose weights are in its own memory.
+// TestAdapterSharesExperts: next to its base, an adapted model needs no second room for the mapped
+// experts; another model does, and so does a GGUF file's, whose weights are in private memory.
 func TestAdapterSharesExperts(t *testing.T) {
 	path := "../../testdata/model/T1/checkpoint"
 	open := func(path string) *Model {
@@ -159,17 +159,17 @@ func TestAdapterSharesExperts(t *testing.T) {
 			want += to.Bytes()
 		}
 	}
-	if got := tuned.shares(base); got != want || want == 0 {
+	if got := tuned.sharedBytes(base); got != want || want == 0 {
 		t.Errorf("%d bytes are shared, want %d", got, want)
 	}
 	base.plan.OnDisk = want / 4
-	if got := tuned.shares(base); got != want-want/4 {
+	if got := tuned.sharedBytes(base); got != want-want/4 {
 		t.Errorf("%d bytes of experts in memory are shared", got)
 	}
 	file := hosttest.Must(modeltest.WriteGGUF(base.ckpt, t.TempDir(), "t1", modeltest.LlamaBF16,
 		1))(t)
 	own := open(file)
-	if tuned.shares(open("../../testdata/model/T2/checkpoint")) != 0 || own.shares(own) != 0 {
+	if tuned.sharedBytes(open("../../testdata/model/T2/checkpoint")) != 0 || own.sharedBytes(own) != 0 {
 		t.Error("memory of another model is shared")
 	}
 }
@@ -192,10 +192,10 @@ func TestAdapterNames(t *testing.T) {
 		{[]string{"a=" + folder, "a=" + folder}, "--lora a="},
 		{[]string{"a=/nowhere"}, "there is no folder /nowhere"},
 	} {
-		m := &Models{options: Options{Lora: test.given, ServedNames: []string{"served"}}}
+		m := &Models{options: Options{Adapters: test.given, ServedNames: []string{"served"}}}
 		got, err := m.adapt(found)
 		names := got.Name
-		for _, tune := range m.tunes {
+		for _, tune := range m.adapters {
 			names += " " + tune.Name
 			if len(tune.Lora) != len(got.Lora)+1 || keyOf(tune) == keyOf(got) {
 				t.Errorf("%q: %s is %v beside %v", test.given, tune.Name, tune.Lora, got.Lora)

@@ -27,14 +27,14 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 		b, err = openCPU(s, notify)
 		return b, "asked for", err
 	}
-	asked := s.Device == "gpu" || len(s.GPUs) > 0
+	explicit := s.Device == "gpu" || len(s.GPUs) > 0
 	g, err := gpu.Open(ctx, s, notify)
 	switch {
-	case err == nil && asked:
+	case err == nil && explicit:
 		return g, "asked for, and it works", nil
 	case err == nil:
 		return g, "a GPU that works", nil
-	case asked:
+	case explicit:
 		return nil, "", fmt.Errorf("%w. Use --device cpu", err)
 	}
 	if !errors.Is(err, gpu.ErrNone) {
@@ -116,34 +116,34 @@ func (cardGauge) MultiplyUnit() string               { return "" }
 func onGPU(b engine.Backend) bool { return b.Caps().Discrete }
 
 // SettingsFor returns the settings of o with the defaults for a backend.
-func SettingsFor(b engine.Backend, o Options) engine.Settings { return settledFor(b, o).Settings }
+func SettingsFor(b engine.Backend, o Options) engine.Settings { return effectiveFor(b, o).Settings }
 
 // SettingsOnGPU returns the settings of o with the defaults for a GPU with so much memory.
 func SettingsOnGPU(memory int64, o Options) engine.Settings {
-	return o.settle(true, memory).Settings
+	return o.withDefaults(true, memory).Settings
 }
 
-func settledFor(b engine.Backend, o Options) Settled {
+func effectiveFor(b engine.Backend, o Options) EffectiveOptions {
 	total, _ := b.Memory()
-	return o.settle(onGPU(b), total)
+	return o.withDefaults(onGPU(b), total)
 }
 
-func (m *Models) open() (engine.Backend, error) {
+func (m *Models) openBackend() (engine.Backend, error) {
 	s := m.options.Settings
-	if m.together {
+	if m.oneEngine {
 		s.Device, s.GPUs = "cpu", nil
 	}
 	b, why, err := Open(m.ctx, s, m.options.Notify)
 	if err == nil && !onGPU(b) && why != "" && s.Device != "cpu" {
-		m.sayCPU(why)
+		m.reportCPU(why)
 	}
 	return b, err
 }
 
-func (m *Models) sayCPU(why string) { m.options.Notify("the CPU computes: " + why) }
+func (m *Models) reportCPU(why string) { m.options.Notify("the CPU computes: " + why) }
 
 // takeBackend returns the backend opened by New if it is still unused, or opens a new one.
-func (m *Models) take() (engine.Backend, error) {
+func (m *Models) takeBackend() (engine.Backend, error) {
 	m.mu.Lock()
 	b := m.spare
 	m.spare = nil
@@ -151,45 +151,45 @@ func (m *Models) take() (engine.Backend, error) {
 	if b != nil {
 		return b, nil
 	}
-	return m.open()
+	return m.openBackend()
 }
 
 // fitBackend returns the backend to load the model on, its room and the settings: b, or the CPU if
 // the choice is automatic and the GPUs have no room. It closes b unless it returns it.
-func (m *Models) fit(b engine.Backend, found checkpoint.Found, ckpt *checkpoint.Checkpoint) (
-	engine.Backend, engine.Settings, engine.Room, error) {
+func (m *Models) fitBackend(b engine.Backend, source checkpoint.Found,
+	ckpt *checkpoint.Checkpoint) (engine.Backend, engine.Settings, engine.Room, error) {
 	spec := ckpt.Spec
-	s := settingsOf(b, found, spec, SettingsFor(b, m.options))
+	s := modelSettings(b, source, spec, SettingsFor(b, m.options))
 	s.Tunes = ckpt.Changed()
 	r, err := b.Room(spec, s)
 	if err == nil || !onGPU(b) {
 		return b, s, r, err
 	}
-	given := m.options.Settings
-	if failed := b.Close(); failed != nil {
-		return nil, s, r, errors.Join(err, failed)
+	requested := m.options.Settings
+	if closeErr := b.Close(); closeErr != nil {
+		return nil, s, r, errors.Join(err, closeErr)
 	}
-	if given.Device == "gpu" || len(given.GPUs) > 0 || given.CPUExperts > 0 {
+	if requested.Device == "gpu" || len(requested.GPUs) > 0 || requested.CPUExperts > 0 {
 		return nil, s, r, fmt.Errorf("%w. Use --device cpu", err)
 	}
-	m.sayCPU(err.Error())
-	if b, err = openCPU(given, m.options.Notify); err != nil {
+	m.reportCPU(err.Error())
+	if b, err = openCPU(requested, m.options.Notify); err != nil {
 		return nil, s, r, err
 	}
-	s = settingsOf(b, found, spec, SettingsFor(b, m.options))
+	s = modelSettings(b, source, spec, SettingsFor(b, m.options))
 	r, err = b.Room(spec, s)
 	return b, s, r, err
 }
 
 // modelSettings adds to s the settings that depend on the model.
-func settingsOf(b engine.Backend, found checkpoint.Found, spec models.Spec,
+func modelSettings(b engine.Backend, source checkpoint.Found, spec models.Spec,
 	s engine.Settings) engine.Settings {
-	if found.Demo && s.MaxModelLen == 0 {
+	if source.Demo && s.MaxModelLen == 0 {
 		s.MaxModelLen = demoContext
 	}
 	if s.Compute == "" {
 		s.Compute = engine.Int8
-		if found.Demo { // its measured answers are exact's
+		if source.Demo { // its measured answers are exact's
 			s.Compute = engine.Exact
 		}
 	}
@@ -199,7 +199,7 @@ func settingsOf(b engine.Backend, found checkpoint.Found, spec models.Spec,
 }
 
 // currentRoom returns the room on the open devices, without opening others.
-func roomHere(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Room, error) {
+func currentRoom(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Room, error) {
 	if g, ok := b.(*gpu.Backend); ok {
 		return g.RoomHere(spec, s)
 	}
@@ -207,10 +207,10 @@ func roomHere(b engine.Backend, spec models.Spec, s engine.Settings) (engine.Roo
 }
 
 // PlanOn plans loading a model on an open backend. No memory is allocated.
-func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (Plan,
+func PlanOn(b engine.Backend, source checkpoint.Found, spec models.Spec, s engine.Settings) (Plan,
 	error) {
-	s = settingsOf(b, found, spec, s)
-	r, err := roomHere(b, spec, s)
+	s = modelSettings(b, source, spec, s)
+	r, err := currentRoom(b, spec, s)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -218,10 +218,10 @@ func PlanOn(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine
 }
 
 // Needs returns the bytes for a model of shape spec and one sequence of s.MaxModelLen tokens.
-func Needs(b engine.Backend, found checkpoint.Found, spec models.Spec, s engine.Settings) (int64,
+func Needs(b engine.Backend, source checkpoint.Found, spec models.Spec, s engine.Settings) (int64,
 	error) {
-	s = settingsOf(b, found, spec, s)
-	r, err := roomHere(b, spec, s)
+	s = modelSettings(b, source, spec, s)
+	r, err := currentRoom(b, spec, s)
 	pages := pagesFor(min(s.MaxModelLen, spec.MaxPosition), spec, s)
 	return r.Need.Weights + r.Need.Scratch + r.Extra + int64(pages)*r.Need.PageBytes, err
 }

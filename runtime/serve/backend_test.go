@@ -42,8 +42,8 @@ func asked(t *testing.T, args ...string) Options {
 	return o
 }
 
-// openedFor opens the device for a model, or for none where found is its zero value, gives it to
-// use, and returns what was said.
+// openedFor opens the device for a model, or for none if found is zero, passes it on, and returns
+// the notices.
 func openedFor(t *testing.T, found checkpoint.Found, args []string,
 	use func(engine.Backend) error) (said string, err error) {
 	t.Helper()
@@ -57,14 +57,14 @@ func openedFor(t *testing.T, found checkpoint.Found, args []string,
 		failed, _ := m.Close()
 		err = errors.Join(err, failed)
 	}()
-	b, err := m.take()
+	b, err := m.takeBackend()
 	if err == nil && found.Name != "" {
 		ckpt, failed := found.Open()
 		if failed != nil {
 			return said, errors.Join(failed, b.Close())
 		}
 		defer ckpt.Close()
-		b, _, _, err = m.fit(b, found, ckpt)
+		b, _, _, err = m.fitBackend(b, found, ckpt)
 	}
 	if err != nil {
 		return said, err
@@ -72,7 +72,7 @@ func openedFor(t *testing.T, found checkpoint.Found, args []string,
 	return said, errors.Join(use(b), b.Close())
 }
 
-// opened is the name of the device that flags open, and what was said about it.
+// opened is the name of the device that flags open, and the notices.
 func opened(t *testing.T, args ...string) (name, said string, err error) {
 	t.Helper()
 	said, err = openedFor(t, checkpoint.Found{}, args, func(b engine.Backend) error {
@@ -111,7 +111,7 @@ func TestDeviceGPU(t *testing.T) {
 	}
 }
 
-// TestDeviceNone: without a driver auto is silent, gpu says what is missing.
+// TestDeviceNone: without a driver auto is silent, gpu says which one is missing.
 func TestDeviceNone(t *testing.T) {
 	t.Setenv("OSSRUN_LIBCUDA", "")
 	t.Setenv("OSSRUN_LIBAMDHIP64", "")
@@ -221,8 +221,8 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	}
 }
 
-// TestDeviceSeveral: --cpu-experts takes experts off the cards, whose plan is told; what it is
-// given must be a number of layers that there are.
+// TestDeviceSeveral: --cpu-experts moves experts off the cards, whose plan is reported; its value
+// must be a valid number of layers.
 func TestDeviceSeveral(t *testing.T) {
 	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 8 << 30})
 	dir := filepath.Join(t.TempDir(), "tiny")
@@ -293,7 +293,7 @@ type stuckDevice struct{ engine.Backend }
 
 func (stuckDevice) Close() error { return errors.New("the card is gone") }
 
-// A device that failed is replaced, and what of it could not be closed is said.
+// A failed device is replaced, and an error of closing it is reported.
 func TestFailedDeviceIsSaid(t *testing.T) {
 	said := ""
 	o := asked(t, "--device", "cpu")

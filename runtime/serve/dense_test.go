@@ -1,7 +1,7 @@
 package serve
 
-// Dense weights where nobody says their type: released ones first, the copy's once it is made, and
-// never two types in a turn.
+// Dense weights of the default type: the released ones first, then the copy's, and never two types
+// in one turn.
 
 import (
 	"os"
@@ -35,9 +35,9 @@ func denseModel(t *testing.T) checkpoint.Found {
 		t.Skip("this system does not tell when a file was changed")
 	}
 	settle(t, found)
-	before := worthACopy
-	worthACopy = 1
-	t.Cleanup(func() { worthACopy = before })
+	before := minCopySaving
+	minCopySaving = 1
+	t.Cleanup(func() { minCopySaving = before })
 	return found
 }
 
@@ -51,7 +51,7 @@ func settle(t *testing.T, found checkpoint.Found) {
 	})
 }
 
-// denseModels serve it, with tunes, on the CPU; said has what the user is told.
+// denseModels serve it, with adapters, on the CPU; said gets the notices.
 func denseModels(t *testing.T, found checkpoint.Found, dense, cache string,
 	tunes ...checkpoint.Found) (m *Models, said chan string) {
 	t.Helper()
@@ -66,7 +66,7 @@ func denseModels(t *testing.T, found checkpoint.Found, dense, cache string,
 			t.Error(err, lost)
 		}
 	})
-	m.tunes = tunes
+	m.adapters = tunes
 	m.Choose(found)
 	return m, said
 }
@@ -95,10 +95,10 @@ func answeredBy(t *testing.T, model session.Runner) (list []float32) {
 func denseOf(t *testing.T, m *Models) string {
 	t.Helper()
 	hosttest.Check(t, m.Ensure(t.Context()))
-	return m.loaded.now(keyOf(m.first)).model.(*Model).Dense()
+	return m.loaded.stateOf(keyOf(m.first)).model.(*Model).Dense()
 }
 
-// heard waits until one of the lines that are told contains words.
+// heard waits until a notice contains words.
 func heard(t *testing.T, said chan string, words string) {
 	t.Helper()
 	late := time.After(2 * time.Minute)
@@ -176,8 +176,8 @@ func TestDenseTakenOver(t *testing.T) {
 	}
 }
 
-// Where the copy cannot be made the released weights answer, and it is told. A copy that was cut
-// short counts as none and is made anew.
+// If the copy cannot be made, the released weights answer, with a notice. A truncated copy is
+// ignored and made again.
 func TestDenseNoCopy(t *testing.T) {
 	found, root := denseModel(t), t.TempDir()
 	file := filepath.Join(root, "file")
@@ -206,9 +206,9 @@ func TestDenseNoCopy(t *testing.T) {
 
 // A copy that the disk has changed is named and made again, in a server that runs.
 func TestADamagedCopyIsMadeAgain(t *testing.T) {
-	before := checkEvery
-	checkEvery = 50 * time.Millisecond
-	defer func() { checkEvery = before }()
+	before := checkInterval
+	checkInterval = 50 * time.Millisecond
+	defer func() { checkInterval = before }()
 	found, cache := denseModel(t), filepath.Join(t.TempDir(), "dense")
 	m, said := denseModels(t, found, "", cache)
 	denseOf(t, m)
@@ -226,9 +226,9 @@ func TestADamagedCopyIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Which type is chosen: 8 bits for the released models on a CPU, the released weights where a copy
-// saves little, where exact products are asked for, and on a GPU; what is asked for always. Where
-// only the copy has room, it is not waited for.
+// The default type: 8 bits for the released models on a CPU; the released weights if a copy saves
+// little, for exact products, and on a GPU. A requested type always wins. If only the copy has
+// room, it is made before the first answer.
 func TestDenseFor(t *testing.T) {
 	b, _, err := Open(t.Context(), engine.Settings{Device: "cpu"}, func(string) {})
 	hosttest.Check(t, err)
@@ -256,12 +256,12 @@ func TestDenseFor(t *testing.T) {
 		}
 	}
 	found := checkpoint.Found{Name: "20b", Path: filepath.Join(t.TempDir(), "none")}
-	s := settingsOf(b, found, big, SettingsFor(b, DefaultOptions()))
+	s := modelSettings(b, found, big, SettingsFor(b, DefaultOptions()))
 	s.MaxModelLen = 8192
 	for gib, want := range map[int64]string{32: engine.DenseBF16, 14: engine.DenseQ8} {
 		r := hosttest.Must(b.Room(big, s))(t)
 		r.Free = gib << 30
-		got, _, copyable := denseNow(b, []copied{{found, &checkpoint.Checkpoint{Spec: big}}},
+		got, _, copyable := initialDense(b, []copySource{{found, &checkpoint.Checkpoint{Spec: big}}},
 			engine.Settings{}, s, r)
 		if got.Dense != want || copyable {
 			t.Errorf("%d GiB free: %s, %v", gib, got.Dense, copyable)
@@ -278,7 +278,7 @@ func TestRenew(t *testing.T) {
 		turn := start(t, s, "aa")
 		told := make(chan error, 1)
 		renew := func(light bool) {
-			go s.renew(t.Context(), "aa", s.now("aa").model, func() bool { return light },
+			go s.reload(t.Context(), "aa", s.stateOf("aa").model, func() bool { return light },
 				time.Hour, func(err error) { told <- err })
 		}
 		renew(true)

@@ -76,14 +76,14 @@ func GPUNote() string {
 
 // Preview describes a model on the open device. Nothing has been loaded.
 type Preview struct {
-	Device string
-	OnGPU  bool
-	GPUs   detect.Result // of this machine, used or not
-	Total  int64         // bytes of the device's memory
-	Free   int64         // of Total
-	Needs  int64         // of Total, with a context of gpu.UsableContext tokens
-	Plan   Plan
-	None   error // if Plan is empty
+	Device  string
+	OnGPU   bool
+	GPUs    detect.Result // of this machine, used or not
+	Total   int64         // bytes of the device's memory
+	Free    int64         // of Total
+	Needs   int64         // of Total, with a context of gpu.UsableContext tokens
+	Plan    Plan
+	PlanErr error // if Plan is empty
 	// upper bound on tokens a second of one answer, from the memory's speed; 0: unknown
 	Rate float64
 }
@@ -94,11 +94,11 @@ func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err er
 	p.Device = b.Name()
 	p.OnGPU, p.GPUs = onGPU(b), gpu.Detect(ctx)
 	p.Total, p.Free = b.Memory()
-	found := checkpoint.Found{Name: e.ID}
-	s := settingsOf(b, found, e.Spec, SettingsFor(b, m.options))
-	p.Plan, p.None = PlanOn(b, found, e.Spec, s)
+	source := checkpoint.Found{Name: e.ID}
+	s := modelSettings(b, source, e.Spec, SettingsFor(b, m.options))
+	p.Plan, p.PlanErr = PlanOn(b, source, e.Spec, s)
 	s.MaxModelLen = min(gpu.UsableContext, e.Spec.MaxPosition)
-	if p.Needs, err = Needs(b, found, e.Spec, s); err != nil {
+	if p.Needs, err = Needs(b, source, e.Spec, s); err != nil {
 		return p, err
 	}
 	if p.Plan.OnDisk > 0 {

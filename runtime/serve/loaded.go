@@ -31,14 +31,14 @@ type loadedModel interface {
 var errNoRoom = errors.New("not enough memory beside the loaded models")
 
 // maxLoadedModels is how many models stay loaded, besides adapters with names of their own.
-const mostLoaded = 2
+const maxLoadedModels = 2
 
 // loadedSet is the models of one process. It is safe for concurrent use.
 type loadedSet struct {
 	// load loads the model of key while others stay loaded. Calls are serial.
-	load      func(key string, others []loadedModel) (loadedModel, error)
+	load      func(key string, loaded []loadedModel) (loadedModel, error)
 	keepAlive time.Duration // idle time before unloading; below 0: for ever
-	most      int           // models loaded at once
+	maxLoaded int           // models loaded at once
 
 	// loading is a semaphore for one load or close. A mutex would not work with the fake clock of
 	// tests.
@@ -48,35 +48,35 @@ type loadedSet struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	closed  bool          // new turns are refused
-	ended   bool          // all waiters return
+	stopped bool          // all waiters return
 	changed chan struct{} // closed and replaced after each change of entries
 }
 
 // entry is a model that is not absent. loadedSet.mu guards its fields.
 type entry struct {
-	key     string
-	model   loadedModel // nil: loading, or failed with err
-	err     error
-	leaving bool
-	turns   int // running
-	waiting int // requests waiting for the load; they become turns with it
-	used    time.Time
-	idle    *time.Timer // nil: not running
-	until   time.Time   // end of idle
+	key       string
+	model     loadedModel // nil: loading, or failed with err
+	err       error
+	unloading bool
+	turns     int // running
+	waiting   int // requests waiting for the load; they become turns with it
+	lastUsed  time.Time
+	idle      *time.Timer // nil: not running
+	until     time.Time   // end of idle
 }
 
 func newLoadedSet(load func(string, []loadedModel) (loadedModel, error),
 	keepAlive time.Duration) *loadedSet {
-	return &loadedSet{load: load, keepAlive: keepAlive, most: mostLoaded,
+	return &loadedSet{load: load, keepAlive: keepAlive, maxLoaded: maxLoadedModels,
 		loading: make(chan struct{}, 1), entries: map[string]*entry{}, changed: make(chan struct{})}
 }
 
 // waitFor waits until cond holds, ctx ends (its error) or the set stops (sched.ErrClosed). s.mu is
 // held, but not while it waits.
-func (s *loadedSet) await(ctx context.Context, is func() bool) error {
-	for !is() {
+func (s *loadedSet) waitFor(ctx context.Context, cond func() bool) error {
+	for !cond() {
 		switch {
-		case s.ended:
+		case s.stopped:
 			return sched.ErrClosed
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -100,20 +100,20 @@ func (s *loadedSet) wakeWaiters() {
 
 // start starts a turn of the model of key, or of its adapter (from 1), loading it if necessary. The
 // error is that of the load, of Model.Start, sched.ErrClosed, or ctx's.
-func (s *loadedSet) start(ctx context.Context, key string, tune int, r session.Request) (
+func (s *loadedSet) start(ctx context.Context, key string, adapter int, r session.Request) (
 	session.Turn, error) {
-	for again := true; ; again = false {
+	for mayRetry := true; ; mayRetry = false {
 		e, err := s.acquire(ctx, key)
 		if err != nil {
 			return nil, err
 		}
 		model := e.model
-		if tune > 0 {
-			model = model.(*Model).of(tune)
+		if adapter > 0 {
+			model = model.(*Model).adapterModel(adapter)
 		}
 		t, err := model.Start(ctx, r)
 		if err == nil {
-			return s.follow(ctx, e, t), nil
+			return s.holdModel(ctx, e, t), nil
 		}
 		s.mu.Lock()
 		broken := errors.Is(err, sched.ErrClosed) && !s.closed
@@ -122,7 +122,7 @@ func (s *loadedSet) start(ctx context.Context, key string, tune int, r session.R
 		}
 		s.mu.Unlock()
 		s.release(e)
-		if !broken || !again {
+		if !broken || !mayRetry {
 			return nil, err
 		}
 	}
@@ -146,12 +146,12 @@ func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 		if e == nil {
 			e = &entry{key: key}
 			s.entries[key] = e
-			s.work.Go(func() { s.bring(e) })
+			s.work.Go(func() { s.loadEntry(e) })
 		}
 		switch {
-		case e.leaving:
-			gone := func() bool { return s.entries[key] != e }
-			if err := s.await(ctx, gone); err != nil {
+		case e.unloading:
+			unloaded := func() bool { return s.entries[key] != e }
+			if err := s.waitFor(ctx, unloaded); err != nil {
 				return nil, err
 			}
 		case e.model != nil:
@@ -160,7 +160,7 @@ func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 			return e, nil
 		default:
 			e.waiting++
-			err := s.await(ctx, func() bool { return e.model != nil || e.err != nil })
+			err := s.waitFor(ctx, func() bool { return e.model != nil || e.err != nil })
 			if e.model != nil {
 				return e, nil
 			}
@@ -175,14 +175,15 @@ func (s *loadedSet) release(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.turns--
-	e.used = time.Now()
+	e.lastUsed = time.Now()
 	s.startIdleTimer(e)
 	s.wakeWaiters()
 }
 
 // startIdleTimer starts the idle timer of an unused model; s.mu is held.
 func (s *loadedSet) startIdleTimer(e *entry) {
-	if e.turns > 0 || e.leaving || e.model == nil || e.idle != nil || s.keepAlive < 0 || s.closed {
+	if e.turns > 0 || e.unloading || e.model == nil || e.idle != nil || s.keepAlive < 0 ||
+		s.closed {
 		return
 	}
 	e.until = time.Now().Add(s.keepAlive)
@@ -207,13 +208,13 @@ func (s *loadedSet) stopIdleTimer(e *entry) {
 
 // unloadAfterTurns closes a model after its last turn, in the background; s.mu is held.
 func (s *loadedSet) unloadAfterTurns(e *entry) {
-	if e.leaving {
+	if e.unloading {
 		return
 	}
-	e.leaving = true
+	e.unloading = true
 	s.stopIdleTimer(e)
 	s.work.Go(func() {
-		if s.awaitTurns(e) != nil {
+		if s.waitTurns(e) != nil {
 			return // drain closes it
 		}
 		s.loading <- struct{}{}
@@ -223,10 +224,10 @@ func (s *loadedSet) unloadAfterTurns(e *entry) {
 }
 
 // waitTurns waits until e has no turn; its error means that the set ended first.
-func (s *loadedSet) awaitTurns(e *entry) error {
+func (s *loadedSet) waitTurns(e *entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.await(context.Background(), func() bool { return e.turns == 0 })
+	return s.waitFor(context.Background(), func() bool { return e.turns == 0 })
 }
 
 // remove closes a model and deletes its entry; s.loading is held.
@@ -244,13 +245,13 @@ func (s *loadedSet) remove(e *entry) {
 }
 
 // loadEntry loads a model, evicting others if necessary.
-func (s *loadedSet) bring(e *entry) {
+func (s *loadedSet) loadEntry(e *entry) {
 	s.loading <- struct{}{}
 	defer func() { <-s.loading }()
-	model, err := s.makeRoomFor(e)
+	model, err := s.loadWithRoom(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.model, e.err, e.used = model, err, time.Now(); err != nil {
+	if e.model, e.err, e.lastUsed = model, err, time.Now(); err != nil {
 		delete(s.entries, e.key)
 	} else {
 		e.turns, e.waiting = e.waiting, 0
@@ -260,16 +261,16 @@ func (s *loadedSet) bring(e *entry) {
 }
 
 // loadWithRoom loads a model. While there is no room, it evicts the least recently used one.
-func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
+func (s *loadedSet) loadWithRoom(e *entry) (loadedModel, error) {
 	for {
-		others, oldest, closed := s.others(e)
+		loaded, oldest, closed := s.otherModels(e)
 		err := errNoRoom
-		if len(others) < s.most {
+		if len(loaded) < s.maxLoaded {
 			if closed {
 				return nil, sched.ErrClosed
 			}
 			var m loadedModel
-			if m, err = s.load(e.key, others); err == nil {
+			if m, err = s.load(e.key, loaded); err == nil {
 				return m, nil
 			}
 		}
@@ -277,10 +278,10 @@ func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 			return nil, err
 		}
 		s.mu.Lock()
-		oldest.leaving = true // no new turn; the running ones end
+		oldest.unloading = true // no new turn; the running ones end
 		s.stopIdleTimer(oldest)
 		s.mu.Unlock()
-		if err := s.awaitTurns(oldest); err != nil {
+		if err := s.waitTurns(oldest); err != nil {
 			return nil, err
 		}
 		s.remove(oldest)
@@ -288,22 +289,22 @@ func (s *loadedSet) makeRoomFor(e *entry) (loadedModel, error) {
 }
 
 // otherModels lists the other loaded models, and the least recently used one of them.
-func (s *loadedSet) others(e *entry) (models []loadedModel, oldest *entry, closed bool) {
+func (s *loadedSet) otherModels(e *entry) (models []loadedModel, oldest *entry, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	used := func(e *entry) time.Time {
 		if e.turns > 0 {
 			return time.Now()
 		}
-		return e.used
+		return e.lastUsed
 	}
-	for _, other := range s.entries {
-		if other == e || other.model == nil {
+	for _, candidate := range s.entries {
+		if candidate == e || candidate.model == nil {
 			continue
 		}
-		models = append(models, other.model)
-		if oldest == nil || used(other).Before(used(oldest)) {
-			oldest = other
+		models = append(models, candidate.model)
+		if oldest == nil || used(candidate).Before(used(oldest)) {
+			oldest = candidate
 		}
 	}
 	return models, oldest, s.closed
@@ -321,8 +322,8 @@ func (s *loadedSet) drain(ctx context.Context) (cut int, err error) {
 	for _, e := range s.entries {
 		s.stopIdleTimer(e)
 	}
-	cut = s.awaitAll(ctx)
-	s.ended = true
+	cut = s.waitAllTurns(ctx)
+	s.stopped = true
 	s.wakeWaiters()
 	s.mu.Unlock()
 	s.work.Wait()
@@ -337,8 +338,8 @@ func (s *loadedSet) drain(ctx context.Context) (cut int, err error) {
 }
 
 // waitAllTurns waits until no turn runs or ctx ends, and returns how many still run; s.mu is held.
-func (s *loadedSet) awaitAll(ctx context.Context) (turns int) {
-	_ = s.await(ctx, func() bool { // turns says enough
+func (s *loadedSet) waitAllTurns(ctx context.Context) (turns int) {
+	_ = s.waitFor(ctx, func() bool { // turns says enough
 		turns = 0
 		for _, e := range s.entries {
 			turns += e.turns
@@ -370,10 +371,10 @@ func (s *loadedSet) busy() bool {
 type State string
 
 const (
-	Unloaded State = "unloaded"
-	Loading  State = "loading"
-	Ready    State = "ready"
-	Leaving  State = "leaving" // no new turn; it is closed after the last one
+	Unloaded  State = "unloaded"
+	Loading   State = "loading"
+	Ready     State = "ready"
+	Unloading State = "leaving" // no new turn; it is closed after the last one
 	// Unreachable: none of the servers that generate its tokens answers
 	Unreachable State = "unreachable"
 )
@@ -385,7 +386,7 @@ type loadedState struct {
 	until time.Time   // when it is unloaded if it stays idle; zero: not planned
 }
 
-func (s *loadedSet) now(key string) loadedState {
+func (s *loadedSet) stateOf(key string) loadedState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e := s.entries[key]; {
@@ -393,8 +394,8 @@ func (s *loadedSet) now(key string) loadedState {
 		return loadedState{state: Unloaded}
 	case e.model == nil:
 		return loadedState{state: Loading}
-	case e.leaving:
-		return loadedState{state: Leaving, model: e.model}
+	case e.unloading:
+		return loadedState{state: Unloading, model: e.model}
 	case e.idle != nil:
 		return loadedState{Ready, e.model, e.until}
 	default:
@@ -403,11 +404,11 @@ func (s *loadedSet) now(key string) loadedState {
 }
 
 // holdModel holds the model of a turn until the turn has ended or its client is gone.
-func (s *loadedSet) follow(ctx context.Context, e *entry, t session.Turn) session.Turn {
-	once := sync.OnceFunc(func() { s.release(e) })
-	stop := context.AfterFunc(ctx, once)
-	return session.AtEnd(t, func(session.Done) {
+func (s *loadedSet) holdModel(ctx context.Context, e *entry, t session.Turn) session.Turn {
+	release := sync.OnceFunc(func() { s.release(e) })
+	stop := context.AfterFunc(ctx, release)
+	return session.OnDone(t, func(session.Done) {
 		stop()
-		once()
+		release()
 	})
 }

@@ -1,5 +1,4 @@
-// The set over scripted models: who is loaded when, who waits for whom, and that nothing is left
-// behind.
+// The set over scripted models: which are loaded when, who waits for whom, and that nothing leaks.
 
 package serve
 
@@ -78,7 +77,7 @@ func (f *fakeModel) Start(ctx context.Context, r session.Request) (session.Turn,
 	}
 	f.open++
 	done := session.Done{Finish: session.FinishStop}
-	return session.AtEnd(session.Ended(done), func(session.Done) {
+	return session.OnDone(session.FinishedWith(done), func(session.Done) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.open--
@@ -165,14 +164,14 @@ func TestIdleModelIsUnloadedAndComesBack(t *testing.T) {
 		m.after(t, time.Hour, "load aa") // a long turn is no idleness
 		turn.Next()
 		m.after(t, 59*time.Second, "load aa")
-		if st := s.now("aa"); s.size() != 1 || time.Until(st.until) != time.Second ||
+		if st := s.stateOf("aa"); s.size() != 1 || time.Until(st.until) != time.Second ||
 			st.state != Ready {
 			t.Errorf("%+v", st)
 		}
-		start(t, s, "aa").Next() // starts the minute anew
+		start(t, s, "aa").Next() // restarts the minute
 		m.after(t, 59*time.Second, "load aa")
 		m.after(t, 2*time.Second, "load aa", "close aa")
-		if st := s.now("aa"); st.model != nil || st.state != Unloaded || s.size() != 0 {
+		if st := s.stateOf("aa"); st.model != nil || st.state != Unloaded || s.size() != 0 {
 			t.Error("it is still listed")
 		}
 		start(t, s, "aa").Next()
@@ -200,8 +199,8 @@ func TestSwapWaitsForTheTurns(t *testing.T) {
 		swapped := make(chan session.Turn)
 		go func() { swapped <- start(t, s, "bbb") }()
 		synctest.Wait()
-		old, next := s.now("aa"), s.now("bbb")
-		if s.size() != 2 || old.state != Leaving || next.state != Loading {
+		old, next := s.stateOf("aa"), s.stateOf("bbb")
+		if s.size() != 2 || old.state != Unloading || next.state != Loading {
 			t.Errorf("%+v %+v", old, next)
 		}
 		back := make(chan session.Turn)
@@ -243,7 +242,7 @@ func TestBrokenModelIsLoadedAnew(t *testing.T) {
 	s := newLoadedSet(m.load, -1)
 	defer s.close()
 	start(t, s, "aa").Next()
-	s.now("aa").model.(*fakeModel).broken = true
+	s.stateOf("aa").model.(*fakeModel).broken = true
 	start(t, s, "aa").Next()
 	m.want(t, "load aa", "close aa", "load aa")
 }

@@ -181,7 +181,8 @@ func (m *Models) load(source checkpoint.Found, loaded []loadedModel) (_ *Model, 
 		copies = s.DenseCache
 		tasks = append(tasks, m.copyDense(model, dense, s.DenseCache))
 	}
-	if elapsed := time.Since(start); source.GGUF != nil && !model.ckpt.Mapped() && elapsed > slowLoad {
+	elapsed := time.Since(start)
+	if source.GGUF != nil && !model.ckpt.Mapped() && elapsed > slowLoad {
 		notes = append(notes, fmt.Sprintf("putting the weights of this GGUF file in order took "+
 			"%.0f s. While nothing runs they are written in that order (%s in %s), for the next "+
 			"start", elapsed.Seconds(), gb(source.Bytes), checkpoint.OrderedFolder()))
@@ -232,9 +233,8 @@ func (m *Models) reopen(failed engine.Backend, spec models.Spec, s engine.Settin
 
 // start makes the engine of an open checkpoint on a backend with room for it. shared and p may be
 // nil.
-func (m *Model) start(ctx context.Context, source checkpoint.Found, s engine.Settings, r engine.Room,
-	shared *sharedState,
-	p progress) (err error) {
+func (m *Model) start(ctx context.Context, source checkpoint.Found, s engine.Settings,
+	r engine.Room, shared *sharedState, p progress) (err error) {
 	tables := make(chan struct{}) // of package grammar, made while weights are read
 	go func() {
 		grammar.Prepare()

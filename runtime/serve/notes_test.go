@@ -17,8 +17,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// TestNotes: defaults of sampling that are not the released models', and ends that are not
-// Harmony's, are said.
+// TestNotes: sampling defaults other than the released models', and end tokens other than
+// Harmony's, are reported.
 func TestNotes(t *testing.T) {
 	const recommends = "its generation config recommends temperature 0.6, top_p 0.95, top_k 20, " +
 		"repetition_penalty 1.1. Requests that set nothing are sampled at temperature 1, top_p 1: " +
@@ -46,9 +46,9 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestSlowGGUF: the weights of a GGUF file that starts slowly are written in order while nothing
-// runs, which is said, and the next start maps them and answers as before; where they cannot be, or
-// where starts are quick, every start reads the file.
+// TestSlowGGUF: weights of a GGUF file that loads slowly are written in order while nothing runs,
+// with a notice; the next start maps them and answers the same. If that fails, or if starts are
+// quick, every start reads the file.
 func TestSlowGGUF(t *testing.T) {
 	ckpt := hosttest.Must(denseModel(t).Open())(t)
 	defer ckpt.Close()
@@ -58,20 +58,20 @@ func TestSlowGGUF(t *testing.T) {
 	full := filepath.Join(t.TempDir(), "file")
 	hosttest.Check(t, os.WriteFile(full, nil, 0o644))
 	t.Cleanup(xdg.Reload) // once the variable is what it was
-	before := slowStart
-	defer func() { slowStart = before }()
+	before := slowLoad
+	defer func() { slowLoad = before }()
 	start := func(cache string, slow time.Duration, want ...string) (mapped bool, said []float32) {
 		t.Helper()
 		t.Setenv("XDG_CACHE_HOME", cache)
 		xdg.Reload()
 		found := hosttest.Must(checkpoint.Resolve(path))(t)
-		slowStart = slow
+		slowLoad = slow
 		m, lines := denseModels(t, found, engine.DenseBF16, "")
 		hosttest.Check(t, m.Ensure(t.Context()))
 		for _, words := range want {
 			heard(t, lines, words)
 		}
-		mapped = m.loaded.now(keyOf(found)).model.(*Model).ckpt.Mapped()
+		mapped = m.loaded.stateOf(keyOf(found)).model.(*Model).ckpt.Mapped()
 		said = answered(t, m)
 		for len(lines) > 0 {
 			if line := <-lines; strings.Contains(line, "in order") {
@@ -93,7 +93,7 @@ func TestSlowGGUF(t *testing.T) {
 	}
 }
 
-// FuzzNotes: whatever the files of a model ask for, what is said of it is a line each.
+// FuzzNotes: for any files of a model, each note is one line.
 func FuzzNotes(f *testing.F) {
 	f.Add(`{"chat_template": "<|start|><|message|>{% set model_identity = 'x' %}"}`,
 		`{"temperature": 0.6, "top_k": 20, "eos_token_id": [200007]}`)

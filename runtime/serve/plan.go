@@ -24,7 +24,7 @@ type Plan struct {
 	KV          int64 `json:"kv"` // bytes of the pool
 	Scratch     int64 `json:"scratch"`
 	Free        int64 `json:"free"`              // before loading
-	Left        int64 `json:"left"`              // of Free, not planned
+	Remaining   int64 `json:"left"`              // of Free, not planned
 	OnDisk      int64 `json:"on_disk,omitempty"` // of Weights, without room in memory
 	// the value of Free for a context of MaxPosition
 	FullContext int64 `json:"free_for_max_context"`
@@ -90,15 +90,15 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 		Bounded: s.MaxModelLen > 0}
 	fixed := p.Weights + p.Scratch
 	p.FullContext = freeFor(fixed+int64(pages(spec.MaxPosition))*p.PageBytes, r, share)
-	most := int(max(usable-fixed, 0) / p.PageBytes)
+	maxPages := int(max(usable-fixed, 0) / p.PageBytes)
 	if r.MostPages > 0 {
-		most = min(most, r.MostPages)
+		maxPages = min(maxPages, r.MostPages)
 	}
 	want := min(cmp.Or(s.MaxModelLen, spec.MaxPosition), spec.MaxPosition)
 	n := want
-	if pages(n) > most {
+	if pages(n) > maxPages {
 		const page = engine.PageTokens
-		n = page * sort.Search(want/page, func(k int) bool { return pages((k+1)*page) > most })
+		n = page * sort.Search(want/page, func(k int) bool { return pages((k+1)*page) > maxPages })
 	}
 	short := p.Bounded && n < want
 	if r.OnDisk > 0 && (n < min(want, diskContext) || short) {
@@ -114,17 +114,17 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 			gb(usable), gb(p.Weights), s.MaxNumBatchedTokens, gb(p.Scratch), want, gb(cache),
 			gb(fixed+cache))
 	}
-	each, sequences := pages(n), min(4, s.MaxNumSeqs)
+	perSequence, sequences := pages(n), min(4, s.MaxNumSeqs)
 	if share > 0 {
 		sequences = s.MaxNumSeqs
 	}
-	p.Context, p.Pages = n, min(each*max(sequences, 1), max(most, each))
-	if p.Sequences = p.Pages / each; share == 0 {
-		p.Pages = p.Sequences * each
+	p.Context, p.Pages = n, min(perSequence*max(sequences, 1), max(maxPages, perSequence))
+	if p.Sequences = p.Pages / perSequence; share == 0 {
+		p.Pages = p.Sequences * perSequence
 	}
 	p.KV = int64(p.Pages) * p.PageBytes
 	p.Total = p.KV + fixed
-	p.Left, p.Spare = r.Free-p.Total, max(0, usable-p.Total)
+	p.Remaining, p.Spare = r.Free-p.Total, max(0, usable-p.Total)
 	return p, nil
 }
 
@@ -143,7 +143,7 @@ func (p Plan) onDisk(spec models.Spec, s engine.Settings, r engine.Room, usable 
 	p.Pages, p.Sequences = pagesFor(p.Context, spec, s), 1
 	p.KV = int64(p.Pages) * p.PageBytes
 	p.OnDisk = p.Weights + p.KV + p.Scratch - usable
-	p.Total, p.Left = usable, r.Free-usable
+	p.Total, p.Remaining = usable, r.Free-usable
 	two := r.OnDisk * int64(2*spec.ExpertsPerToken) / int64(spec.Experts)
 	return p, p.OnDisk > 0 && p.OnDisk <= r.OnDisk-two
 }
@@ -156,8 +156,8 @@ func (p Plan) Lines() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("memory: weights %s + conversations %s + working memory %s = %s of %s free, "+
-			"%s stay free",
-			gb(p.Weights-p.OnDisk), gb(p.KV), gb(p.Scratch), gb(p.Total), gb(p.Free), gb(p.Left)),
+			"%s stay free", gb(p.Weights-p.OnDisk), gb(p.KV), gb(p.Scratch), gb(p.Total), gb(p.Free),
+			gb(p.Remaining)),
 		fmt.Sprintf("context: %d tokens%s", p.Context, several),
 	}
 	if p.Context < p.MaxPosition && !p.Bounded {

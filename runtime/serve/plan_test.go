@@ -71,8 +71,8 @@ func TestPlanRefusesWithNumbers(t *testing.T) {
 	}
 }
 
-// Where the weights have no room, experts stay on the disk: what is planned is within what may be
-// taken, and there is room for the experts of two tokens at least.
+// If the weights do not fit, experts stay on the disk: the plan is within the usable memory, with
+// room for the experts of at least two tokens.
 func TestPlanOnDisk(t *testing.T) {
 	onDisk, whole, refused := 0, 0, 0
 	for free := int64(3 << 30); free < 20<<30; free += 91 << 20 {
@@ -110,10 +110,10 @@ func TestPlanOnDisk(t *testing.T) {
 	}
 }
 
-// What docs/guide/hardware.md says that a CPU needs at least: free memory with experts on the disk,
-// in GB, with the settings where nobody changes them and with --dense bf16.
+// The minimum of a CPU by docs/guide/hardware.md: free memory with experts on the disk, in GB, with
+// the defaults and with --dense bf16.
 func TestLeastMemory(t *testing.T) {
-	s := DefaultOptions().settle(false, 0).Settings
+	s := DefaultOptions().withDefaults(false, 0).Settings
 	dev := hosttest.Must(cpu.New(1))(t)
 	defer dev.Close()
 	for _, c := range []struct {
@@ -149,9 +149,8 @@ func TestPlanUsesAllItCan(t *testing.T) {
 	}
 }
 
-// On any machine, for any model and any flags: what is planned is what the engine takes, it is
-// within what may be taken, and every sequence up to the stated context has its pages, at any
-// batch.
+// On any machine, for any model and any flags: the plan is what the engine takes, is within the
+// usable memory, and has pages for every sequence up to the stated context, in any batch.
 func TestPlanOnAnyMachine(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	fitted, whole := 0, 0
@@ -190,7 +189,7 @@ func TestPlanOnAnyMachine(t *testing.T) {
 			may = min(in.Free, int64(float64(max(in.Total, in.Free))*in.GPUMemoryUtilization))
 		}
 		if total := exact.Total() + int64(seqs)*int64(spec.Vocab)*4; total != p.Total ||
-			total > may || p.Left != in.Free-total {
+			total > may || p.Remaining != in.Free-total {
 			t.Fatalf("%+v: the engine takes %d, planned are %d of %d", in, total, p.Total, may)
 		}
 		if kv.PagesOf(p.Context, rows, spec.Window, 1) > p.Pages || in.MaxModelLen > 0 &&
@@ -219,8 +218,8 @@ func TestPlanOnAnyMachine(t *testing.T) {
 	}
 }
 
-// What is planned for a model is what its engine takes, to the byte, and the scheduler's logits;
-// and the demo, whose context is bounded on purpose, is not said to want more memory.
+// The plan is what the engine takes, to the byte, plus the scheduler's logits; the demo, whose
+// context is bounded on purpose, does not ask for more memory.
 func TestThePlanIsWhatTheEngineTakes(t *testing.T) {
 	for _, o := range []engine.Settings{{}, {KVCacheDtype: "bf16", MaxNumBatchedTokens: 128,
 		MaxNumSeqs: 5},
@@ -253,9 +252,9 @@ func (onCPU) Caps() engine.Caps { return engine.Caps{} }
 // The interpreters of python are in the ceiling, and named.
 func TestThePlanCountsTools(t *testing.T) {
 	m := &Models{requests: Requests{Ceiling: 1 << 30}}
-	without := Plan{Total: 2 << 30}.Beside(m.Requests(), onCPU{}, 0)
-	m.CountTools(4 << 30)
-	with := Plan{Total: 2 << 30}.Beside(m.Requests(), onCPU{}, 0)
+	without := Plan{Total: 2 << 30}.WithRequests(m.Requests(), onCPU{}, 0)
+	m.SetToolMemory(4 << 30)
+	with := Plan{Total: 2 << 30}.WithRequests(m.Requests(), onCPU{}, 0)
 	if with.Ceiling != without.Ceiling+4<<30 {
 		t.Errorf("%d with tools, %d without", with.Ceiling, without.Ceiling)
 	}

@@ -33,7 +33,7 @@ const (
 	// textShare is the share of the machine's memory for the text of requests.
 	textShare = 1.0 / 128
 	// minTexts is how many of the largest bodies fit at once on any machine.
-	leastTexts = 4
+	minTexts = 4
 )
 
 // Requests is the plan for requests, in bytes.
@@ -48,7 +48,7 @@ type Requests struct {
 func PlanRequests(s engine.Settings, maxBody int64) (r Requests, err error) {
 	total, _, err := HostMemory()
 	r.AtOnce = s.MaxNumSeqs + s.MaxWaiting
-	r.Texts = max(int64(float64(total)*textShare), leastTexts*maxBody)
+	r.Texts = max(int64(float64(total)*textShare), minTexts*maxBody)
 	r.Ceiling = programMemory + int64(r.AtOnce)*requestMemory + textMemory*r.Texts
 	return r, err
 }
@@ -63,9 +63,9 @@ func (r Requests) String() string {
 }
 
 // WithRequests adds requests and evicted pages (swap below 0: the default).
-func (p Plan) Beside(r Requests, b engine.Backend, swap int64) Plan {
+func (p Plan) WithRequests(r Requests, b engine.Backend, swap int64) Plan {
 	if p.discrete = onGPU(b); swap < 0 {
-		swap = p.spareSwap()
+		swap = p.defaultSwap()
 		if p.discrete {
 			swap = 0
 		}
@@ -78,57 +78,57 @@ func (p Plan) Beside(r Requests, b engine.Backend, swap int64) Plan {
 }
 
 // defaultSwap is the default host memory for pages.
-func (p Plan) spareSwap() int64 { return min(p.Spare, mostSpareSwap) }
+func (p Plan) defaultSwap() int64 { return min(p.Spare, maxSpareSwap) }
 
 // Requests is the plan of a server; zero if Options.MaxBody is 0.
 func (m *Models) Requests() Requests { return m.requests }
 
 // SetToolMemory adds the memory of a server's tools to the plans of later loads.
-func (m *Models) CountTools(bytes int64) { m.requests.Tools = bytes }
+func (m *Models) SetToolMemory(bytes int64) { m.requests.Tools = bytes }
 
 // setMemoryLimit sets the limit of Go's memory with these models, unless the user has set one.
-func (m *Models) limit(model *Model, others []loadedModel) {
+func (m *Models) setMemoryLimit(model *Model, loaded []loadedModel) {
 	if m.requests.Ceiling == 0 || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	most := m.requests.Ceiling + m.kept.hostSpace()
-	for _, o := range append(others, model) {
+	limit := m.requests.Ceiling + m.shared.hostSpace()
+	for _, o := range append(loaded, model) {
 		if o := o.(*Model); !onGPU(o.backend) {
-			most += o.plan.logits
+			limit += o.plan.logits
 		}
 	}
-	debug.SetMemoryLimit(most)
+	debug.SetMemoryLimit(limit)
 }
 
 const (
-	lookEvery = 2 * time.Second
+	idleInterval = 2 * time.Second
 	// idleChecks is how many idle checks in a row precede a release.
-	restLooks = 3
+	idleChecks = 3
 	// minAllocated is how much must have been allocated since the last release.
-	worthIt = 8 << 20
+	minAllocated = 8 << 20
 )
 
 // ReleaseMemory returns memory of ended requests to the system after some idle time, until ctx
 // ends. preparing is how many requests are read and have no turn yet.
-func (m *Models) GiveBack(ctx context.Context, preparing func() int64) {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	given, quiet := uint64(0), 0
+func (m *Models) ReleaseMemory(ctx context.Context, preparing func() int64) {
+	ticker := time.NewTicker(idleInterval)
+	defer ticker.Stop()
+	released, idle := uint64(0), 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-ticker.C:
 		}
-		if quiet++; preparing() > 0 || m.loaded.busy() {
-			quiet = 0
+		if idle++; preparing() > 0 || m.loaded.busy() {
+			idle = 0
 		}
-		if quiet < restLooks || allocated() < given+worthIt {
+		if idle < idleChecks || allocated() < released+minAllocated {
 			continue
 		}
 		runtime.GC() // pools are emptied at the second collection
 		debug.FreeOSMemory()
-		given = allocated()
+		released = allocated()
 	}
 }
 

@@ -164,8 +164,8 @@ func loadHere(t *testing.T, name string, context int) *Model {
 	return m
 }
 
-// Weights that are cut off while they are mapped fail the turns that read them with the file's
-// name, and end the model: no engine can be made of what is left.
+// Mapped weights that are truncated fail the turns that read them, naming the file, and end the
+// model: no engine can run on them.
 func TestTruncatedWeights(t *testing.T) {
 	folder, spec := t.TempDir(), modeltest.Tiny()
 	spec.Vocab = token.VocabSize
@@ -173,7 +173,7 @@ func TestTruncatedWeights(t *testing.T) {
 	m := loadHere(t, folder, 1024)
 	defer m.Close()
 	var told error
-	m.damaged = func(err error) { told = err }
+	m.onDamage = func(err error) { told = err }
 	if r, err := say(t, m, "Hello"); err != nil || r.Done.Err != nil {
 		t.Fatal(err, r.Done.Err)
 	}

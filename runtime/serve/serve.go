@@ -28,17 +28,17 @@ var started = time.Now()
 
 // Models are the models of this process, safe for concurrent use once Choose returned.
 type Models struct {
-	ctx     context.Context // cancels loads
-	options Options
-	settled Settled // for the device opened first
+	ctx       context.Context // cancels loads
+	options   Options
+	effective EffectiveOptions // for the device opened first
 	// memory plan of a server's requests; zero without a server
 	requests Requests
 	loaded   *loadedSet
-	kept     *kept
+	shared   *sharedState
 	first    checkpoint.Found // the default for requests without a model
 	// adapters are the first model with an adapter each, served under the adapter's name
-	tunes    []checkpoint.Found
-	together bool // first and adapters share one engine
+	adapters  []checkpoint.Found
+	oneEngine bool // first and adapters share one engine
 
 	damaged   chan error // see Damaged
 	upstreams *Upstreams // nil: models are loaded by this process
@@ -46,7 +46,7 @@ type Models struct {
 	mu sync.Mutex
 	// spare is the backend opened by New for the first load
 	spare    engine.Backend
-	found    map[string]checkpoint.Found // by key
+	sources  map[string]checkpoint.Found // by key
 	contexts map[string]int              // known context lengths, by key
 }
 
@@ -55,13 +55,13 @@ func New(ctx context.Context, o Options) (*Models, error) {
 	o.Settings.DenseCache = cmp.Or(o.Settings.DenseCache, DenseFolder())
 	m := newModels(ctx, o)
 	var err error
-	if m.spare, err = m.open(); err != nil {
+	if m.spare, err = m.openBackend(); err != nil {
 		return nil, err
 	}
-	m.settled = settledFor(m.spare, o)
+	m.effective = effectiveFor(m.spare, o)
 	if o.MaxBody > 0 {
-		m.requests, err = PlanRequests(m.settled.Settings, o.MaxBody)
-		if m.requests.Tools = o.Tools; err != nil {
+		m.requests, err = PlanRequests(m.effective.Settings, o.MaxBody)
+		if m.requests.Tools = o.ToolMemory; err != nil {
 			return nil, errors.Join(err, m.spare.Close())
 		}
 	}
@@ -69,17 +69,17 @@ func New(ctx context.Context, o Options) (*Models, error) {
 }
 
 func newModels(ctx context.Context, o Options) *Models {
-	if o.Later == nil {
-		o.Later = o.Notify
+	if o.NotifyBackground == nil {
+		o.NotifyBackground = o.Notify
 	}
-	m := &Models{ctx: ctx, options: o, found: map[string]checkpoint.Found{},
+	m := &Models{ctx: ctx, options: o, sources: map[string]checkpoint.Found{},
 		contexts: map[string]int{}, damaged: make(chan error, 1)}
 	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
 	return m
 }
 
 // Effective returns the options with the device's defaults filled in.
-func (m *Models) Settled() Settled { return m.settled }
+func (m *Models) Effective() EffectiveOptions { return m.effective }
 
 // Backend is the backend opened by New, until the first load takes it.
 func (m *Models) Backend() engine.Backend { return m.spare }
@@ -90,23 +90,23 @@ func (m *Models) OnGPU() bool { return m.spare != nil && onGPU(m.spare) }
 // Find finds the model of the options, else the best cached one that fits, else calls absent. The
 // adapters of the options are added.
 func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
-	found, err := m.find(absent)
+	source, err := m.find(absent)
 	if err != nil {
-		return found, err
+		return source, err
 	}
-	if found, err = m.adapt(found); err != nil {
-		return found, &ModelError{err}
+	if source, err = m.adapt(source); err != nil {
+		return source, &ModelError{err}
 	}
-	return found, nil
+	return source, nil
 }
 
 func (m *Models) find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
 	if m.options.Model != "" {
-		found, err := checkpoint.Resolve(m.options.Model)
+		source, err := checkpoint.Resolve(m.options.Model)
 		if err != nil {
-			return found, &ModelError{err}
+			return source, &ModelError{err}
 		}
-		return found, nil
+		return source, nil
 	}
 	_, free := m.spare.Memory()
 	if best, ok := checkpoint.BestFit(free); ok {
@@ -116,12 +116,12 @@ func (m *Models) find(absent func(*Models) (checkpoint.Found, error)) (checkpoin
 }
 
 // Open opens the files of a model, for work on Backend.
-func (m *Models) Open(found checkpoint.Found) (*checkpoint.Checkpoint, error) {
-	ckpt, err := found.Open()
+func (m *Models) Open(source checkpoint.Found) (*checkpoint.Checkpoint, error) {
+	ckpt, err := source.Open()
 	if err != nil {
 		return nil, &ModelError{err}
 	}
-	if err := readWeights(m.ctx, found, ckpt, m.spare, m.settled.Settings,
+	if err := readWeights(m.ctx, source, ckpt, m.spare, m.effective.Settings,
 		m.options.Progress); err != nil {
 		return nil, errors.Join(err, ckpt.Close())
 	}
@@ -129,15 +129,15 @@ func (m *Models) Open(found checkpoint.Found) (*checkpoint.Checkpoint, error) {
 }
 
 // Choose makes source the default model, and opens what the models share.
-func (m *Models) Choose(found checkpoint.Found) {
-	m.choose(found)
+func (m *Models) Choose(source checkpoint.Found) {
+	m.choose(source)
 	keep := m.options.Keep
-	keep.SwapSpace = m.settled.Keep.SwapSpace
-	m.kept = openKept(keep, !m.options.Settings.NoPrefixCaching, m.options.Notify)
+	keep.SwapSpace = m.effective.Keep.SwapSpace
+	m.shared = openShared(keep, !m.options.Settings.NoPrefixCaching, m.options.Notify)
 }
 
 // Store holds sampled turns and stored responses.
-func (m *Models) Store() session.Store { return m.kept.store }
+func (m *Models) Store() session.Store { return m.shared.store }
 
 // Ensure loads the default model.
 func (m *Models) Ensure(ctx context.Context) error {
@@ -161,31 +161,31 @@ func (m *Models) First() session.Runner { return &runner{m, m.first} }
 
 // Lines describe the plan of the default model; none while it is not loaded.
 func (m *Models) Lines() []string {
-	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
+	model, ok := m.loaded.stateOf(keyOf(m.first)).model.(*Model)
 	if !ok {
 		return nil
 	}
 	if m.upstreams != nil {
 		return append([]string{"tokens come from " + strings.Join(m.upstreams.Servers.URLs, ", ")},
-			m.kept.lines()...)
+			m.shared.lines()...)
 	}
 	plan, _ := m.Plan()
 	lines := plan.Lines()
 	if line := model.denseLine(); line != "" {
 		lines = append(lines, line)
 	}
-	return append(lines, m.kept.lines()...)
+	return append(lines, m.shared.lines()...)
 }
 
 // Plan is the default model's plan with memory used outside the engine; false while it is not
 // loaded, or if other servers run it.
 func (m *Models) Plan() (Plan, bool) {
-	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
+	model, ok := m.loaded.stateOf(keyOf(m.first)).model.(*Model)
 	if !ok || m.upstreams != nil {
 		return Plan{}, false
 	}
 	if plan := model.Plan(); m.requests.Ceiling > 0 {
-		return plan.Beside(m.requests, model.backend, m.kept.hostSpace()), true
+		return plan.WithRequests(m.requests, model.backend, m.shared.hostSpace()), true
 	}
 	return model.Plan(), true
 }
@@ -196,7 +196,7 @@ func (m *Models) Drain(ctx context.Context) (cut int, err error) { return m.load
 
 // Ready returns why a loaded default model cannot answer, or nil.
 func (m *Models) Ready() error {
-	model, ok := m.loaded.now(keyOf(m.first)).model.(*Model)
+	model, ok := m.loaded.stateOf(keyOf(m.first)).model.(*Model)
 	if !ok || model.servers == nil {
 		return nil
 	}
@@ -214,23 +214,23 @@ func (m *Models) Close() (err, lost error) {
 		err = errors.Join(err, m.spare.Close())
 		m.spare = nil
 	}
-	if m.kept != nil {
-		lost = m.kept.close()
+	if m.shared != nil {
+		lost = m.shared.close()
 	}
 	return err, lost
 }
 
 // loadKey is loadedSet.load. Its error is *unavailable, or wraps errNoRoom.
-func (m *Models) loadKey(key string, others []loadedModel) (loadedModel, error) {
+func (m *Models) loadKey(key string, loaded []loadedModel) (loadedModel, error) {
 	m.mu.Lock()
-	found := m.found[key]
+	source := m.sources[key]
 	m.mu.Unlock()
 	var model *Model
 	var err error
 	if m.upstreams != nil {
-		model, err = m.loadElsewhere(found)
+		model, err = m.loadUpstream(source)
 	} else {
-		model, err = m.load(found, others)
+		model, err = m.load(source, loaded)
 	}
 	if errors.Is(err, errNoRoom) {
 		return nil, err
@@ -241,7 +241,7 @@ func (m *Models) loadKey(key string, others []loadedModel) (loadedModel, error) 
 	m.mu.Lock()
 	m.contexts[key] = model.ContextLength()
 	m.mu.Unlock()
-	m.limit(model, others)
+	m.setMemoryLimit(model, loaded)
 	return model, nil
 }
 
@@ -260,12 +260,12 @@ func (m *Models) names(f checkpoint.Found) []string {
 }
 
 // servesOne reports whether only the first model is served.
-func (m *Models) alone() bool { return m.upstreams != nil || len(m.options.ServedNames) > 0 }
+func (m *Models) servesOne() bool { return m.upstreams != nil || len(m.options.ServedNames) > 0 }
 
 // all are the first model, those with adapters, and the other cached models of the catalogue.
 func (m *Models) all() []checkpoint.Found {
-	list := append([]checkpoint.Found{m.first}, m.tunes...)
-	if m.alone() {
+	list := append([]checkpoint.Found{m.first}, m.adapters...)
+	if m.servesOne() {
 		return list
 	}
 	cached, err := checkpoint.Cached()
@@ -295,23 +295,23 @@ func (m *Models) Get(_ context.Context, name string) (session.Runner, error) {
 	if name == "" || slices.ContainsFunc(m.names(m.first), same) {
 		return m.First(), nil
 	}
-	for _, tune := range m.tunes {
-		if same(tune.Name) {
-			return &runner{m, tune}, nil
+	for _, adapter := range m.adapters {
+		if same(adapter.Name) {
+			return &runner{m, adapter}, nil
 		}
 	}
 	e, ok := models.Lookup(name)
-	if !ok || m.alone() {
+	if !ok || m.servesOne() {
 		return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
 	}
-	found, err := checkpoint.Resolve(e.ID)
+	source, err := checkpoint.Resolve(e.ID)
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %s", session.ErrUnknownModel, name, err)
 	}
 	m.mu.Lock()
-	m.found[keyOf(found)] = found
+	m.sources[keyOf(source)] = source
 	m.mu.Unlock()
-	return &runner{m, found}, nil
+	return &runner{m, source}, nil
 }
 
 // Stats are the counters of the loaded models, for the metrics.
@@ -337,10 +337,10 @@ type Status struct {
 func (m *Models) Status() []Status {
 	var list []Status
 	for _, f := range m.all() {
-		key, tune := m.place(f)
-		names, now := m.names(f), m.loaded.now(key)
+		key, adapter := m.locate(f)
+		names, now := m.names(f), m.loaded.stateOf(key)
 		model, _ := now.model.(*Model)
-		model = model.of(tune)
+		model = model.adapterModel(adapter)
 		if now.state == Ready && model.servers != nil && model.servers.Ready() != nil {
 			now.state = Unreachable
 		}
@@ -354,15 +354,15 @@ func (m *Models) Status() []Status {
 // runner is a model, loaded by its first turn.
 type runner struct {
 	models *Models
-	found  checkpoint.Found
+	source checkpoint.Found
 }
 
-func (r *runner) ID() string { return r.models.names(r.found)[0] }
+func (r *runner) ID() string { return r.models.names(r.source)[0] }
 
 // Device is "" while the model is not loaded.
 func (r *runner) Device() string {
-	key, _ := r.models.place(r.found)
-	if model, ok := r.models.loaded.now(key).model.(*Model); ok {
+	key, _ := r.models.locate(r.source)
+	if model, ok := r.models.loaded.stateOf(key).model.(*Model); ok {
 		return model.Device()
 	}
 	return ""
@@ -373,13 +373,13 @@ func (r *runner) Device() string {
 func (r *runner) ContextLength() int {
 	r.models.mu.Lock()
 	defer r.models.mu.Unlock()
-	e, _ := models.Lookup(cmp.Or(r.found.ID, r.found.Name))
-	key, _ := r.models.place(r.found)
+	e, _ := models.Lookup(cmp.Or(r.source.ID, r.source.Name))
+	key, _ := r.models.locate(r.source)
 	return cmp.Or(r.models.contexts[key], r.models.options.Settings.MaxModelLen,
 		e.Spec.MaxPosition)
 }
 
 func (r *runner) Start(ctx context.Context, q session.Request) (session.Turn, error) {
-	key, tune := r.models.place(r.found)
-	return r.models.loaded.start(ctx, key, tune, q)
+	key, adapter := r.models.locate(r.source)
+	return r.models.loaded.start(ctx, key, adapter, q)
 }

@@ -16,23 +16,23 @@ import (
 
 // Options are the options of a verb.
 type Options struct {
-	Model       string   // "": the best cached one that fits
-	Lora        []string // to add to it, as lora.Find reads them
-	ServedNames []string // set: the process serves one model, under these names
-	Settings    engine.Settings
-	Preset      string // "" or one of Presets
-	Speculate   bool   // drafts were requested; otherwise on where they pay
-	AnyOrder    bool   // Settings.Deterministic was set to false, not left open
+	Model            string   // "": the best cached one that fits
+	Adapters         []string // to add to it, as lora.Find reads them
+	ServedNames      []string // set: the process serves one model, under these names
+	Settings         engine.Settings
+	Preset           string // "" or one of Presets
+	Speculate        bool   // drafts were requested; otherwise on where they pay
+	NonDeterministic bool   // Settings.Deterministic was set to false, not left open
 
 	StreamInterval int // tokens in an event of a stream; 0: by the load
 	// idle time before a model is unloaded; below 0: never
-	KeepAlive time.Duration
-	Keep      KeepOptions
-	MaxBody   int64 // limit of a server's requests, bytes; 0: no server
-	Tools     int64 // of the programs that a server's tools start, bytes
+	KeepAlive  time.Duration
+	Keep       KeepOptions
+	MaxBody    int64 // limit of a server's requests, bytes; 0: no server
+	ToolMemory int64 // of the programs that a server's tools start, bytes
 
-	Notify func(line string) // notices for the user
-	Later  func(line string) // likewise, while turns may run; nil: Notify
+	Notify           func(line string) // notices for the user
+	NotifyBackground func(line string) // likewise, while turns may run; nil: Notify
 	// Progress shows a long work until it is done; may be nil.
 	Progress func(what string) (show func(done, total int64), done func())
 }
@@ -44,7 +44,7 @@ func DefaultOptions() Options {
 }
 
 // EffectiveOptions is Options with all defaults filled in.
-type Settled struct {
+type EffectiveOptions struct {
 	Options
 	Notes      []string // on requests that were not met
 	FromPreset []string // flags set by the preset
@@ -89,31 +89,31 @@ func deviceDefaults(onGPU bool, memory int64) (maxNumBatchedTokens, maxNumSeqs i
 const defaultMaxWaiting = 2048
 
 // withDefaults fills open settings with the device's defaults.
-func (o Options) settle(onGPU bool, memory int64) Settled {
-	out := Settled{Options: o}
+func (o Options) withDefaults(onGPU bool, memory int64) EffectiveOptions {
+	out := EffectiveOptions{Options: o}
 	note := func(format string, args ...any) {
 		out.Notes = append(out.Notes, fmt.Sprintf(format, args...))
 	}
 	s := &out.Settings
 	tokens, seqs := deviceDefaults(onGPU, memory)
 	if p, ok := presets[o.Preset]; ok {
-		take := func(name string, given int) {
-			if given == 0 {
+		notePreset := func(name string, value int) {
+			if value == 0 {
 				out.FromPreset = append(out.FromPreset, name)
 			}
 		}
-		take("max-num-seqs", s.MaxNumSeqs)
+		notePreset("max-num-seqs", s.MaxNumSeqs)
 		if p.streamInterval > 0 {
-			take("stream-interval", o.StreamInterval)
+			notePreset("stream-interval", o.StreamInterval)
 		}
 		seqs, out.StreamInterval = p.maxNumSeqs, cmp.Or(o.StreamInterval, p.streamInterval)
 		if onGPU {
 			tokens = guideTokens
-			take("max-num-batched-tokens", s.MaxNumBatchedTokens)
+			notePreset("max-num-batched-tokens", s.MaxNumBatchedTokens)
 		} else {
 			if seqs > tokens { // each decoding sequence is a token of the step
 				tokens = seqs
-				take("max-num-batched-tokens", s.MaxNumBatchedTokens)
+				notePreset("max-num-batched-tokens", s.MaxNumBatchedTokens)
 			}
 			note("preset %s: steps have %d tokens on the CPU, not the guide's %d, which would "+
 				"hold every decode up for the length of a prompt", o.Preset, tokens, guideTokens)
@@ -134,7 +134,7 @@ func (o Options) settle(onGPU bool, memory int64) Settled {
 		s.MaxNumSeqs = s.MaxNumBatchedTokens
 	}
 	if !onGPU {
-		if o.AnyOrder {
+		if o.NonDeterministic {
 			note("--deterministic=false: the CPU engine always gives the same tokens for the " +
 				"same seed")
 		}

@@ -23,7 +23,7 @@ import (
 )
 
 // maxSpareSwap is the maximum default host memory for pages.
-const mostSpareSwap = 4 << 30
+const maxSpareSwap = 4 << 30
 
 // KeepOptions say what outlives a model. The zero value persists nothing.
 type KeepOptions struct {
@@ -35,7 +35,7 @@ type KeepOptions struct {
 }
 
 // sharedState is shared by the models of one process. It is safe for concurrent use.
-type kept struct {
+type sharedState struct {
 	store session.Store // of sampled turns and stored responses
 
 	disk   int64       // bytes of pages
@@ -48,8 +48,8 @@ type kept struct {
 	planned bool
 }
 
-func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
-	k := &kept{space: o.SwapSpace}
+func openShared(o KeepOptions, prefixCaching bool, notify func(string)) *sharedState {
+	k := &sharedState{space: o.SwapSpace}
 	refused := func(what string, err error) {
 		if errors.Is(err, store.ErrLocked) {
 			err = errors.New("another ossrun serve keeps its own there")
@@ -83,7 +83,7 @@ func openKept(o KeepOptions, prefixCaching bool, notify func(string)) *kept {
 }
 
 // spill is the store of a model's evicted pages, or nil. All share the first plan's surplus.
-func (k *kept) spill(p Plan) *kv.Spill {
+func (k *sharedState) spill(p Plan) *kv.Spill {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.planned {
@@ -91,7 +91,7 @@ func (k *kept) spill(p Plan) *kv.Spill {
 	}
 	k.planned = true
 	if k.space < 0 {
-		k.space = p.spareSwap()
+		k.space = p.defaultSwap()
 	}
 	if k.space == 0 && k.disk == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (k *kept) spill(p Plan) *kv.Spill {
 }
 
 // untouched is host memory that pages may still fill, so plans must leave it free.
-func (k *kept) untouched() int64 {
+func (k *sharedState) untouched() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pages == nil {
@@ -118,7 +118,7 @@ func (k *kept) untouched() int64 {
 }
 
 // hostSpace is the total host memory for pages.
-func (k *kept) hostSpace() int64 {
+func (k *sharedState) hostSpace() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pages == nil {
@@ -128,7 +128,7 @@ func (k *kept) hostSpace() int64 {
 }
 
 // lines describe the space for pages; none without any.
-func (k *kept) lines() []string {
+func (k *sharedState) lines() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pages == nil {
@@ -142,7 +142,7 @@ func (k *kept) lines() []string {
 }
 
 // close writes pages and turns for the next start. The models must be closed.
-func (k *kept) close() error {
+func (k *sharedState) close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var err error

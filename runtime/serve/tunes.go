@@ -18,52 +18,52 @@ import (
 
 // adapt adds the adapters of the options to a model. A named one becomes a model of its own, with
 // the unnamed ones too.
-func (m *Models) adapt(found checkpoint.Found) (checkpoint.Found, error) {
+func (m *Models) adapt(base checkpoint.Found) (checkpoint.Found, error) {
 	var plain, named []string
-	for _, text := range m.options.Lora {
+	for _, text := range m.options.Adapters {
 		if _, _, ok := lora.Named(text); ok {
 			named = append(named, text)
 		} else {
 			plain = append(plain, text)
 		}
 	}
-	found, err := found.With(plain)
+	base, err := base.With(plain)
 	if err != nil {
-		return found, err
+		return base, err
 	}
-	m.tunes = nil
+	m.adapters = nil
 	for _, text := range named {
-		name, source, _ := lora.Named(text)
+		name, folder, _ := lora.Named(text)
 		same := func(n string) bool { return strings.EqualFold(n, name) }
-		_, known := models.Lookup(name)
-		if known || same(found.Name) || slices.ContainsFunc(m.options.ServedNames, same) ||
-			slices.ContainsFunc(m.tunes, func(f checkpoint.Found) bool { return same(f.Name) }) {
-			return found, fmt.Errorf("--lora %s: another model is called %s; choose another name",
+		_, isCatalogue := models.Lookup(name)
+		if isCatalogue || same(base.Name) || slices.ContainsFunc(m.options.ServedNames, same) ||
+			slices.ContainsFunc(m.adapters, func(f checkpoint.Found) bool { return same(f.Name) }) {
+			return base, fmt.Errorf("--lora %s: another model is called %s; choose another name",
 				text, name)
 		}
-		tune, err := found.With([]string{source})
+		adapter, err := base.With([]string{folder})
 		if err != nil {
-			return found, err
+			return base, err
 		}
-		tune.Name = name
-		m.tunes = append(m.tunes, tune)
+		adapter.Name = name
+		m.adapters = append(m.adapters, adapter)
 	}
-	return found, nil
+	return base, nil
 }
 
 // choose makes source the first model, with its adapters in one engine if the device can.
-func (m *Models) choose(found checkpoint.Found) {
-	m.together = m.spare != nil && m.spare.Caps().Tunes && len(m.tunes) > 0
-	if m.together {
-		found.Tunes = m.tunes
+func (m *Models) choose(source checkpoint.Found) {
+	m.oneEngine = m.spare != nil && m.spare.Caps().Tunes && len(m.adapters) > 0
+	if m.oneEngine {
+		source.Tunes = m.adapters
 	} else {
-		for _, tune := range m.tunes {
-			m.found[keyOf(tune)] = tune
+		for _, adapter := range m.adapters {
+			m.sources[keyOf(adapter)] = adapter
 		}
-		m.loaded.most = mostLoaded + len(m.tunes)
+		m.loaded.maxLoaded = maxLoadedModels + len(m.adapters)
 	}
-	m.first = found
-	m.found[keyOf(found)] = found
+	m.first = source
+	m.sources[keyOf(source)] = source
 }
 
 // keyOf identifies a model: its path and its adapters.
@@ -79,7 +79,7 @@ func keyOf(f checkpoint.Found) string {
 }
 
 // locate returns the engine's key and the adapter's index in it (0: base).
-func (m *Models) place(f checkpoint.Found) (key string, tune int) {
+func (m *Models) locate(f checkpoint.Found) (key string, adapter int) {
 	key = keyOf(f)
 	for i, t := range m.first.Tunes {
 		if keyOf(t) == key {
@@ -90,48 +90,48 @@ func (m *Models) place(f checkpoint.Found) (key string, tune int) {
 }
 
 // adapterModel returns one of the models of an engine; nil if m is nil.
-func (m *Model) of(tune int) *Model {
-	if m == nil || tune == 0 {
+func (m *Model) adapterModel(adapter int) *Model {
+	if m == nil || adapter == 0 {
 		return m
 	}
-	return m.tunes[tune-1]
+	return m.adapters[adapter-1]
 }
 
 // addAdapters makes a model for each adapter. The first model's plan has their memory.
-func (m *Model) addTunes(found checkpoint.Found) {
-	for i, tune := range found.Tunes {
-		m.tunes = append(m.tunes, &Model{Model: m.Model.Tune(i+1, tune.Name), ckpt: m.ckpt.Tunes[i],
-			backend: m.backend, dense: m.dense})
+func (m *Model) addAdapters(source checkpoint.Found) {
+	for i, adapter := range source.Tunes {
+		m.adapters = append(m.adapters, &Model{Model: m.Model.Adapter(i+1, adapter.Name),
+			ckpt: m.ckpt.Tunes[i], backend: m.backend, dense: m.dense})
 	}
 }
 
 // pagesOf names the pages of each adapter: the base's name plus the adapter IDs.
 func pagesOf(base string, ckpt *checkpoint.Checkpoint) (names []string) {
-	for _, tune := range ckpt.Tunes {
-		names = append(names, base+" "+tune.AdapterIDs)
+	for _, adapter := range ckpt.Tunes {
+		names = append(names, base+" "+adapter.AdapterIDs)
 	}
 	return names
 }
 
 // copySource is a model whose dense weights are copied in 8 bits.
-type copied struct {
+type copySource struct {
 	checkpoint.Found
 	ckpt *checkpoint.Checkpoint
 }
 
 // copySources returns a model, and its adapters that change weights in the copy.
-func copiedOf(found checkpoint.Found, ckpt *checkpoint.Checkpoint) []copied {
-	list := []copied{{found, ckpt}}
+func copySources(source checkpoint.Found, ckpt *checkpoint.Checkpoint) []copySource {
+	list := []copySource{{source, ckpt}}
 	for i, names := range ckpt.Changed() {
 		if slices.ContainsFunc(names, q8.Replaces) {
-			list = append(list, copied{found.Tunes[i], ckpt.Tunes[i]})
+			list = append(list, copySource{source.Tunes[i], ckpt.Tunes[i]})
 		}
 	}
 	return list
 }
 
 // hasCopies reports whether all copies are in the folder.
-func readyCopies(list []copied, folder string) bool {
+func hasCopies(list []copySource, folder string) bool {
 	return !slices.ContainsFunc(list,
-		func(c copied) bool { return q8.Ready(c.Found, folder) == "" })
+		func(c copySource) bool { return q8.Ready(c.Found, folder) == "" })
 }

@@ -35,7 +35,7 @@ func (o one) Stats() map[string]sched.Stats {
 	return map[string]sched.Stats{o.ID(): o.Model.Stats()}
 }
 
-// outcome is what of a result must not depend on where it was computed.
+// outcome is the part of a result that must not depend on the device.
 func outcome(r session.Result) string {
 	for i := range r.Calls {
 		r.Calls[i].ID = ""

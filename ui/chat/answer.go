@@ -20,26 +20,26 @@ import (
 
 // An answer is one turn of the model: reasoning, text and calls in order of arrival.
 type answer struct {
-	palette term.Palette
-	parts   []part
-	before  int // code blocks of the conversation before this answer
-	started time.Time
-	live    bool
-	tools   bool     // this process runs its calls
-	sources []source // of its citations
-	ending  string   // one line under an answer that was cut short
-	tone    term.Style
+	palette    term.Palette
+	parts      []part
+	codeOffset int // code blocks of the conversation before this answer
+	started    time.Time
+	live       bool
+	tools      bool     // this process runs its calls
+	sources    []source // of its citations
+	ending     string   // one line under an answer that was cut short
+	tone       term.Style
 }
 
 // A part is a stretch of one kind.
 type part interface {
 	runs(l layout, live bool) []run
-	end(at time.Time)
-	keep() keptPart
+	end(now time.Time)
+	save() savedPart
 }
 
-func newAnswer(p term.Palette, at time.Time, before int) *answer {
-	return &answer{palette: p, started: at, live: true, before: before}
+func newAnswer(p term.Palette, now time.Time, codeOffset int) *answer {
+	return &answer{palette: p, started: now, live: true, codeOffset: codeOffset}
 }
 
 func (a *answer) code() (all []string) {
@@ -52,34 +52,34 @@ func (a *answer) code() (all []string) {
 }
 
 // take adds one event and reports whether it was a token.
-func (a *answer) take(e session.Event, at time.Time) bool {
+func (a *answer) take(e session.Event, now time.Time) bool {
 	switch e := e.(type) {
 	case session.Reasoning:
 		t, ok := a.last().(*reasoningText)
 		if !ok {
-			t = &reasoningText{text: newProse(a.palette, term.Dim, ""), started: at}
-			a.push(t, at)
+			t = &reasoningText{text: newProse(a.palette, term.Dim, ""), started: now}
+			a.push(t, now)
 		}
 		t.tokens++
-		t.latest = at
+		t.latest = now
 		t.text.push(t.clean.Push(e.Text))
 	case session.Commentary:
-		a.answering(true, at).push(e.Text)
+		a.textPart(true, now).push(e.Text)
 	case session.Answer:
-		a.answering(false, at).push(e.Text)
+		a.textPart(false, now).push(e.Text)
 	case session.CallStart:
-		a.push(&call{index: e.Index, name: term.Clean(e.Recipient)}, at)
+		a.push(&call{index: e.Index, name: term.Clean(e.Recipient)}, now)
 		return false
 	case session.CallEnd:
 		c := a.call(e.Index)
-		c.started, c.running = at, a.tools
+		c.started, c.running = now, a.tools
 		return false
 	case session.ToolOutput:
 		c := a.call(e.Index)
-		c.output += c.said.Push(e.Text)
+		c.output += c.outputCleaner.Push(e.Text)
 		return false
 	case session.ToolEnd:
-		a.call(e.Index).returned(e, at)
+		a.call(e.Index).returned(e, now)
 		return false
 	case session.CallArguments:
 		if c, ok := a.last().(*call); ok {
@@ -102,15 +102,15 @@ func (a *answer) call(index int) *call {
 }
 
 // hasRunningCall reports whether a call runs or waits for approval.
-func (a *answer) calls() bool {
+func (a *answer) hasRunningCall() bool {
 	c, ok := a.last().(*call)
 	return ok && c.running
 }
 
 // callAllowed restarts the time of a call that has waited for approval.
-func (a *answer) allowed(at time.Time) {
+func (a *answer) callAllowed(now time.Time) {
 	if c, ok := a.last().(*call); ok && c.running {
-		c.started = at
+		c.started = now
 	}
 }
 
@@ -121,31 +121,32 @@ func (a *answer) last() part {
 	return a.parts[len(a.parts)-1]
 }
 
-func (a *answer) push(p part, at time.Time) {
+func (a *answer) push(p part, now time.Time) {
 	if l := a.last(); l != nil {
-		l.end(at)
+		l.end(now)
 	}
 	a.parts = append(a.parts, p)
 }
 
-func (a *answer) answering(aside bool, at time.Time) *answerText {
+func (a *answer) textPart(aside bool, now time.Time) *answerText {
 	s, ok := a.last().(*answerText)
 	if !ok || s.aside != aside {
-		before := a.before + len(a.code())
-		s = &answerText{text: markdown.New(a.palette, before), before: before, aside: aside}
-		a.push(s, at)
+		codeOffset := a.codeOffset + len(a.code())
+		s = &answerText{text: markdown.New(a.palette, codeOffset), codeOffset: codeOffset,
+			aside: aside}
+		a.push(s, now)
 	}
 	return s
 }
 
 // finish ends the turn with a line under it, if ending is set.
-func (a *answer) finish(at time.Time, ending string, tone term.Style) {
+func (a *answer) finish(now time.Time, ending string, tone term.Style) {
 	if l := a.last(); l != nil {
-		l.end(at)
+		l.end(now)
 	}
 	for _, p := range a.parts {
 		if c, ok := p.(*call); ok && c.running {
-			c.running, c.ended, c.failed = false, at, "it was not run to its end"
+			c.running, c.endTime, c.failed = false, now, "it was not run to its end"
 		}
 	}
 	a.live, a.ending, a.tone = false, ending, tone
@@ -207,17 +208,17 @@ type reasoningText struct {
 	tokens  int
 	started time.Time
 	latest  time.Time
-	ended   time.Time
+	endTime time.Time
 }
 
-func (t *reasoningText) end(at time.Time) {
-	if t.ended.IsZero() {
-		t.ended = at
+func (t *reasoningText) end(now time.Time) {
+	if t.endTime.IsZero() {
+		t.endTime = now
 	}
 }
 
 func (t *reasoningText) head() string {
-	end, verb := t.ended, "thought for"
+	end, verb := t.endTime, "thought for"
 	if end.IsZero() {
 		end, verb = t.latest, "thinking,"
 	}
@@ -247,10 +248,10 @@ func (t *reasoningText) runs(l layout, live bool) []run {
 
 // An answerText is markdown for the person: the answer, or a remark before a call.
 type answerText struct {
-	text   *markdown.Stream
-	before int // code blocks of the conversation before it
-	clean  term.Cleaner
-	aside  bool
+	text       *markdown.Stream
+	codeOffset int // code blocks of the conversation before it
+	clean      term.Cleaner
+	aside      bool
 }
 
 func (s *answerText) push(text string) { s.text.Push(s.clean.Push(text)) }
@@ -276,8 +277,8 @@ func seconds(d time.Duration) string {
 	case s < 60:
 		return fmt.Sprintf("%.0f s", s)
 	}
-	whole := int(d.Seconds())
-	return fmt.Sprintf("%d min %d s", whole/60, whole%60)
+	total := int(d.Seconds())
+	return fmt.Sprintf("%d min %d s", total/60, total%60)
 }
 
 // A source is one footnote.
@@ -289,16 +290,16 @@ type source struct {
 
 // cite replaces the answer's marks by numbers and adds the sources as footnotes. Citation offsets
 // refer to the full answer; its parts are searched for the marks' text.
-func (a *answer) cite(whole string, citations []session.Citation, marks bool) {
-	text := []rune(whole)
+func (a *answer) cite(full string, citations []session.Citation, marks bool) {
+	text := []rune(full)
 	numbers := map[string]int{} // by address
 	for _, c := range citations {
 		if c.Start < 0 || c.End > len(text) || c.Start >= c.End {
 			continue
 		}
 		mark := term.Clean(string(text[c.Start:c.End]))
-		n, known := numbers[c.URL]
-		if !known {
+		n, ok := numbers[c.URL]
+		if !ok {
 			a.sources = append(a.sources, source{c.URL, c.Title, mark})
 			n = len(a.sources)
 			numbers[c.URL] = n
@@ -311,14 +312,14 @@ func (a *answer) cite(whole string, citations []session.Citation, marks bool) {
 }
 
 // replace replaces the first occurrence of a mark in the answer.
-func (a *answer) replace(mark, by string) {
+func (a *answer) replace(mark, replacement string) {
 	for _, p := range a.parts {
 		s, ok := p.(*answerText)
 		if !ok || s.aside || !strings.Contains(s.text.Text(), mark) {
 			continue
 		}
-		text := strings.Replace(s.text.Text(), mark, by, 1)
-		s.text = markdown.New(a.palette, s.before)
+		text := strings.Replace(s.text.Text(), mark, replacement, 1)
+		s.text = markdown.New(a.palette, s.codeOffset)
 		s.text.Push(text)
 		s.text.End()
 		return
@@ -364,7 +365,7 @@ const (
 
 // maxSavedOutput is how many bytes of a call's output are saved with the conversation for the
 // screen; the model's history has all of it.
-const keptOutput = 32 << 10
+const maxSavedOutput = 32 << 10
 
 // A call is the model asking for a tool.
 type call struct {
@@ -373,21 +374,21 @@ type call struct {
 	arguments string
 	clean     term.Cleaner
 
-	output  string // printed so far, or its result
-	said    term.Cleaner
-	files   []string // written by it
-	failed  string   // the error that the model was told
-	started time.Time
-	ended   time.Time // zero: running, or not run here
-	running bool
+	output        string // printed so far, or its result
+	outputCleaner term.Cleaner
+	files         []string // written by it
+	failed        string   // the error that the model was told
+	started       time.Time
+	endTime       time.Time // zero: running, or not run here
+	running       bool
 }
 
 func (c *call) end(time.Time) {}
 
 // returned records the result of a call that this process ran.
-func (c *call) returned(e session.ToolEnd, at time.Time) {
-	c.running, c.ended = false, at
-	if began := at.Add(-e.Took); began.After(c.started) { // otherwise it waited first
+func (c *call) returned(e session.ToolEnd, now time.Time) {
+	c.running, c.endTime = false, now
+	if began := now.Add(-e.Took); began.After(c.started) { // otherwise it waited first
 		c.started = began
 	}
 	switch {
@@ -403,13 +404,13 @@ func (c *call) returned(e session.ToolEnd, at time.Time) {
 	}
 }
 
-func (c *call) keep() keptPart {
+func (c *call) save() savedPart {
 	output := c.output
-	if cut := len(output) - keptOutput; cut > 0 {
+	if cut := len(output) - maxSavedOutput; cut > 0 {
 		output = "…" + strings.ToValidUTF8(output[cut:], "")
 	}
-	return keptPart{Kind: "call", Name: c.name, Text: c.arguments, Output: output,
-		Files: c.files, Failed: c.failed, Seconds: c.ended.Sub(c.started).Seconds()}
+	return savedPart{Kind: "call", Name: c.name, Text: c.arguments, Output: output,
+		Files: c.files, Failed: c.failed, Seconds: c.endTime.Sub(c.started).Seconds()}
 }
 
 // state describes the call's progress.
@@ -420,9 +421,9 @@ func (c *call) state(l layout) string {
 	case c.running:
 		return " · running, " + seconds(l.now.Sub(c.started))
 	case c.failed != "":
-		return " · failed after " + seconds(c.ended.Sub(c.started))
-	case !c.ended.IsZero() && c.ended.After(c.started):
-		return " · " + seconds(c.ended.Sub(c.started))
+		return " · failed after " + seconds(c.endTime.Sub(c.started))
+	case !c.endTime.IsZero() && c.endTime.After(c.started):
+		return " · " + seconds(c.endTime.Sub(c.started))
 	}
 	return ""
 }
@@ -465,13 +466,13 @@ func (c *call) language() string {
 
 // rows are the first or last rows of a text, or all while nothing is folded. code is its language,
 // or "".
-func (c *call) rows(l layout, code, text string, style term.Style, most int, last bool) []string {
-	whole := strings.Count(text, "\n") + 1 // counted before cutting
-	if lines := strings.Split(text, "\n"); !l.unfolded && len(lines) > 4*most {
+func (c *call) rows(l layout, code, text string, style term.Style, limit int, last bool) []string {
+	total := strings.Count(text, "\n") + 1 // counted before cutting
+	if lines := strings.Split(text, "\n"); !l.unfolded && len(lines) > 4*limit {
 		if last {
-			text = strings.Join(lines[len(lines)-4*most:], "\n")
+			text = strings.Join(lines[len(lines)-4*limit:], "\n")
 		} else {
-			text = strings.Join(lines[:4*most], "\n")
+			text = strings.Join(lines[:4*limit], "\n")
 		}
 	}
 	var rows []term.Row
@@ -482,13 +483,13 @@ func (c *call) rows(l layout, code, text string, style term.Style, most int, las
 			rows = append(rows, term.Chop(line, width, term.Span{Text: "↪ ", Style: term.Dim})...)
 		}
 	}
-	if !l.unfolded && len(rows) > most {
-		more := term.Row{{Text: fmt.Sprintf("… Ctrl+T shows all of %s",
-			counted(whole, "line")), Style: term.Dim}}
+	if !l.unfolded && len(rows) > limit {
+		hint := term.Row{{Text: fmt.Sprintf("… Ctrl+T shows all of %s",
+			counted(total, "line")), Style: term.Dim}}
 		if last {
-			rows = append([]term.Row{more}, rows[len(rows)-most+1:]...)
+			rows = append([]term.Row{hint}, rows[len(rows)-limit+1:]...)
 		} else {
-			rows = append(rows[:most-1:most-1], more)
+			rows = append(rows[:limit-1:limit-1], hint)
 		}
 	}
 	return l.palette.PaintAll(rows)

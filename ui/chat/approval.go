@@ -34,13 +34,13 @@ type Approval struct {
 type approvalAsk struct {
 	server, tool, arguments string
 	reply                   chan bool
-	above                   bool      // long arguments are shown there
-	still                   time.Time // when it appeared or the last key was pressed
+	inTranscript            bool      // long arguments are shown there
+	since                   time.Time // when it appeared or the last key was pressed
 }
 
 // settleTime is how long a question must be visible without a keypress before a key answers it: a
 // person who is typing has not read it.
-const settles = 400 * time.Millisecond
+const settleTime = 400 * time.Millisecond
 
 func NewApproval() *Approval {
 	return &Approval{asks: make(chan approvalAsk), decided: map[string]bool{}}
@@ -51,9 +51,9 @@ func NewApproval() *Approval {
 func (a *Approval) Ask(ctx context.Context, server, tool, arguments string) (bool, error) {
 	ask := approvalAsk{server: server, tool: tool, arguments: arguments, reply: make(chan bool, 1)}
 	a.mu.Lock()
-	allowed, known := a.decided[ask.key()]
+	allowed, ok := a.decided[ask.key()]
 	a.mu.Unlock()
-	if known {
+	if ok {
 		return allowed, nil
 	}
 	select {
@@ -76,16 +76,16 @@ func (m *Model) nextAsk() tea.Cmd {
 	if m.options.Approval == nil {
 		return nil
 	}
-	return await(m.ctx, m.options.Approval.asks, func(a approvalAsk) tea.Msg { return a })
+	return receive(m.ctx, m.options.Approval.asks, func(a approvalAsk) tea.Msg { return a })
 }
 
 // answerable reports whether a key would answer the open question. Keys typed into a text do not.
 func (m *Model) answerable() bool {
-	return m.asking != nil && m.editor.text == "" && m.now.Sub(m.asking.still) >= settles
+	return m.asking != nil && m.editor.text == "" && m.now.Sub(m.asking.since) >= settleTime
 }
 
 // approvalKeys are the keys that answer.
-var decisions = []struct {
+var approvalKeys = []struct {
 	key, does       string
 	allowed, always bool
 	done            string // format for the tool's name
@@ -98,7 +98,7 @@ var decisions = []struct {
 
 // approve handles a key as an answer to the open question, and reports whether it is one.
 func (m *Model) approve(key string) bool {
-	for _, d := range decisions {
+	for _, d := range approvalKeys {
 		if d.key != key {
 			continue
 		}
@@ -108,10 +108,10 @@ func (m *Model) approve(key string) bool {
 			a.mu.Unlock()
 		}
 		if m.live != nil {
-			m.live.answer.allowed(m.clock())
+			m.live.answer.callAllowed(m.clock())
 		}
 		name := strings.TrimSpace(m.asking.server + " " + m.asking.tool)
-		m.note(fmt.Sprintf(d.done, shownWhole(name)))
+		m.note(fmt.Sprintf(d.done, escapeHidden(name)))
 		m.asking.reply <- d.allowed
 		m.asking = nil
 		return true
@@ -123,32 +123,33 @@ func (m *Model) approve(key string) bool {
 // transcript, where they scroll, while the question is open.
 func (m *Model) openAsk(a approvalAsk) {
 	m.asking = &a
-	a.still = m.clock()
-	a.above = !m.plain && len(askedArguments(a.arguments, m.askWidth())) > max(m.height/3, 4)
-	if a.above {
-		m.appendEntry(&askedWhole{m, &a})
+	a.since = m.clock()
+	rows := len(formatArguments(a.arguments, m.askWidth()))
+	a.inTranscript = !m.plain && rows > max(m.height/3, 4)
+	if a.inTranscript {
+		m.appendEntry(&fullArguments{m, &a})
 	}
 }
 
 // fullArguments are long arguments in the transcript.
-type askedWhole struct {
+type fullArguments struct {
 	model *Model
 	ask   *approvalAsk
 }
 
-func (e *askedWhole) runs(l layout) []run {
+func (e *fullArguments) runs(l layout) []run {
 	if e.model.asking != e.ask {
 		return nil
 	}
-	rows := askedArguments(e.ask.arguments, max(l.width-2, 1))
+	rows := formatArguments(e.ask.arguments, max(l.width-2, 1))
 	return []run{{l.dim("│ ", 2), l.palette.PaintAll(rows)}}
 }
 
 func (a approvalAsk) head() string {
 	if a.server == "" {
-		return shownWhole(a.tool) + " wants to run"
+		return escapeHidden(a.tool) + " wants to run"
 	}
-	return shownWhole(a.server) + " wants to run " + shownWhole(a.tool)
+	return escapeHidden(a.server) + " wants to run " + escapeHidden(a.tool)
 }
 
 func (m *Model) askWidth() int { return max(m.width-2*m.margin()-2, 1) }
@@ -162,16 +163,16 @@ func (m *Model) askRows() []term.Row {
 	if m.answerable() {
 		keys = term.Bold
 	}
-	var how []term.Span
-	for _, d := range decisions {
-		how = append(how, term.Span{Text: d.key, Style: keys},
+	var hints []term.Span
+	for _, d := range approvalKeys {
+		hints = append(hints, term.Span{Text: d.key, Style: keys},
 			term.Span{Text: " " + d.does + "   "})
 	}
 	if m.editor.text != "" {
-		how = []term.Span{{Text: "Send or clear your text to answer.", Style: term.Yellow}}
+		hints = []term.Span{{Text: "Send or clear your text to answer.", Style: term.Yellow}}
 	}
-	arguments := askedArguments(m.asking.arguments, width)
-	if n := len(arguments); m.asking.above {
+	arguments := formatArguments(m.asking.arguments, width)
+	if n := len(arguments); m.asking.inTranscript {
 		arguments = append(arguments[:2:2], term.Row{{Text: term.Cut(fmt.Sprintf(
 			"… all %s are above, PgUp scrolls", counted(n, "row")), width), Style: term.Yellow}})
 	}
@@ -181,15 +182,15 @@ func (m *Model) askRows() []term.Row {
 	head := []term.Span{{Text: m.asking.head(), Style: term.Bold | term.Yellow}}
 	rows := term.Prefix(term.Wrap(head, width), edge("╭ "), edge("│ "))
 	rows = append(rows, term.Prefix(arguments, edge("│ "), edge("│ "))...)
-	return append(rows, term.Prefix(term.Wrap(how, width), edge("╰ "), edge("  "))...)
+	return append(rows, term.Prefix(term.Wrap(hints, width), edge("╰ "), edge("  "))...)
 }
 
 // formatArguments returns the full arguments of a call: a row for each member of an object, other
 // text as the model wrote it.
-func askedArguments(arguments string, width int) (rows []term.Row) {
+func formatArguments(arguments string, width int) (rows []term.Row) {
 	all, ok := members(arguments)
 	if !ok {
-		return term.Wrap([]term.Span{{Text: shownWhole(arguments)}}, width)
+		return term.Wrap([]term.Span{{Text: escapeHidden(arguments)}}, width)
 	}
 	wide := 0
 	for _, a := range all {
@@ -229,7 +230,7 @@ func members(text string) (all []line, ok bool) {
 		if json.Unmarshal(raw, &s) == nil && s != "" {
 			value = s
 		}
-		all = append(all, plainLine(shownWhole(fmt.Sprint(name)), shownWhole(value)))
+		all = append(all, plainLine(escapeHidden(fmt.Sprint(name)), escapeHidden(value)))
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, false
@@ -239,7 +240,7 @@ func members(text string) (all []line, ok bool) {
 }
 
 // escapeHidden returns text with everything quoted that a terminal would not show.
-func shownWhole(text string) string {
+func escapeHidden(text string) string {
 	if term.Clean(text) == text {
 		return text
 	}

@@ -20,10 +20,10 @@ import (
 
 // Limits of pastes and files.
 const (
-	chipLines    = 15
-	chipBytes    = 2000
-	longestFile  = 1 << 20
-	mostFileHits = 50
+	chipLines      = 15
+	chipBytes      = 2000
+	maxFileBytes   = 1 << 20
+	maxCompletions = 50
 )
 
 // paste inserts a text, or a chip for a long one.
@@ -48,13 +48,13 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	for i, p := range m.pastes {
 		sent = strings.Replace(sent, chip(i+1, p), "\n"+p+"\n", 1)
 	}
-	if m.keeper.store == nil && !strings.Contains(text, "@") {
+	if m.saver.store == nil && !strings.Contains(text, "@") {
 		return m.ask(text, sent, replaced)
 	}
 	m.preparing = text
-	kept, id := m.kept(), m.id
+	wait, id := m.saveAndWait(), m.id
 	return m.do(func() outcome {
-		kept()
+		wait()
 		files, attached, missing, err := attachments(text)
 		return func(m *Model) tea.Cmd {
 			if m.preparing != text || m.id != id {
@@ -65,7 +65,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 				m.showError(sentence(err.Error()) + "\nYour message is back in the editor.")
 				m.queued, m.editing = append([]string{text}, m.queued...), replaced
 				m.unqueue()
-				m.keep()
+				m.save()
 				return nil
 			}
 			for _, a := range attached {
@@ -81,11 +81,11 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 
 // attachments returns the files named in a message, a line about each, and paths that are no file.
 func attachments(text string) (files string, attached, missing []string, err error) {
-	for at, c := range text {
-		if c != '@' || at > 0 && !strings.ContainsRune(" \t\n", rune(text[at-1])) {
+	for i, c := range text {
+		if c != '@' || i > 0 && !strings.ContainsRune(" \t\n", rune(text[i-1])) {
 			continue
 		}
-		path := pathIn(text[at+1:])
+		path := pathIn(text[i+1:])
 		if path == "" {
 			continue
 		}
@@ -105,7 +105,7 @@ func attachments(text string) (files string, attached, missing []string, err err
 }
 
 // maxBlanks is how many blanks a file name may have.
-const mostBlanks = 20
+const maxBlanks = 20
 
 // pathIn is the path at the beginning of text: the longest prefix that names a file, blanks
 // included and trailing punctuation excluded, or else the first word.
@@ -113,18 +113,18 @@ func pathIn(text string) string {
 	if end := strings.IndexAny(text, "\n\r\t"); end >= 0 {
 		text = text[:end]
 	}
-	words := strings.SplitAfterN(text, " ", mostBlanks+2)
-	for n := min(len(words), mostBlanks+1); n > 0; n-- {
+	words := strings.SplitAfterN(text, " ", maxBlanks+2)
+	for n := min(len(words), maxBlanks+1); n > 0; n-- {
 		path := strings.TrimRight(strings.Join(words[:n], ""), " ")
 		for _, path := range []string{path, strings.TrimRight(path, punctuation)} {
-			if info, err := os.Stat(fromHome(path)); err == nil && !info.IsDir() {
+			if info, err := os.Stat(expandHome(path)); err == nil && !info.IsDir() {
 				return path
 			}
 		}
 	}
 	word := strings.TrimRight(words[0], " ")
 	if plain := strings.TrimRight(word, punctuation); plain != "" {
-		if _, err := os.Stat(fromHome(word)); err != nil {
+		if _, err := os.Stat(expandHome(word)); err != nil {
 			return plain
 		}
 	}
@@ -134,7 +134,7 @@ func pathIn(text string) string {
 const punctuation = ".,;:!?)]}>'\"`"
 
 func attachment(path string) (string, error) {
-	info, err := os.Stat(fromHome(path))
+	info, err := os.Stat(expandHome(path))
 	switch {
 	case err != nil:
 		return "", err
@@ -143,11 +143,11 @@ func attachment(path string) (string, error) {
 			filepath.Join(path, "notes.txt"))
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("@%s is not a regular file. Attach another", path)
-	case info.Size() > longestFile:
+	case info.Size() > maxFileBytes:
 		return "", fmt.Errorf("@%s has %s bytes: at most %s can be attached", path,
-			thousands(int(info.Size())), thousands(longestFile))
+			thousands(int(info.Size())), thousands(maxFileBytes))
 	}
-	content, err := os.ReadFile(fromHome(path))
+	content, err := os.ReadFile(expandHome(path))
 	if err != nil {
 		return "", fmt.Errorf("attach: %w", err)
 	}
@@ -157,7 +157,7 @@ func attachment(path string) (string, error) {
 	return strings.TrimRight(string(content), "\n"), nil
 }
 
-func fromHome(path string) string {
+func expandHome(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			return filepath.Join(home, rest)
@@ -167,43 +167,43 @@ func fromHome(path string) string {
 }
 
 // pathStart is the index of the @path at the end of text, or -1. The path may contain blanks.
-func pathAt(text string) int {
+func pathStart(text string) int {
 	line := strings.LastIndexByte(text, '\n') + 1
-	at := strings.LastIndexByte(text[line:], '@')
-	if at < 0 || at > 0 && text[line+at-1] != ' ' {
+	i := strings.LastIndexByte(text[line:], '@')
+	if i < 0 || i > 0 && text[line+i-1] != ' ' {
 		return -1
 	}
-	return line + at
+	return line + i
 }
 
 // globEscaper escapes the characters of a path that are special to Glob.
-var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+var globEscaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // completePath completes the @path that starts at index and ends the text.
-func (m *Model) completePath(at int) tea.Cmd {
+func (m *Model) completePath(start int) tea.Cmd {
 	text := m.editor.text
-	path := text[at+1:]
+	path := text[start+1:]
 	return m.do(func() outcome {
-		found, err := filepath.Glob(literal.Replace(fromHome(path)) + "*")
-		if err != nil || len(found) == 0 {
+		matches, err := filepath.Glob(globEscaper.Replace(expandHome(path)) + "*")
+		if err != nil || len(matches) == 0 {
 			return noted("no file begins with " + path)
 		}
-		common := found[0]
-		for _, f := range found[1:] {
+		common := matches[0]
+		for _, f := range matches[1:] {
 			for !strings.HasPrefix(f, common) {
 				common = common[:len(common)-1]
 			}
 		}
-		if info, err := os.Stat(common); err == nil && info.IsDir() && len(found) == 1 {
+		if info, err := os.Stat(common); err == nil && info.IsDir() && len(matches) == 1 {
 			common += "/"
 		}
 		var names []string
-		for _, f := range found[:min(len(found), mostFileHits)] {
+		for _, f := range matches[:min(len(matches), maxCompletions)] {
 			names = append(names, filepath.Base(f))
 		}
 		return func(m *Model) tea.Cmd {
 			if m.editor.text == text {
-				m.editor.set(text[:at] + "@" + common)
+				m.editor.set(text[:start] + "@" + common)
 			}
 			if len(names) == 1 {
 				names = nil
@@ -243,10 +243,10 @@ func (m *Model) compose() tea.Cmd {
 }
 
 // composed reads the edited text back, or reports why editing failed.
-func (m *Model) composed(path string, why error) tea.Cmd {
+func (m *Model) composed(path string, editErr error) tea.Cmd {
 	return m.do(func() outcome {
 		text, err := os.ReadFile(path)
-		if err := errors.Join(why, err, os.Remove(path)); err != nil {
+		if err := errors.Join(editErr, err, os.Remove(path)); err != nil {
 			return failed(fmt.Errorf("the editor failed: %w", err))
 		}
 		return func(m *Model) tea.Cmd {

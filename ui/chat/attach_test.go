@@ -11,8 +11,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// A file is attached with the punctuation behind its name and the blanks in it, and Tab completes
-// to what is attached.
+// A file is attached despite trailing punctuation and blanks in its name, and Tab completes exactly
+// to it.
 func TestNamesOfFiles(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)

@@ -15,20 +15,20 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// cursor is where the terminal's cursor stands.
+// cursor is the position of the terminal's cursor.
 func (w *window) cursor() (x, y int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.screen.Cursor()
 }
 
-// becomes waits for the editor to show these rows, and for the cursor to stand where they end or
-// at the column and row that are given.
+// becomes waits until the editor shows these rows, with the cursor at their end or at the given
+// column and row.
 func (w *window) becomes(rows string, at ...int) {
 	w.t.Helper()
 	lines := strings.Split(rows, "\n")
 	want := " ❯ " + strings.Join(lines, "\n   ") + "\n"
-	want = strings.ReplaceAll(want, "\n   \n", "\n\n") // the screen's rows end where they do
+	want = strings.ReplaceAll(want, "\n   \n", "\n\n") // trailing blanks of rows are not compared
 	x, y := 3+len([]rune(lines[len(lines)-1])), 22
 	if len(at) > 0 {
 		x, y = at[0], at[1]
@@ -98,7 +98,7 @@ func TestKeysOfNewerTerminals(t *testing.T) {
 	}
 }
 
-// The cursor stands at the caret, whatever is over it and wherever the caret is.
+// The terminal's cursor is at the caret, whatever is above it and wherever the caret is.
 func TestCursorStandsAtTheCaret(t *testing.T) {
 	w := open(t, t.Context(), 80, 24, Options{Model: &script{turns: [][]session.Event{
 		turn(answering(strings.Repeat("word ", 400)), []session.Event{stopped(9, 2)})}}})

@@ -47,11 +47,11 @@ type Options struct {
 	// Models lists the models that Switch can open; nil: unknown.
 	Models func(ctx context.Context) []session.ModelInfo
 	Tools  []session.Tool // the model's; the caller closes them after Run
-	// Renew replaces the tools for another conversation; nil: they have no state.
-	Renew    func() ([]session.Tool, error)
-	Pictures string    // folder for pictures of tools; "": not copied
-	Graphics Graphics  // of the terminal
-	Approval *Approval // for tools that need approval; nil: none do
+	// ReplaceTools replaces the tools for another conversation; nil: they have no state.
+	ReplaceTools func() ([]session.Tool, error)
+	Pictures     string    // folder for pictures of tools; "": not copied
+	Graphics     Graphics  // of the terminal
+	Approval     *Approval // for tools that need approval; nil: none do
 
 	In          io.Reader     // a terminal
 	Out         io.Writer     // a terminal
@@ -74,11 +74,11 @@ func Run(ctx context.Context, o Options) error {
 	out := &terminal{w: o.Out}
 	out.File, _ = o.Out.(*os.File)
 	if os.Getenv("TERM") != "linux" { // a console would print it
-		out.ask, out.asked = askKeys, oldKeys
+		out.enable, out.disable = enableKeys, disableKeys
 	}
 	m := newModel(ctx, o)
 	m.clipboard, m.caret = out, &out.caret
-	defer func() { m.letGo() }()
+	defer func() { m.releaseLock() }()
 	defer m.background.Wait()
 	defer cancel()
 	mouse := tea.WithMouseCellMotion()
@@ -102,13 +102,13 @@ func Run(ctx context.Context, o Options) error {
 
 // farewell is printed at the end: the last question and answer, and how to resume.
 func (m *Model) farewell() string {
-	e := m.conversation.at
+	e := m.conversation.current
 	if e == nil || m.width == 0 {
-		m.keep()
+		m.save()
 		return ""
 	}
-	for e.answer == nil && e.before != nil { // a summary
-		e = e.before
+	for e.answer == nil && e.prev != nil { // a summary
+		e = e.prev
 	}
 	l := layout{palette: m.palette, width: min(m.width, widest), wide: m.width, height: m.height,
 		now: m.now}
@@ -126,8 +126,8 @@ func (m *Model) farewell() string {
 		write(e.answer.runs(l))
 		b.WriteByte('\n')
 	}
-	if m.keeper.store != nil {
-		b.WriteString(l.dim(m.howToContinue(), m.width) + "\n")
+	if m.saver.store != nil {
+		b.WriteString(l.dim(m.resumeHint(), m.width) + "\n")
 	}
 	return b.String()
 }
@@ -139,16 +139,16 @@ func (m *Model) farewell() string {
 // methods write there. A frame starts at the top, wherever the cursor is.
 type terminal struct {
 	*os.File
-	mu    sync.Mutex
-	w     io.Writer
-	ask   string // written after entering the alternate screen: extended keys on
-	asked string
-	other bool // the alternate screen is shown
-	caret atomic.Pointer[place]
+	mu        sync.Mutex
+	w         io.Writer
+	enable    string // written after entering the alternate screen: extended keys on
+	disable   string
+	altScreen bool // the alternate screen is shown
+	caret     atomic.Pointer[position]
 }
 
 // position is a row and a column of the screen, from 1.
-type place struct{ row, column int }
+type position struct{ row, column int }
 
 // WriteString overrides the file's.
 func (t *terminal) WriteString(s string) (int, error) { return t.Write([]byte(s)) }
@@ -157,15 +157,15 @@ func (t *terminal) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := b
-	switch at := t.caret.Load(); {
+	switch caret := t.caret.Load(); {
 	case bytes.Contains(b, []byte("\x1b[?1049h")):
-		t.other = true
-		out = slices.Concat(b, []byte(t.ask))
+		t.altScreen = true
+		out = slices.Concat(b, []byte(t.enable))
 	case bytes.Contains(b, []byte("\x1b[?1049l")):
-		t.other = false
-		out = slices.Concat([]byte(t.asked), b)
-	case t.other && at != nil:
-		out = fmt.Appendf(slices.Clone(b), "\x1b[%d;%dH", at.row, at.column)
+		t.altScreen = false
+		out = slices.Concat([]byte(t.disable), b)
+	case t.altScreen && caret != nil:
+		out = fmt.Appendf(slices.Clone(b), "\x1b[%d;%dH", caret.row, caret.column)
 	}
 	if _, err := t.w.Write(out); err != nil {
 		return 0, err

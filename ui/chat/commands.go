@@ -17,59 +17,59 @@ import (
 
 // A command is a line that begins with "/". run gets the text after the name.
 type command struct {
-	name, argument, does string
-	run                  func(m *Model, argument string) tea.Cmd
+	name, argument, description string
+	run                         func(m *Model, argument string) tea.Cmd
 
 	// possible arguments: known at once, or loaded outside Update
-	values func(m *Model) []choice
-	read   func(m *Model) func() []choice
-	picks  bool // Enter without a choice takes the first value
+	values     func(m *Model) []choice
+	loadValues func(m *Model) func() []choice
+	pickFirst  bool // Enter without a choice takes the first value
 }
 
 // aliases are not listed.
-var otherNames = map[string]string{"clear": "new", "exit": "quit", "bye": "quit",
+var aliases = map[string]string{"clear": "new", "exit": "quit", "bye": "quit",
 	"save": "export"}
 
 // commands in the order in which they are listed
 var commands []command
 
 func init() {
-	alone := func(do func(m *Model) tea.Cmd) func(*Model, string) tea.Cmd {
+	noArgument := func(do func(m *Model) tea.Cmd) func(*Model, string) tea.Cmd {
 		return func(m *Model, _ string) tea.Cmd { return do(m) }
 	}
 	commands = []command{
-		{name: "help", does: "the keys and commands", run: alone((*Model).help)},
-		{name: "new", does: "begin another conversation", run: alone((*Model).reset)},
+		{name: "help", description: "the keys and commands", run: noArgument((*Model).help)},
+		{name: "new", description: "begin another conversation", run: noArgument((*Model).reset)},
 		{name: "effort", argument: "low|medium|high", run: (*Model).setEffort,
-			does: "how long the model thinks (Shift+Tab)", values: effortValues},
+			description: "how long the model thinks (Shift+Tab)", values: effortValues},
 		{name: "system", argument: "TEXT", run: (*Model).setSystem,
-			does: "the model's instructions; \"off\" removes them"},
-		{name: "tools", does: "what the model may call", run: alone((*Model).listTools)},
-		{name: "regenerate", does: "ask the last question again", run: alone((*Model).regenerate)},
+			description: "the model's instructions; \"off\" removes them"},
+		{name: "tools", description: "what the model may call", run: noArgument((*Model).listTools)},
+		{name: "regenerate", description: "ask the last question again", run: noArgument((*Model).regenerate)},
 		{name: "edit", argument: "N", run: (*Model).edit, values: questionValues,
-			does: "change question N, or the last, and send it again"},
+			description: "change question N, or the last, and send it again"},
 		{name: "branch", argument: "N", run: (*Model).branch, values: branchValues,
-			does: "go to the next branch, or branch N, of answers"},
-		{name: "compact", does: "continue from a summary, which is shorter",
-			run: alone((*Model).compact)},
-		{name: "model", argument: "NAME", run: (*Model).switchTo, read: modelValues,
-			does: "continue with another model"},
-		{name: "editor", does: "write the message in $EDITOR (Ctrl+G)",
-			run: alone((*Model).compose)},
+			description: "go to the next branch, or branch N, of answers"},
+		{name: "compact", description: "continue from a summary, which is shorter",
+			run: noArgument((*Model).compact)},
+		{name: "model", argument: "NAME", run: (*Model).switchTo, loadValues: modelValues,
+			description: "continue with another model"},
+		{name: "editor", description: "write the message in $EDITOR (Ctrl+G)",
+			run: noArgument((*Model).compose)},
 		{name: "copy", argument: "N", run: (*Model).copy, values: codeValues,
-			does: "copy the last answer, or code block N (OSC 52)"},
+			description: "copy the last answer, or code block N (OSC 52)"},
 		{name: "show", argument: "N", run: (*Model).showPicture, values: pictureValues,
-			does: "the last picture that a tool made, or picture N"},
-		{name: "sessions", argument: "WORDS", run: (*Model).sessions, read: sessionsFor("/resume "),
-			picks: true, does: "earlier conversations; WORDS search them"},
-		{name: "resume", argument: "ID|NAME", run: (*Model).resume, read: sessionsFor("/resume "),
-			does: "continue an earlier conversation"},
-		{name: "rename", argument: "NAME", run: (*Model).rename, does: "name this conversation"},
-		{name: "delete", argument: "ID|NAME", run: (*Model).remove, read: sessionsFor("/delete "),
-			does: "delete this conversation, or another, for good"},
+			description: "the last picture that a tool made, or picture N"},
+		{name: "sessions", argument: "WORDS", run: (*Model).sessions, loadValues: sessionsFor("/resume "),
+			pickFirst: true, description: "earlier conversations; WORDS search them"},
+		{name: "resume", argument: "ID|NAME", run: (*Model).resume, loadValues: sessionsFor("/resume "),
+			description: "continue an earlier conversation"},
+		{name: "rename", argument: "NAME", run: (*Model).rename, description: "name this conversation"},
+		{name: "delete", argument: "ID|NAME", run: (*Model).remove, loadValues: sessionsFor("/delete "),
+			description: "delete this conversation, or another, for good"},
 		{name: "export", argument: "FILE.md|.json", run: (*Model).export,
-			does: "write the conversation to a file"},
-		{name: "quit", does: "leave (Ctrl+C, Ctrl+D)", run: alone((*Model).quit)},
+			description: "write the conversation to a file"},
+		{name: "quit", description: "leave (Ctrl+C, Ctrl+D)", run: noArgument((*Model).quit)},
 	}
 }
 
@@ -91,23 +91,23 @@ func parseCommand(text string) (name, argument string, ok bool) {
 
 // matchCommands returns the commands whose name begins with a prefix, or the one with exactly that
 // name.
-func matching(prefix string) []command {
-	var found []command
+func matchCommands(prefix string) []command {
+	var matches []command
 	for _, c := range commands {
-		if c.name == prefix || c.name == otherNames[prefix] {
+		if c.name == prefix || c.name == aliases[prefix] {
 			return []command{c}
 		}
 		if strings.HasPrefix(c.name, prefix) {
-			found = append(found, c)
+			matches = append(matches, c)
 		}
 	}
-	return found
+	return matches
 }
 
 // nth is the typed number from 1 to count, or fallback.
-func nth(number string, count, otherwise int) (n int, ok bool) {
+func nth(number string, count, fallback int) (n int, ok bool) {
 	var err error
-	if n = otherwise; number != "" {
+	if n = fallback; number != "" {
 		n, err = strconv.Atoi(number)
 	}
 	return n, err == nil && n >= 1 && n <= count
@@ -123,23 +123,23 @@ func (c command) typed() string {
 
 func (c command) usage() string { return c.typed() + c.argument }
 
-func (m *Model) obey(name, argument string) tea.Cmd {
-	found := matching(name)
+func (m *Model) runCommand(name, argument string) tea.Cmd {
+	matches := matchCommands(name)
 	switch {
-	case name == "" || len(found) == 0:
+	case name == "" || len(matches) == 0:
 		return m.showError(fmt.Sprintf(
 			"Unknown command /%s. Type / to see all commands. To send it as text, start with a "+
 				"space.", name))
-	case len(found) > 1:
+	case len(matches) > 1:
 		var names []string
-		for _, c := range found {
+		for _, c := range matches {
 			names = append(names, "/"+c.name)
 		}
 		return m.showError(fmt.Sprintf("/%s is not complete. Type %s.", name,
 			strings.Join(names, " or ")))
 	}
 	m.editor.set("")
-	return found[0].run(m, argument)
+	return matches[0].run(m, argument)
 }
 
 func (m *Model) help() tea.Cmd {
@@ -149,7 +149,7 @@ func (m *Model) help() tea.Cmd {
 	}
 	rows = append(rows, line{}, styledLine(term.Bold, "Commands"))
 	for _, c := range commands {
-		rows = append(rows, plainLine(c.usage(), c.does))
+		rows = append(rows, plainLine(c.usage(), c.description))
 	}
 	return m.showPage(rows)
 }
@@ -173,7 +173,7 @@ var keysHelp = [][2]string{
 // reset starts another conversation; the effort and the instructions stay.
 func (m *Model) reset() tea.Cmd {
 	m.abandon()
-	m.keep()
+	m.save()
 	m.begin()
 	return nil
 }
@@ -184,9 +184,9 @@ func (m *Model) begin() {
 	m.tools.markStale()
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
-	m.queued, m.unkept, m.pastes, m.preparing = nil, 0, nil, ""
+	m.queued, m.unsaved, m.pastes, m.preparing = nil, 0, nil, ""
 	m.name, m.began, m.recent = "", m.now, nil
-	m.isNow(newID())
+	m.setID(newID())
 	m.show(nil)
 }
 
@@ -234,7 +234,7 @@ func (m *Model) switchTo(name string) tea.Cmd {
 			m.options.Model = model
 			m.showNotice("The next answers come from " + model.ID() +
 				". It is loaded with the next message.")
-			m.keep()
+			m.save()
 			return nil
 		}
 	})
@@ -244,7 +244,7 @@ func (m *Model) regenerate() tea.Cmd {
 	if m.busy() {
 		return nil
 	}
-	last := m.conversation.at
+	last := m.conversation.current
 	if last == nil || last.answer == nil {
 		return m.note("Nothing to regenerate yet.")
 	}
@@ -255,7 +255,7 @@ func (m *Model) regenerate() tea.Cmd {
 func (m *Model) copy(number string) tea.Cmd {
 	text := m.conversation.lastAnswer()
 	if number != "" {
-		code := m.conversation.at.code()
+		code := m.conversation.current.code()
 		n, ok := nth(number, len(code), 0)
 		if !ok {
 			return m.showError(fmt.Sprintf("No code block %s. Code blocks are numbered above "+

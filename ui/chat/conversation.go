@@ -17,8 +17,8 @@ import (
 // A conversation is a tree: regenerating an answer or editing a question begins a branch, and the
 // old one stays. current is the end of the visible branch.
 type conversation struct {
-	first []*exchange
-	at    *exchange // nil: empty
+	first   []*exchange
+	current *exchange // nil: empty
 }
 
 // An exchange is one question with the model's answer.
@@ -31,48 +31,48 @@ type exchange struct {
 	summary string
 	context int // tokens in use after it
 
-	before *exchange // nil: the first of the conversation
-	after  []*exchange
+	prev *exchange // nil: the first of the conversation
+	next []*exchange
 }
 
 // ask adds an exchange after the last one.
 func (c *conversation) ask(question string, entry int, a *answer) *exchange {
 	e := &exchange{question: question, entry: entry, answer: a,
 		messages: []session.Message{session.User(question)}}
-	if c.at != nil {
-		e.context = c.at.context
+	if c.current != nil {
+		e.context = c.current.context
 	}
-	c.add(e, c.at)
+	c.add(e, c.current)
 	return e
 }
 
 // add adds e after another exchange, or as a first one, and moves there.
-func (c *conversation) add(e, before *exchange) {
-	e.before = before
+func (c *conversation) add(e, prev *exchange) {
+	e.prev = prev
 	list := c.siblings(e)
 	*list = append(*list, e)
-	c.at = e
+	c.current = e
 }
 
 // siblings are the branches from the same point as e, including e.
 func (c *conversation) siblings(e *exchange) *[]*exchange {
-	if e.before == nil {
+	if e.prev == nil {
 		return &c.first
 	}
-	return &e.before.after
+	return &e.prev.next
 }
 
 // drop removes the last exchange, which got no answer, and moves to another one.
 func (c *conversation) drop(to *exchange) {
-	list := c.siblings(c.at)
+	list := c.siblings(c.current)
 	*list = (*list)[:len(*list)-1]
-	c.at = to
+	c.current = to
 }
 
 // path is the visible branch, from its first exchange.
 func (c *conversation) path() []*exchange {
 	var path []*exchange
-	for e := c.at; e != nil; e = e.before {
+	for e := c.current; e != nil; e = e.prev {
 		path = append(path, e)
 	}
 	slices.Reverse(path)
@@ -80,7 +80,7 @@ func (c *conversation) path() []*exchange {
 }
 
 // questions are the exchanges of the visible branch that have a question.
-func (c *conversation) asked() (all []*exchange) {
+func (c *conversation) questions() (all []*exchange) {
 	for _, e := range c.path() {
 		if e.answer != nil {
 			all = append(all, e)
@@ -91,9 +91,9 @@ func (c *conversation) asked() (all []*exchange) {
 
 // fork is the last exchange of the visible branch with siblings, or nil.
 func (c *conversation) fork() *exchange {
-	e := c.at
+	e := c.current
 	for e != nil && len(*c.siblings(e)) < 2 {
-		e = e.before
+		e = e.prev
 	}
 	return e
 }
@@ -114,7 +114,7 @@ func (e *exchange) code() []string {
 	if e == nil {
 		return nil
 	}
-	all := e.before.code()
+	all := e.prev.code()
 	if e.answer != nil {
 		all = append(all, e.answer.code()...)
 	}
@@ -123,10 +123,10 @@ func (e *exchange) code() []string {
 
 // lastAnswer is the text that /copy copies.
 func (c *conversation) lastAnswer() string {
-	for e := c.at; e != nil; e = e.before {
+	for e := c.current; e != nil; e = e.prev {
 		if e.answer != nil {
-			if said := e.answer.text(); said != "" {
-				return said
+			if text := e.answer.text(); text != "" {
+				return text
 			}
 		}
 	}
@@ -175,16 +175,16 @@ func (m *Model) edit(number string) tea.Cmd {
 	if m.busy() {
 		return nil
 	}
-	asked := m.conversation.asked()
-	n, ok := nth(number, len(asked), len(asked))
+	questions := m.conversation.questions()
+	n, ok := nth(number, len(questions), len(questions))
 	if !ok {
 		return m.showError(fmt.Sprintf("Nothing to edit: no question %s of %d. /edit alone edits "+
-			"the last.", number, len(asked)))
+			"the last.", number, len(questions)))
 	}
-	m.editing = asked[n-1]
+	m.editing = questions[n-1]
 	m.editor.set(m.editing.question)
 	return m.note(fmt.Sprintf("Question %d of %d. Enter sends it in a new branch, Esc leaves it.",
-		n, len(asked)))
+		n, len(questions)))
 }
 
 // branch shows another branch of the last fork.
@@ -203,17 +203,17 @@ func (m *Model) branch(number string) tea.Cmd {
 			counted(len(list), "branch")))
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
-	m.conversation.at, _ = list[n-1].end()
-	m.context = m.conversation.at.context
-	m.show(fork.before)
-	m.keep()
+	m.conversation.current, _ = list[n-1].end()
+	m.context = m.conversation.current.context
+	m.show(fork.prev)
+	m.save()
 	return m.note(fmt.Sprintf("Branch %d of %d. /branch shows the next.", n, len(list)))
 }
 
 // end is the latest exchange after e, and the number of exchanges up to it, both included.
 func (e *exchange) end() (latest *exchange, length int) {
-	for length = 1; len(e.after) > 0; length++ {
-		e = e.after[len(e.after)-1]
+	for length = 1; len(e.next) > 0; length++ {
+		e = e.next[len(e.next)-1]
 	}
 	return e, length
 }
@@ -263,17 +263,17 @@ func (m *Model) compact() tea.Cmd {
 }
 
 // summarised continues the conversation from a summary of count messages.
-func (m *Model) summarised(s session.Summary, of int) {
+func (m *Model) summarised(s session.Summary, count int) {
 	m.context = s.Usage.Completion
 	e := &exchange{summary: s.Text, entry: len(m.transcript.entries), context: m.context,
 		messages: []session.Message{s.Message()}}
-	m.conversation.add(e, m.conversation.at)
+	m.conversation.add(e, m.conversation.current)
 	m.transcript.add(newSummary(m.palette, e.summary))
 	text := fmt.Sprintf("The conversation continues from this summary of %s. They stay "+
-		"on the screen and in /export.", counted(of, "message"))
+		"on the screen and in /export.", counted(count, "message"))
 	if s.Dropped > 0 {
 		text += fmt.Sprintf(" The %d oldest did not fit and are not in it.", s.Dropped)
 	}
 	m.showNotice(text)
-	m.keep()
+	m.save()
 }

@@ -20,48 +20,48 @@ import (
 // ignore both, or take them for colours, which are reset at once. They are sent on entering and
 // leaving the chat's screen.
 const (
-	askKeys = "\x1b[>1u\x1b[>4;1m\x1b[m"
-	oldKeys = "\x1b[<u\x1b[>4m\x1b[m"
+	enableKeys  = "\x1b[>1u\x1b[>4;1m\x1b[m"
+	disableKeys = "\x1b[<u\x1b[>4m\x1b[m"
 )
 
 // input translates keys to their legacy form. Bubble Tea would pass an unknown sequence on as a
 // slice of its buffer, which its next read overwrites.
-func input(from io.Reader) io.Reader {
-	k := &keys{from: from}
-	if f, ok := from.(*os.File); ok { // Bubble Tea can cancel reads of a file only
-		return keysOfFile{f, k}
+func input(source io.Reader) io.Reader {
+	k := &keyReader{source: source}
+	if f, ok := source.(*os.File); ok { // Bubble Tea can cancel reads of a file only
+		return fileKeys{f, k}
 	}
 	return k
 }
 
 // fileKeys is a keyReader on a terminal.
-type keysOfFile struct {
+type fileKeys struct {
 	*os.File
-	keys *keys
+	keys *keyReader
 }
 
-func (f keysOfFile) Read(p []byte) (int, error) { return f.keys.Read(p) }
+func (f fileKeys) Read(p []byte) (int, error) { return f.keys.Read(p) }
 
-type keys struct {
-	from  io.Reader
-	paste bool // inside a pasted text, which is not translated
+type keyReader struct {
+	source io.Reader
+	paste  bool // inside a pasted text, which is not translated
 }
 
-var newer = regexp.MustCompile(`\x1b\[[0-9:;]*[u~]`)
+var csiKeys = regexp.MustCompile(`\x1b\[[0-9:;]*[u~]`)
 
-func (k *keys) Read(p []byte) (int, error) {
-	n, err := k.from.Read(p)
-	return copy(p, newer.ReplaceAllFunc(p[:n], k.older)), err
+func (k *keyReader) Read(p []byte) (int, error) {
+	n, err := k.source.Read(p)
+	return copy(p, csiKeys.ReplaceAllFunc(p[:n], k.legacy)), err
 }
 
 // legacy returns a sequence's legacy form, or the sequence; neither is longer.
-func (k *keys) older(sequence []byte) []byte {
+func (k *keyReader) legacy(sequence []byte) []byte {
 	switch text := string(sequence); text {
 	case "\x1b[200~", "\x1b[201~":
 		k.paste = text == "\x1b[200~"
 	default:
-		if key, ok := keyIn(text); ok && !k.paste {
-			return []byte(typed(key))
+		if key, ok := parseKey(text); ok && !k.paste {
+			return []byte(legacySequence(key))
 		}
 	}
 	return sequence
@@ -71,7 +71,7 @@ func (k *keys) older(sequence []byte) []byte {
 const escape = "\x1b[34~"
 
 // legacySequence is what a legacy terminal sends for a key.
-func typed(k tea.KeyMsg) (text string) {
+func legacySequence(k tea.KeyMsg) (text string) {
 	switch k.Type {
 	case tea.KeyRunes, tea.KeySpace:
 		text = string(k.Runes)
@@ -89,7 +89,7 @@ func typed(k tea.KeyMsg) (text string) {
 }
 
 // parseKey parses a key's sequence.
-func keyIn(sequence string) (k tea.KeyMsg, ok bool) {
+func parseKey(sequence string) (k tea.KeyMsg, ok bool) {
 	body := strings.TrimPrefix(sequence, "\x1b[")
 	fields := strings.Split(strings.TrimRight(body, "u~"), ";")
 	switch {
@@ -109,7 +109,7 @@ func keyIn(sequence string) (k tea.KeyMsg, ok bool) {
 	if len(fields) > 1 && strings.HasSuffix(fields[1], ":3") {
 		return k, false // a key release
 	}
-	return keyOf(rune(number(0)), max(number(1)-1, 0))
+	return newKey(rune(number(0)), max(number(1)-1, 0))
 }
 
 // Bits of modifiers.
@@ -117,21 +117,21 @@ const (
 	shift = 1 << iota
 	alt
 	ctrl
-	most // above: modifiers without a meaning here, and locks
+	otherModifiers // above: modifiers without a meaning here, and locks
 )
 
 // newKey is the key of a character with modifiers, as Bubble Tea represents it.
-func keyOf(char rune, with int) (k tea.KeyMsg, ok bool) {
-	k.Alt = with&alt != 0
+func newKey(char rune, modifiers int) (k tea.KeyMsg, ok bool) {
+	k.Alt = modifiers&alt != 0
 	switch char {
 	case '\r', 57414: // of the keypad
-		if k.Type = tea.KeyEnter; with&(most-1) != 0 {
+		if k.Type = tea.KeyEnter; modifiers&(otherModifiers-1) != 0 {
 			k.Alt = true // a new line, as Alt+Enter
 		}
 		return k, true
 	case '\t':
 		k.Type = tea.KeyTab
-		if with&shift != 0 {
+		if modifiers&shift != 0 {
 			k.Type = tea.KeyShiftTab
 		}
 		return k, true
@@ -139,20 +139,20 @@ func keyOf(char rune, with int) (k tea.KeyMsg, ok bool) {
 		k.Type, k.Alt = tea.KeyEsc, false
 		return k, true
 	case '\x7f', '\b':
-		if k.Type = tea.KeyBackspace; with&ctrl != 0 {
+		if k.Type = tea.KeyBackspace; modifiers&ctrl != 0 {
 			k.Alt = true // the word
 		}
 		return k, true
 	case ' ':
 		k.Type, k.Runes = tea.KeySpace, []rune{' '}
-		return k, with&ctrl == 0
+		return k, modifiers&ctrl == 0
 	}
-	if with&ctrl != 0 {
-		low := unicode.ToLower(char)
-		k.Type = tea.KeyType(low - 'a' + 1) // control characters are types
-		return k, 'a' <= low && low <= 'z'
+	if modifiers&ctrl != 0 {
+		lower := unicode.ToLower(char)
+		k.Type = tea.KeyType(lower - 'a' + 1) // control characters are types
+		return k, 'a' <= lower && lower <= 'z'
 	}
-	if with&shift != 0 {
+	if modifiers&shift != 0 {
 		char = unicode.ToUpper(char)
 	}
 	k.Type, k.Runes = tea.KeyRunes, []rune{char}

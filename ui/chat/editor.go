@@ -51,24 +51,24 @@ func (e *editor) remove(from, to int) {
 	e.move(from)
 }
 
-func (e *editor) left()      { e.move(e.before(e.cursor)) }
-func (e *editor) right()     { e.move(e.after(e.cursor)) }
-func (e *editor) wordLeft()  { e.move(e.wordBefore()) }
-func (e *editor) wordRight() { e.move(e.wordAfter()) }
-func (e *editor) backspace() { e.remove(e.before(e.cursor), e.cursor) }
-func (e *editor) delete()    { e.remove(e.cursor, e.after(e.cursor)) }
+func (e *editor) moveLeft()  { e.move(e.prevCluster(e.cursor)) }
+func (e *editor) moveRight() { e.move(e.nextCluster(e.cursor)) }
+func (e *editor) wordLeft()  { e.move(e.prevWord()) }
+func (e *editor) wordRight() { e.move(e.nextWord()) }
+func (e *editor) backspace() { e.remove(e.prevCluster(e.cursor), e.cursor) }
+func (e *editor) delete()    { e.remove(e.cursor, e.nextCluster(e.cursor)) }
 func (e *editor) home()      { e.move(e.lineStart()) }
 func (e *editor) end()       { e.move(e.lineEnd()) }
 
-func (e *editor) deleteWordLeft()   { e.remove(e.wordBefore(), e.cursor) }
-func (e *editor) deleteWordRight()  { e.remove(e.cursor, e.wordAfter()) }
+func (e *editor) deleteWordLeft()   { e.remove(e.prevWord(), e.cursor) }
+func (e *editor) deleteWordRight()  { e.remove(e.cursor, e.nextWord()) }
 func (e *editor) deleteToLineHome() { e.remove(e.lineStart(), e.cursor) }
 
 // deleteToLineEnd deletes to the line's end, or the line break if already there.
 func (e *editor) deleteToLineEnd() {
 	end := e.lineEnd()
 	if end == e.cursor {
-		end = e.after(end)
+		end = e.nextCluster(end)
 	}
 	e.remove(e.cursor, end)
 }
@@ -83,26 +83,26 @@ func (e *editor) lineEnd() int {
 }
 
 // nextCluster is the end of the cluster that begins at pos.
-func (e *editor) after(at int) int {
-	if at == len(e.text) {
-		return at
+func (e *editor) nextCluster(pos int) int {
+	if pos == len(e.text) {
+		return pos
 	}
-	n, _ := term.Cluster(e.text[at:])
-	return at + n
+	n, _ := term.Cluster(e.text[pos:])
+	return pos + n
 }
 
 // prevCluster is the beginning of the cluster that ends at pos.
-func (e *editor) before(at int) int {
-	if at == 0 {
+func (e *editor) prevCluster(pos int) int {
+	if pos == 0 {
 		return 0
 	}
-	if c := e.text[at-1]; c < utf8.RuneSelf {
-		return at - 1
+	if c := e.text[pos-1]; c < utf8.RuneSelf {
+		return pos - 1
 	}
-	from := strings.LastIndexByte(e.text[:at-1], '\n') + 1
+	from := strings.LastIndexByte(e.text[:pos-1], '\n') + 1
 	for {
-		next := e.after(from)
-		if next >= at {
+		next := e.nextCluster(from)
+		if next >= pos {
 			return from
 		}
 		from = next
@@ -110,14 +110,14 @@ func (e *editor) before(at int) int {
 }
 
 // prevWord and nextWord are the borders of the words around the cursor.
-func (e *editor) wordBefore() int {
-	before := strings.TrimRightFunc(e.text[:e.cursor], notWord)
-	return len(strings.TrimRightFunc(before, inWord))
+func (e *editor) prevWord() int {
+	prefix := strings.TrimRightFunc(e.text[:e.cursor], notWord)
+	return len(strings.TrimRightFunc(prefix, inWord))
 }
 
-func (e *editor) wordAfter() int {
-	after := strings.TrimLeftFunc(e.text[e.cursor:], notWord)
-	return len(e.text) - len(strings.TrimLeftFunc(after, inWord))
+func (e *editor) nextWord() int {
+	suffix := strings.TrimLeftFunc(e.text[e.cursor:], notWord)
+	return len(e.text) - len(strings.TrimLeftFunc(suffix, inWord))
 }
 
 func inWord(r rune) bool {
@@ -131,30 +131,30 @@ func notWord(r rune) bool { return !inWord(r) }
 func (e *editor) up(width int) bool   { return e.vertical(width, -1) }
 func (e *editor) down(width int) bool { return e.vertical(width, 1) }
 
-func (e *editor) vertical(width, by int) bool {
+func (e *editor) vertical(width, delta int) bool {
 	rows := e.rows(width)
-	at := e.row(rows)
-	to := at + by
+	current := e.row(rows)
+	to := current + delta
 	if to < 0 || to >= len(rows) {
 		return false
 	}
 	column := e.column
 	if column < 0 {
-		column = cells(e.text[rows[at].start:e.cursor])
+		column = cells(e.text[rows[current].start:e.cursor])
 	}
-	place, used := rows[to].start, 0
-	for place < rows[to].end {
-		n, w := cell(e.text[place:])
-		if used+w > column || e.text[place] == '\n' {
+	pos, used := rows[to].start, 0
+	for pos < rows[to].end {
+		n, w := cell(e.text[pos:])
+		if used+w > column || e.text[pos] == '\n' {
 			break
 		}
-		place, used = place+n, used+w
+		pos, used = pos+n, used+w
 	}
-	if place == rows[to].end && place > rows[to].start && to < len(rows)-1 &&
-		rows[to+1].start == place {
-		place = e.before(place) // the end of a wrapped row is the beginning of the next
+	if pos == rows[to].end && pos > rows[to].start && to < len(rows)-1 &&
+		rows[to+1].start == pos {
+		pos = e.prevCluster(pos) // the end of a wrapped row is the beginning of the next
 	}
-	e.cursor, e.column = place, column
+	e.cursor, e.column = pos, column
 	return true
 }
 
@@ -166,33 +166,33 @@ func (e *editor) rows(width int) []span {
 	}
 	var rows []span
 	start, used, blank := 0, 0, -1
-	end := func(at, next int) {
-		rows = append(rows, span{start, at})
+	end := func(stop, next int) {
+		rows = append(rows, span{start, stop})
 		start, used, blank = next, 0, -1
 	}
-	for at := 0; at < len(e.text); {
-		if e.text[at] == '\n' {
-			end(at, at+1)
-			at++
+	for i := 0; i < len(e.text); {
+		if e.text[i] == '\n' {
+			end(i, i+1)
+			i++
 			continue
 		}
-		n, w := cell(e.text[at:])
-		if used+w > width && at > start {
-			if e.text[at] == ' ' { // a blank at the border takes no column
-				at++
-				end(at, at)
+		n, w := cell(e.text[i:])
+		if used+w > width && i > start {
+			if e.text[i] == ' ' { // a blank at the border takes no column
+				i++
+				end(i, i)
 				continue
 			}
-			to := at
+			to := i
 			if blank > start {
 				to = blank
 			}
 			end(to, to)
-			used = cells(e.text[to:at])
+			used = cells(e.text[to:i])
 		}
-		at, used = at+n, used+w
-		if e.text[at-1] == ' ' {
-			blank = at
+		i, used = i+n, used+w
+		if e.text[i-1] == ' ' {
+			blank = i
 		}
 	}
 	rows = append(rows, span{start, len(e.text)})
@@ -202,11 +202,11 @@ func (e *editor) rows(width int) []span {
 
 // row is the row of the cursor.
 func (e *editor) row(rows []span) int {
-	at := 0
-	for at+1 < len(rows) && rows[at+1].start <= e.cursor {
-		at++
+	i := 0
+	for i+1 < len(rows) && rows[i+1].start <= e.cursor {
+		i++
 	}
-	return at
+	return i
 }
 
 // cell is Cluster with tabs and line ends.
@@ -234,17 +234,17 @@ func cells(s string) int {
 // in them.
 func (e *editor) view(width, height int) (out []term.Row, row, column int) {
 	rows := e.rows(width - 1) // the cursor needs a column after the last character
-	at := e.row(rows)
-	first := min(max(at-height/2, 0), max(len(rows)-height, 0))
+	current := e.row(rows)
+	first := min(max(current-height/2, 0), max(len(rows)-height, 0))
 	for i := first; i < min(first+height, len(rows)); i++ {
 		r := rows[i]
-		if i != at {
+		if i != current {
 			out = append(out, term.Row{{Text: untab(e.text[r.start:r.end])}})
 			continue
 		}
 		under, next := " ", e.cursor
 		if e.cursor < r.end {
-			next = e.after(e.cursor)
+			next = e.nextCluster(e.cursor)
 			under = untab(e.text[e.cursor:next])
 		}
 		out = append(out, term.Row{
@@ -253,7 +253,7 @@ func (e *editor) view(width, height int) (out []term.Row, row, column int) {
 			{Text: untab(e.text[next:max(r.end, next)])},
 		})
 	}
-	return out, at - first, cells(e.text[rows[at].start:e.cursor])
+	return out, current - first, cells(e.text[rows[current].start:e.cursor])
 }
 
 func untab(s string) string { return strings.ReplaceAll(s, "\t", "    ") }

@@ -17,9 +17,9 @@ func TestEditor(t *testing.T) {
 		do          func(e *editor)
 		want        string
 	}{
-		{"insert in the middle", "ab", func(e *editor) { e.left(); e.insert("x") }, "ax|b"},
+		{"insert in the middle", "ab", func(e *editor) { e.moveLeft(); e.insert("x") }, "ax|b"},
 		{"backspace takes a whole cluster", "a👩‍👩‍👧", func(e *editor) { e.backspace() }, "a|"},
-		{"accents are one step", "e\u0301x", func(e *editor) { e.left(); e.left() }, "|e\u0301x"},
+		{"accents are one step", "e\u0301x", func(e *editor) { e.moveLeft(); e.moveLeft() }, "|e\u0301x"},
 		{"delete at the end", "a", func(e *editor) { e.delete() }, "a|"},
 		{"words", "one two-three", func(e *editor) { e.wordLeft(); e.wordLeft() },
 			"one |two-three"},
@@ -34,10 +34,10 @@ func TestEditor(t *testing.T) {
 		{"and then the line end", "one\ntwo", func(e *editor) { e.move(3); e.deleteToLineEnd() },
 			"one|two"},
 		{"delete to the line's beginning", "one\ntwo",
-			func(e *editor) { e.left(); e.deleteToLineHome() }, "one\n|o"},
+			func(e *editor) { e.moveLeft(); e.deleteToLineHome() }, "one\n|o"},
 		{"up keeps the column", "long line\nab\nlong line", func(e *editor) { e.up(40); e.up(40) },
 			"long line|\nab\nlong line"},
-		{"up and down", "abc\nx\nabc", func(e *editor) { e.left(); e.up(40); e.down(40) },
+		{"up and down", "abc\nx\nabc", func(e *editor) { e.moveLeft(); e.up(40); e.down(40) },
 			"abc\nx\nab|c"},
 		{"escape sequences are left out", "",
 			func(e *editor) { e.insert("\x1b[31mred\x1b[m\r\n\x1b]0;t\aend\ttab") },
@@ -77,8 +77,7 @@ func TestEditorRows(t *testing.T) {
 	}
 }
 
-// Whatever keys are pressed, the cursor stands at the border of a cluster, the rows cover the text
-// and none is too wide.
+// For any keys, the cursor is at a cluster's border, and the rows cover the text within the width.
 func FuzzEditor(f *testing.F) {
 	f.Add("one 日本 👩‍👩‍👧\ntwo", []byte("udlrbkwxneh"), 6)
 	f.Fuzz(func(t *testing.T, text string, keys []byte, width int) {
@@ -88,9 +87,9 @@ func FuzzEditor(f *testing.F) {
 		for _, k := range keys {
 			switch k % 16 {
 			case 0:
-				e.left()
+				e.moveLeft()
 			case 1:
-				e.right()
+				e.moveRight()
 			case 2:
 				e.up(width)
 			case 3:
@@ -196,7 +195,7 @@ func TestNamesOfKeysAreText(t *testing.T) {
 		s := newStage(t, 80, 24, Options{})
 		s.typing("say ")
 		s.typing(word)
-		if want := "say " + word; s.m.editor.text != want || s.m.leaving || s.m.live != nil {
+		if want := "say " + word; s.m.editor.text != want || s.m.quitting || s.m.live != nil {
 			t.Errorf("the editor has %q, not %q", s.m.editor.text, want)
 		}
 		s.keys("ctrl+u", "ctrl+r")

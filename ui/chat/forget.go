@@ -19,21 +19,21 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// Places are the stores of conversations, as in a chat's options.
-type Places struct {
+// Stores are the stores of conversations, as in a chat's options.
+type Stores struct {
 	Store    session.Store
 	History  string // HistoryPath
 	Pictures string
 	Claim    func(id string) (release func(), ok bool)
 }
 
-func (m *Model) places() Places {
+func (m *Model) stores() Stores {
 	o := m.options
-	return Places{m.keeper.store, o.HistoryPath, o.Pictures, o.Claim}
+	return Stores{m.saver.store, o.HistoryPath, o.Pictures, o.Claim}
 }
 
 // erase deletes a conversation that no other chat has open.
-func (p Places) erase(k *savedChat) error {
+func (p Stores) erase(k *savedChat) error {
 	typed := map[string]bool{}
 	for _, text := range k.Queued {
 		typed[strings.TrimSpace(text)] = true
@@ -66,12 +66,12 @@ func ignoreMissing(err error) error {
 }
 
 // eraseClosed is erase, or an error if another chat has the conversation open.
-func (p Places) eraseClosed(k *savedChat) error {
+func (p Stores) eraseClosed(k *savedChat) error {
 	return p.whileClosed(k, func() error { return p.erase(k) })
 }
 
 // whileClosed runs work while no chat has the conversation open or can open it.
-func (p Places) whileClosed(k *savedChat, work func() error) error {
+func (p Stores) whileClosed(k *savedChat, work func() error) error {
 	if p.Claim != nil {
 		release, ok := p.Claim(k.ID)
 		if !ok {
@@ -87,17 +87,17 @@ func (f *historyFile) forget(lines map[string]bool) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	f.mu.Lock()
-	f.pending = without(f.pending, lines)
+	f.pending = exclude(f.pending, lines)
 	f.mu.Unlock()
-	before := f.read()
-	after := without(before, lines)
-	if len(after) == len(before) {
+	old := f.read()
+	remaining := exclude(old, lines)
+	if len(remaining) == len(old) {
 		return nil
 	}
-	return f.write(after)
+	return f.write(remaining)
 }
 
-func without(all []string, lines map[string]bool) (rest []string) {
+func exclude(all []string, lines map[string]bool) (rest []string) {
 	for _, text := range all {
 		if !lines[strings.TrimSpace(text)] {
 			rest = append(rest, text)
@@ -127,8 +127,8 @@ func (m *Model) confirm(text string, yes func(m *Model) tea.Cmd) tea.Cmd {
 	return nil
 }
 
-// confirmed handles the answering key.
-func (m *Model) confirmed(key string) tea.Cmd {
+// answerConfirmation handles the answering key.
+func (m *Model) answerConfirmation(key string) tea.Cmd {
 	c := m.confirming
 	if m.confirming = nil; key != "y" {
 		return m.note("Nothing was deleted.")
@@ -150,55 +150,57 @@ func (m *Model) confirmRows() []term.Row {
 // remove is /delete: the conversation on the screen, or another one by its ID or name.
 func (m *Model) remove(name string) tea.Cmd {
 	switch {
-	case m.keeper.store == nil:
-		return m.showNotice(nothingKept)
+	case m.saver.store == nil:
+		return m.showNotice(noHistory)
 	case name != "" && name != m.id:
-		own := m.id
+		currentID := m.id
 		return m.do(func() outcome {
-			m.keeper.flush()
-			k, err := find(m.keeper.store, name)
+			m.saver.flush()
+			k, err := find(m.saver.store, name)
 			switch {
 			case err != nil:
 				return failed(err)
-			case k.ID == own:
+			case k.ID == currentID:
 				return func(m *Model) tea.Cmd { return m.remove("") }
 			}
-			return func(m *Model) tea.Cmd { return m.removeOther(k) }
+			return func(m *Model) tea.Cmd { return m.confirmRemoval(k) }
 		})
 	case len(m.conversation.first) == 0 && len(m.unsent()) == 0:
 		return m.note("This conversation is empty.")
 	}
 	return m.confirm("Delete this conversation for good?", func(m *Model) tea.Cmd {
-		gone := m.snapshot()
+		deleted := m.snapshot()
 		m.begin()
-		return m.erased(gone, Places.erase)
+		return m.eraseInBackground(deleted, Stores.erase)
 	})
 }
 
-func (m *Model) removeOther(k *savedChat) tea.Cmd {
+func (m *Model) confirmRemoval(k *savedChat) tea.Cmd {
 	text := fmt.Sprintf("Delete %q (%s) for good?", term.Clean(k.Name),
 		ago(k.Changed, m.clock()))
-	return m.confirm(text, func(m *Model) tea.Cmd { return m.erased(k, Places.eraseClosed) })
+	return m.confirm(text, func(m *Model) tea.Cmd {
+		return m.eraseInBackground(k, Stores.eraseClosed)
+	})
 }
 
-// erased deletes a conversation outside Update, and refreshes an open list.
-func (m *Model) erased(k *savedChat, erase func(Places, *savedChat) error) tea.Cmd {
+// eraseInBackground deletes a conversation outside Update, and refreshes an open list.
+func (m *Model) eraseInBackground(k *savedChat, erase func(Stores, *savedChat) error) tea.Cmd {
 	typed := map[string]bool{}
 	for _, e := range k.Exchanges {
 		typed[strings.TrimSpace(e.Question)] = true
 	}
-	m.history.entries = without(m.history.entries, typed)
-	m.history.at = len(m.history.entries)
-	places := m.places()
+	m.history.entries = exclude(m.history.entries, typed)
+	m.history.pos = len(m.history.entries)
+	places := m.stores()
 	return m.do(func() outcome {
-		err := m.keeper.forget(k.ID, func() error { return erase(places, k) })
+		err := m.saver.forget(k.ID, func() error { return erase(places, k) })
 		return func(m *Model) tea.Cmd {
 			if err != nil {
 				m.showError("The conversation was not deleted: " + err.Error() + ".")
 			} else {
 				m.note(fmt.Sprintf("%q was deleted.", term.Clean(k.Name)))
 			}
-			return m.listAgain()
+			return m.refreshList()
 		}
 	})
 }

@@ -34,9 +34,8 @@ func holds(t *testing.T, folder, text string) (names []string) {
 	return names
 }
 
-// A conversation that was deleted is in no file any more: not its words, not what was typed, not
-// what the model sampled, not its pictures; and no other one is touched. Another process has the
-// file open all the time.
+// A deleted conversation is in no file any more: not its words, typed lines, sampled turns or
+// pictures; no other one changes. Another process has the file open all the time.
 func TestDeleted(t *testing.T) {
 	folder := t.TempDir()
 	open := func() session.Store {
@@ -112,7 +111,7 @@ func TestDeleted(t *testing.T) {
 	if text := s.text(); strings.Contains(text, "secret question") {
 		t.Errorf("it is still on the screen:\n%s", text)
 	}
-	s.m.keep()
+	s.m.save()
 	s.m.background.Wait()
 	gone("/delete, and what was still to be kept")
 

@@ -64,7 +64,7 @@ func longConversation(tb testing.TB, tokens []string, measure func() int64) []in
 		s.m.transcript.add(newQuestion(s.m.palette, "And what else is there to say about it?"))
 		s.m.transcript.add(a)
 		s.m.turns++
-		s.m.live = &live{number: s.m.turns, cancel: func() {}, box: newMailbox(), answer: a,
+		s.m.live = &live{number: s.m.turns, cancel: func() {}, queue: newEventQueue(), answer: a,
 			exchange: e, started: s.clock.read()}
 		return s.m.live
 	}
@@ -78,14 +78,14 @@ func longConversation(tb testing.TB, tokens []string, measure func() int64) []in
 			}
 			f.events = append(f.events, stamped{e, at})
 		}
-		f.at = s.clock.read()
+		f.time = s.clock.read()
 		return f
 	}
 	for range 40 {
 		l := begin()
 		f := feed(l, tokens[:500], 100)
 		f.events = append(f.events, stamped{stopped(1000, 500), s.clock.read()})
-		f.over = true
+		f.done = true
 		s.m.Update(f)
 	}
 	s.m.View()
@@ -107,7 +107,7 @@ func longConversation(tb testing.TB, tokens []string, measure func() int64) []in
 			tb.Fatal("a long conversation is laid out anew for every step of a resize")
 		}
 	}
-	s.m.Update(settled(81))
+	s.m.Update(stableWidth(81))
 	s.m.View()
 	if s.m.laidOut != 81 {
 		tb.Error("the conversation is not laid out for the new width")

@@ -1,8 +1,7 @@
 //go:build unix
 
-// The chat while what stands behind a tool is slow, hangs or dies: the real program in a terminal,
-// with the real tools and real servers. Nothing that the chat calls to draw its screen or to take a
-// key may wait for them.
+// The chat while a tool's server is slow, hangs or dies: the real program in a terminal, with the
+// real tools and real servers. Neither drawing nor keys may wait for them.
 
 package chat
 
@@ -162,7 +161,7 @@ func TestTheScreenAnswersWhateverATool(t *testing.T) {
 // hold has the call made and types meanwhile.
 func (c backEnd) hold(t *testing.T) {
 	approval, arguments := NewApproval(), c.arguments
-	released := filepath.Join(t.TempDir(), "released") // what is slow waits for it
+	released := filepath.Join(t.TempDir(), "released") // the slow part waits for this file
 	var tool session.Tool
 	kind, how, _ := strings.Cut(c.name, " ")
 	switch kind {
@@ -340,7 +339,7 @@ func TestUpdateAndViewWaitForNothing(t *testing.T) {
 		}
 	}
 	take("the model", func() {
-		m = newModel(ctx, Options{Tools: []session.Tool{s}, Renew: s.renew, Claim: s.claim,
+		m = newModel(ctx, Options{Tools: []session.Tool{s}, ReplaceTools: s.renew, Claim: s.claim,
 			Store: s, Switch: s.switchTo, Models: s.models,
 			Model:    &script{turns: oneCall("python", "1")},
 			Approval: NewApproval(), HistoryPath: filepath.Join(t.TempDir(), "history")})
@@ -364,7 +363,7 @@ func TestUpdateAndViewWaitForNothing(t *testing.T) {
 		})
 		take("after "+line, func() {
 			for _, k := range []string{"up", "tab", "esc", "ctrl+g", "ctrl+t", "ctrl+c"} {
-				m.leaving = false
+				m.quitting = false
 				update(key(k))
 			}
 			update(tick(time.Now()))

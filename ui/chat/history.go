@@ -30,7 +30,7 @@ const (
 // A history is the list that Up and Down go through.
 type history struct {
 	entries []string // oldest first
-	at      int      // len(entries): the draft
+	pos     int      // len(entries): the draft
 	draft   string
 	file    historyFile
 }
@@ -38,36 +38,36 @@ type history struct {
 func newHistory(path string) *history {
 	h := &history{file: historyFile{path: path}}
 	h.entries = h.file.read()
-	h.at = len(h.entries)
+	h.pos = len(h.entries)
 	return h
 }
 
 // walking reports whether the shown text is an earlier question.
-func (h *history) walking(shown string) bool {
-	return h.at < len(h.entries) && h.entries[h.at] == shown
+func (h *history) walking(text string) bool {
+	return h.pos < len(h.entries) && h.entries[h.pos] == text
 }
 
 // older and newer return the text to show instead; ok is false at either end.
 func (h *history) older(text string) (string, bool) {
-	if h.at == 0 {
+	if h.pos == 0 {
 		return "", false
 	}
-	if h.at == len(h.entries) {
+	if h.pos == len(h.entries) {
 		h.draft = text
 	}
-	h.at--
-	return h.entries[h.at], true
+	h.pos--
+	return h.entries[h.pos], true
 }
 
 func (h *history) newer() (string, bool) {
-	if h.at >= len(h.entries) {
+	if h.pos >= len(h.entries) {
 		return "", false
 	}
-	h.at++
-	if h.at == len(h.entries) {
+	h.pos++
+	if h.pos == len(h.entries) {
 		return h.draft, true
 	}
-	return h.entries[h.at], true
+	return h.entries[h.pos], true
 }
 
 // add appends a question and returns to the draft. It reports whether the file needs it.
@@ -77,7 +77,7 @@ func (h *history) add(text string) bool {
 	if fresh {
 		h.entries = bound(append(h.entries, text))
 	}
-	h.at = len(h.entries)
+	h.pos = len(h.entries)
 	return fresh && h.file.path != ""
 }
 
@@ -96,8 +96,8 @@ func bound(entries []string) []string {
 
 // A historyFile may be shared by several chats; each reads it again before it adds a line.
 type historyFile struct {
-	path  string
-	newer error // set if a newer ossrun wrote the file
+	path       string
+	versionErr error // set if a newer ossrun wrote the file
 
 	mu      sync.Mutex
 	pending []string // to be written, oldest first
@@ -126,8 +126,9 @@ func (f *historyFile) read() []string {
 		if json.Unmarshal(lines.Bytes(), &s) == nil && s != "" {
 			entries = append(entries, s)
 		} else if json.Unmarshal(lines.Bytes(), &h) == nil && h.Version > historyVersion {
-			f.newer = fmt.Errorf("earlier questions stay where they are: a newer ossrun wrote %s, "+
-				"in version %d, and this one knows version %d", f.path, h.Version, historyVersion)
+			f.versionErr = fmt.Errorf("earlier questions stay where they are: a newer ossrun wrote "+
+				"%s, in version %d, and this one knows version %d", f.path, h.Version,
+				historyVersion)
 			return nil
 		}
 	}
@@ -166,7 +167,7 @@ func (f *historyFile) write(entries []string) error {
 	for _, e := range entries {
 		err = errors.Join(err, encode.Encode(e))
 	}
-	if err = errors.Join(err, f.newer); err != nil {
+	if err = errors.Join(err, f.versionErr); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
@@ -201,15 +202,15 @@ func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
 
 // A search is in progress: the editor shows the matching entry.
 type search struct {
-	query string
-	at    int    // of the entry; len(entries): none yet
-	none  bool   // the last step had no match
-	draft string // the text before the search
+	query  string
+	index  int    // of the entry; len(entries): none yet
+	failed bool   // the last step had no match
+	draft  string // the text before the search
 }
 
 // match is the latest entry before end that contains query, or -1.
-func (h *history) match(query string, before int) int {
-	for i := min(before, len(h.entries)) - 1; i >= 0; i-- {
+func (h *history) match(query string, end int) int {
+	for i := min(end, len(h.entries)) - 1; i >= 0; i-- {
 		if strings.Contains(strings.ToLower(h.entries[i]), strings.ToLower(query)) {
 			return i
 		}
@@ -218,26 +219,26 @@ func (h *history) match(query string, before int) int {
 }
 
 // startSearch begins a search, or continues with the next older entry.
-func (m *Model) find() {
+func (m *Model) startSearch() {
 	if m.searching == nil {
-		m.searching = &search{at: len(m.history.entries), draft: m.editor.text}
+		m.searching = &search{index: len(m.history.entries), draft: m.editor.text}
 	} else {
-		m.hit(m.searching.at)
+		m.showMatch(m.searching.index)
 	}
-	m.sayFound()
+	m.showSearch()
 }
 
-func (m *Model) hit(before int) {
-	at := m.history.match(m.searching.query, before)
-	if m.searching.none = at < 0; at >= 0 {
-		m.searching.at = at
-		m.editor.set(m.history.entries[at])
+func (m *Model) showMatch(end int) {
+	i := m.history.match(m.searching.query, end)
+	if m.searching.failed = i < 0; i >= 0 {
+		m.searching.index = i
+		m.editor.set(m.history.entries[i])
 	}
 }
 
-func (m *Model) sayFound() {
+func (m *Model) showSearch() {
 	keys := "Ctrl+R older, Enter takes it, Esc leaves"
-	if m.searching.none {
+	if m.searching.failed {
 		keys = "nothing older has this, Esc leaves"
 	}
 	m.note("history: " + m.searching.query + "▏ " + keys)
@@ -248,7 +249,7 @@ func (m *Model) searchKey(k tea.KeyMsg, name string) bool {
 	s := m.searching
 	switch {
 	case name == "ctrl+r":
-		m.find()
+		m.startSearch()
 	case name == "enter" || name == "tab":
 		m.searching = nil
 	case name == "esc" || name == "ctrl+c" || name == "ctrl+g":
@@ -258,12 +259,12 @@ func (m *Model) searchKey(k tea.KeyMsg, name string) bool {
 		if runes := []rune(s.query); len(runes) > 0 {
 			s.query = string(runes[:len(runes)-1])
 		}
-		m.hit(len(m.history.entries))
-		m.sayFound()
+		m.showMatch(len(m.history.entries))
+		m.showSearch()
 	case (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt:
 		s.query += string(k.Runes)
-		m.hit(len(m.history.entries))
-		m.sayFound()
+		m.showMatch(len(m.history.entries))
+		m.showSearch()
 	default:
 		m.searching = nil
 		return false

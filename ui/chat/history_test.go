@@ -94,8 +94,8 @@ func TestHistoryIgnoresWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// A file of the release before versions is read, and that release reads ours; one of a newer
-// release is told of and stays as it is.
+// A file of the release before versions is read, and that release reads ours; a file of a newer
+// release is reported and stays unchanged.
 func TestHistoryOfOtherReleases(t *testing.T) {
 	path := earlier(t, "history-0")
 	want := []string{"first question", "second question", "first question", "two\nlines",

@@ -11,7 +11,7 @@ import (
 )
 
 // doublePress is how soon a second Ctrl+C quits in any state.
-const twice = time.Second
+const doublePress = time.Second
 
 // lineEnds converts a paste's line ends: most terminals send CR.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
@@ -24,13 +24,13 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		name = ""
 	}
 	if m.confirming != nil {
-		return m.confirmed(name)
+		return m.answerConfirmation(name)
 	}
 	if k.Paste {
 		m.paste(lineEnds.Replace(string(k.Runes)))
 		return nil
 	}
-	if m.prompted != nil && (name == "enter" || name == "esc" || name == "ctrl+c") {
+	if m.textPrompt != nil && (name == "enter" || name == "esc" || name == "ctrl+c") {
 		return m.answerPrompt(name == "enter")
 	}
 	if m.searching != nil && m.searchKey(k, name) {
@@ -40,7 +40,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		return nil
 	}
 	if m.asking != nil {
-		m.asking.still = m.now
+		m.asking.since = m.now
 	}
 	e, width, front := &m.editor, m.editorWidth(), m.front()
 	if m.page != nil && m.pageKey(name) {
@@ -52,13 +52,13 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	switch name {
 	case "enter":
 		if c := m.chosen(); c != nil {
-			return m.take(*c)
+			return m.takeChoice(*c)
 		}
 		return m.send()
 	case "alt+enter", "ctrl+j":
 		e.insert("\n")
 	case "esc":
-		if c, _ := wanted(e.text); c != nil || len(m.choices()) > 0 {
+		if c, _ := valueCommand(e.text); c != nil || len(m.choices()) > 0 {
 			e.set("")
 			return nil
 		}
@@ -80,11 +80,11 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	case "ctrl+l":
 		return tea.ClearScreen
 	case "ctrl+r":
-		m.find()
+		m.startSearch()
 	case "ctrl+g":
 		return m.compose()
 	case "ctrl+s":
-		if c, _ := wanted(e.text); c == nil && e.text != "" {
+		if c, _ := valueCommand(e.text); c == nil && e.text != "" {
 			m.remember(e.text) // Up restores it
 		}
 		return m.sessions("")
@@ -98,18 +98,18 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	case "ctrl+t":
 		m.unfolded = !m.unfolded
 	case "tab":
-		if at := pathAt(e.text); at >= 0 {
-			return m.completePath(at)
+		if start := pathStart(e.text); start >= 0 {
+			return m.completePath(start)
 		}
 		m.complete()
 	case "up":
-		if !m.move(-1) && !e.up(width) {
+		if !m.moveChoice(-1) && !e.up(width) {
 			if text, ok := m.history.older(e.text); ok {
 				e.set(text)
 			}
 		}
 	case "down":
-		if !m.move(1) && !e.down(width) {
+		if !m.moveChoice(1) && !e.down(width) {
 			if text, ok := m.history.newer(); ok {
 				e.set(text)
 			}
@@ -138,8 +138,8 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 
 // editing maps the keys that move the cursor or delete text.
 var editing = map[string]func(*editor){
-	"left": (*editor).left, "ctrl+b": (*editor).left,
-	"right": (*editor).right, "ctrl+f": (*editor).right,
+	"left": (*editor).moveLeft, "ctrl+b": (*editor).moveLeft,
+	"right": (*editor).moveRight, "ctrl+f": (*editor).moveRight,
 	"alt+left": (*editor).wordLeft, "ctrl+left": (*editor).wordLeft, "alt+b": (*editor).wordLeft,
 	"alt+right": (*editor).wordRight, "ctrl+right": (*editor).wordRight,
 	"alt+f": (*editor).wordRight,
@@ -156,10 +156,10 @@ var editing = map[string]func(*editor){
 // interrupt is Ctrl+C: it stops an answer or clears the text. It quits without either, or if
 // pressed twice.
 func (m *Model) interrupt() tea.Cmd {
-	again := !m.interrupted.IsZero() && m.now.Sub(m.interrupted) < twice
+	double := !m.interrupted.IsZero() && m.now.Sub(m.interrupted) < doublePress
 	m.interrupted = m.now
 	switch {
-	case again || m.live == nil && m.editor.text == "":
+	case double || m.live == nil && m.editor.text == "":
 		return m.quit()
 	case m.live != nil:
 		m.stop()

@@ -85,7 +85,7 @@ func TestInterrupt(t *testing.T) {
 	if leaves(s.send(key("ctrl+c"))) {
 		t.Fatal("left at once")
 	}
-	s.clock.advance(twice / 2)
+	s.clock.advance(doublePress / 2)
 	if !leaves(s.send(key("ctrl+c"))) {
 		t.Error("Ctrl+C twice does not leave")
 	}

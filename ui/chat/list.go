@@ -20,20 +20,20 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-const nothingKept = "This chat keeps nothing (--no-history)."
+const noHistory = "This chat keeps nothing (--no-history)."
 
 const sessionsShown = 30
 
 // sessions lists the saved conversations that contain all words: in the menu, or as lines in plain
 // mode.
 func (m *Model) sessions(words string) tea.Cmd {
-	if m.keeper.store == nil {
-		return m.showNotice(nothingKept)
+	if m.saver.store == nil {
+		return m.showNotice(noHistory)
 	}
 	if !m.plain {
 		m.editor.set("/sessions " + words)
 		switch {
-		case !m.menu.read: // not loaded yet
+		case !m.menu.loaded: // not loaded yet
 		case len(m.menu.values) == 0:
 			m.note("No other conversation is saved yet.")
 		case len(m.choices()) == 0:
@@ -43,7 +43,7 @@ func (m *Model) sessions(words string) tea.Cmd {
 		return nil
 	}
 	return m.do(func() outcome {
-		all := having(sessionChoices(m.keeper.store, "", "/resume ", m.clock()), words)
+		all := filterChoices(sessionChoices(m.saver.store, "", "/resume ", m.clock()), words)
 		var rows []line
 		for _, c := range all[:min(len(all), sessionsShown)] {
 			rows = append(rows, plainLine(c.session,
@@ -57,22 +57,22 @@ func (m *Model) sessions(words string) tea.Cmd {
 
 // resume continues a saved conversation.
 func (m *Model) resume(name string) tea.Cmd {
-	if m.keeper.store == nil {
-		return m.showNotice(nothingKept)
+	if m.saver.store == nil {
+		return m.showNotice(noHistory)
 	}
 	if name == "" {
 		return m.showError("/resume needs an ID or a name. /sessions lists them.")
 	}
-	m.keep()
-	own, claimed := m.id, m.claiming
+	m.save()
+	currentID, claimed := m.id, m.claiming
 	return m.do(func() outcome {
-		m.keeper.flush()
+		m.saver.flush()
 		<-claimed // the previous one may be the same
-		k, err := find(m.keeper.store, name)
+		k, err := find(m.saver.store, name)
 		if err != nil {
 			return failed(err)
 		}
-		r := m.claim(k, own)
+		r := m.claim(k, currentID)
 		return func(m *Model) tea.Cmd {
 			m.tools.markStale()
 			m.restore(r)
@@ -86,29 +86,29 @@ func (m *Model) rename(name string) tea.Cmd {
 		return m.showError("/rename needs a name, for example /rename Trip to Lisbon.")
 	}
 	m.name = term.Clean(name)
-	m.keep()
+	m.save()
 	return m.note("This conversation is called " + m.name + " now.")
 }
 
 // A textPrompt asks for a text in the editor and keeps its previous content.
-type prompted struct {
-	label, before string
-	take          func(m *Model, text string) tea.Cmd
+type textPrompt struct {
+	label, draft string
+	take         func(m *Model, text string) tea.Cmd
 }
 
 // askFor asks for a text; Enter accepts it, Esc cancels.
 func (m *Model) askFor(label, text string, take func(m *Model, text string) tea.Cmd) tea.Cmd {
-	m.prompted = &prompted{label, m.editor.text, take}
+	m.textPrompt = &textPrompt{label, m.editor.text, take}
 	m.editor.set(text)
 	return nil
 }
 
 // answerPrompt ends the prompt.
-func (m *Model) answerPrompt(taken bool) tea.Cmd {
-	p, text := m.prompted, strings.TrimSpace(m.editor.text)
-	m.prompted = nil
-	m.editor.set(p.before)
-	if !taken || text == "" {
+func (m *Model) answerPrompt(accepted bool) tea.Cmd {
+	p, text := m.textPrompt, strings.TrimSpace(m.editor.text)
+	m.textPrompt = nil
+	m.editor.set(p.draft)
+	if !accepted || text == "" {
 		return nil
 	}
 	return p.take(m, text)
@@ -116,7 +116,7 @@ func (m *Model) answerPrompt(taken bool) tea.Cmd {
 
 // listKey handles a key for the chosen conversation, and reports whether it did.
 func (m *Model) listKey(name string) (tea.Cmd, bool) {
-	id := m.listed()
+	id := m.chosenSession()
 	if id == "" {
 		return nil, false
 	}
@@ -132,7 +132,7 @@ func (m *Model) listKey(name string) (tea.Cmd, bool) {
 		return m.askFor("Export to a .md, .txt or .json file: Enter writes it, Esc does not", file,
 			func(m *Model, path string) tea.Cmd {
 				return m.exportTo(path, func() (*savedChat, error) {
-					return find(m.keeper.store, id)
+					return find(m.saver.store, id)
 				})
 			}), true
 	}
@@ -141,14 +141,14 @@ func (m *Model) listKey(name string) (tea.Cmd, bool) {
 
 // renameOther renames a conversation that is not on the screen.
 func (m *Model) renameOther(id, name string) tea.Cmd {
-	places := m.places()
+	places := m.stores()
 	return m.do(func() outcome {
 		k, err := find(places.Store, id)
 		if err == nil {
 			err = places.whileClosed(k, func() error {
 				k.Name = term.Clean(name)
-				m.keeper.queue(k)
-				m.keeper.flush()
+				m.saver.queue(k)
+				m.saver.flush()
 				return places.Store.Unsaved(session.KindChat, k.ID)
 			})
 		}
@@ -158,18 +158,18 @@ func (m *Model) renameOther(id, name string) tea.Cmd {
 			} else {
 				m.note(fmt.Sprintf("It is called %q now.", k.Name))
 			}
-			return m.listAgain()
+			return m.refreshList()
 		}
 	})
 }
 
 // refreshList reloads the shown lists after a change.
-func (m *Model) listAgain() tea.Cmd {
-	m.menu.asked = ""
+func (m *Model) refreshList() tea.Cmd {
+	m.menu.command = ""
 	if m.recent == nil {
-		return m.offer()
+		return m.loadMenu()
 	}
-	return tea.Batch(m.offer(), m.readRecent())
+	return tea.Batch(m.loadMenu(), m.readRecent())
 }
 
 // ExportName refuses a file name with an unsupported extension.
@@ -196,10 +196,10 @@ func (m *Model) exportTo(path string, read func() (*savedChat, error)) tea.Cmd {
 	if err := ExportName(path); err != nil {
 		return m.showError(sentence(err.Error()))
 	}
-	path = filepath.Clean(fromHome(path))
-	own := m.saved[path]
+	path = filepath.Clean(expandHome(path))
+	isOurs := m.saved[path]
 	return m.do(func() outcome {
-		if _, err := os.Lstat(path); !own && err == nil {
+		if _, err := os.Lstat(path); !isOurs && err == nil {
 			return failed(fmt.Errorf("%s exists. /export does not overwrite a file that this chat "+
 				"has not written", path))
 		}

@@ -23,7 +23,7 @@ func (s *stage) run(msg tea.Msg) {
 	}
 }
 
-// The list is opened, searched, and what is chosen in it renamed and written to a file.
+// The list is opened and searched, and a chosen conversation renamed and exported.
 func TestTheListsKeys(t *testing.T) {
 	t.Chdir(t.TempDir())
 	store, taken := earlierChats(t), ""

@@ -27,17 +27,17 @@ const framesPerSecond = 30
 
 // A live is the running turn, as the Model sees it.
 type live struct {
-	number   int // of the turn; frames of an abandoned one are ignored
-	cancel   context.CancelFunc
-	box      *eventQueue
-	answer   *answer
-	question *markedText
-	exchange *exchange
-	before   *exchange // the previous end of the branch
-	replaced *exchange // leaves the screen on the first output; nil: none
-	begun    bool      // something has arrived
-	finish   session.Finish
-	lost     bool // the process that generated it is gone
+	number    int // of the turn; frames of an abandoned one are ignored
+	cancel    context.CancelFunc
+	queue     *eventQueue
+	answer    *answer
+	question  *markedText
+	exchange  *exchange
+	prev      *exchange // the previous end of the branch
+	replaced  *exchange // leaves the screen on the first output; nil: none
+	hasOutput bool      // something has arrived
+	finish    session.Finish
+	ownerGone bool // the process that generated it is gone
 
 	started  time.Time
 	first    time.Time // when the first and the latest token arrived
@@ -50,7 +50,7 @@ type live struct {
 // would have replaced an answer.
 func (l *live) failure(d session.Done) error {
 	switch {
-	case l.begun:
+	case l.hasOutput:
 	case d.Finish == session.FinishError && d.Err != nil:
 		return d.Err
 	case d.Finish == session.FinishCancelled && l.replaced != nil:
@@ -69,19 +69,19 @@ func (l *live) rate() float64 {
 // A stamped event has its time of arrival.
 type stamped struct {
 	event session.Event
-	at    time.Time
+	time  time.Time
 }
 
 // A frame is all events since the last one.
 type frame struct {
 	number int
-	at     time.Time
+	time   time.Time
 	batch
 }
 
 type batch struct {
 	events []stamped
-	over   bool           // no more events
+	done   bool           // no more events
 	result session.Result // set with done, unless err is
 	err    error          // the turn could not be started
 }
@@ -94,18 +94,18 @@ type eventQueue struct {
 	ready chan struct{} // holds a token while events are queued
 }
 
-func newMailbox() *eventQueue { return &eventQueue{ready: make(chan struct{}, 1)} }
+func newEventQueue() *eventQueue { return &eventQueue{ready: make(chan struct{}, 1)} }
 
-func (b *eventQueue) put(e session.Event, at time.Time) {
+func (b *eventQueue) put(e session.Event, now time.Time) {
 	b.mu.Lock()
-	b.events = append(b.events, stamped{e, at})
+	b.events = append(b.events, stamped{e, now})
 	b.mu.Unlock()
 	b.wake()
 }
 
 func (b *eventQueue) end(r session.Result, err error) {
 	b.mu.Lock()
-	b.over, b.result, b.err = true, r, err
+	b.done, b.result, b.err = true, r, err
 	b.mu.Unlock()
 	b.wake()
 }
@@ -167,7 +167,7 @@ func (b *eventQueue) next(ctx context.Context, number int, last time.Time,
 }
 
 // finishTurn handles the last event of a turn.
-func (m *Model) ended(d session.Done) {
+func (m *Model) finishTurn(d session.Done) {
 	l := m.live
 	l.finish = d.Finish
 	last := cmp.Or(d.Last, d.Usage) // with tools it is several turns of the model
@@ -189,17 +189,17 @@ func (m *Model) ended(d session.Done) {
 		if n := m.options.Model.ContextLength(); n > 0 && m.context >= n {
 			ending = "The context is full. Type /compact to continue from a summary, or /new."
 		} else {
-			by := "limit set by the server"
+			limit := "limit set by the server"
 			if m.options.Request.MaxTokens > 0 {
-				by = "--max-tokens"
+				limit = "--max-tokens"
 			}
 			ending = fmt.Sprintf("Answer cut off after %s (%s).",
-				counted(d.Usage.Completion, "token"), by)
+				counted(d.Usage.Completion, "token"), limit)
 		}
 	case session.FinishToolCalls:
 		tone = term.Yellow
 		ending = "The model called a tool, and none is enabled. Type /regenerate to retry."
-		if len(m.tools.now()) > 0 {
+		if len(m.tools.current()) > 0 {
 			ending = "The model called a tool that is not enabled. Type /regenerate to retry."
 		}
 	case session.FinishLoop:
@@ -207,7 +207,7 @@ func (m *Model) ended(d session.Done) {
 		ending = sentence(session.ErrLoop.Error()) + " Type /regenerate to retry."
 	case session.FinishError:
 		tone = term.Red
-		l.lost = errors.Is(d.Err, session.ErrGone)
+		l.ownerGone = errors.Is(d.Err, session.ErrGone)
 		ending = sentence(reason(d.Err)) + " Type /regenerate to retry."
 	}
 	l.answer.finish(m.now, term.Clean(ending), tone)
@@ -215,30 +215,30 @@ func (m *Model) ended(d session.Done) {
 
 // shouldRetry reports whether to ask again: the process that generated the answer is gone, and no
 // tool has run for it yet.
-func (l *live) goesOn() bool {
+func (l *live) shouldRetry() bool {
 	for _, p := range l.answer.parts {
 		if _, ok := p.(*call); ok {
 			return false
 		}
 	}
-	return l.lost && !l.stopping
+	return l.ownerGone && !l.stopping
 }
 
 // undoQuestion returns a question without output to the editor; the answer it would have replaced
 // stays.
-func (m *Model) refused(err error) {
+func (m *Model) undoQuestion(err error) {
 	l := m.live
 	m.live = nil
-	m.conversation.drop(l.before)
+	m.conversation.drop(l.prev)
 	m.transcript.entries = slices.DeleteFunc(m.transcript.entries, func(e entry) bool {
 		return e == l.answer || e == l.question
 	})
-	again := l.replaced != nil && l.replaced.question == l.exchange.question
-	if !again {
+	regenerating := l.replaced != nil && l.replaced.question == l.exchange.question
+	if !regenerating {
 		m.queued = append([]string{l.exchange.question}, m.queued...)
 	}
 	m.nextQueued(false)
-	m.keep()
+	m.save()
 	show, what, next := m.showError, sentence(reason(err)), " Enter tries again."
 	var full *sched.ContextLengthError
 	switch {
@@ -247,7 +247,7 @@ func (m *Model) refused(err error) {
 	case errors.As(err, &full):
 		next = ""
 	}
-	if again {
+	if regenerating {
 		show(what + " Type /regenerate to retry.")
 		return
 	}

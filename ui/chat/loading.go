@@ -31,9 +31,9 @@ func (l *Loading) set(change func(s *loadState)) {
 	change(&l.state)
 }
 
-func (l *Loading) now() (now loadState) {
-	l.set(func(s *loadState) { now = *s })
-	return now
+func (l *Loading) snapshot() (state loadState) {
+	l.set(func(s *loadState) { state = *s })
+	return state
 }
 
 // Begin marks the start of a load.
@@ -54,31 +54,31 @@ func (l *Loading) Progress(what string) (show func(done, total int64), done func
 func (l *Loading) End(err error) { l.set(func(s *loadState) { *s = loadState{err: err} }) }
 
 // Busy reports whether a model is being loaded.
-func (l *Loading) Busy() bool { return l != nil && l.now().busy }
+func (l *Loading) Busy() bool { return l != nil && l.snapshot().busy }
 
 // text describes the progress, "" without a load.
 func (l *Loading) text(now time.Time) string {
 	if !l.Busy() {
 		return ""
 	}
-	s := l.now()
+	s := l.snapshot()
 	text := s.what
 	if s.total > 0 {
 		text += fmt.Sprintf(", %.1f of %.1f GB", float64(s.done)/1e9, float64(s.total)/1e9)
 	}
 	if took := now.Sub(s.began); s.done > 0 && took > time.Second {
-		left := time.Duration(float64(took) * float64(s.total-s.done) / float64(s.done))
-		text += ", " + seconds(left) + " left"
+		remaining := time.Duration(float64(took) * float64(s.total-s.done) / float64(s.done))
+		text += ", " + seconds(remaining) + " left"
 	}
 	return text
 }
 
 // isAnimated reports whether something on the screen changes with the clock.
-func (m *Model) waits() bool { return m.live != nil || m.loading }
+func (m *Model) isAnimated() bool { return m.live != nil || m.loading }
 
 // scheduleTick keeps the clock ticking while it does.
-func (m *Model) ticks() tea.Cmd {
-	if m.ticking || !m.waits() {
+func (m *Model) scheduleTick() tea.Cmd {
+	if m.ticking || !m.isAnimated() {
 		return nil
 	}
 	m.ticking = true
@@ -88,15 +88,15 @@ func (m *Model) ticks() tea.Cmd {
 // tick advances the clock and checks for the end of a load.
 func (m *Model) tick(now time.Time) tea.Cmd {
 	m.ticking = false
-	if !m.waits() {
+	if !m.isAnimated() {
 		return nil
 	}
 	m.now = now
 	if load := m.options.Loading; m.loading && !load.Busy() {
 		m.loading = false
-		if err := load.now().err; err != nil {
+		if err := load.snapshot().err; err != nil {
 			m.showError("the model is not loaded: " + reason(err))
 		}
 	}
-	return m.ticks()
+	return m.scheduleTick()
 }

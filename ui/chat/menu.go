@@ -24,47 +24,47 @@ type choice struct {
 	name    string
 	columns []string // after the name; the first may be cut, others are shown in full or not
 	session string   // the ID of its conversation
-	finds   func(word string) bool
+	matches func(word string) bool
 }
 
 // A menu is the state of the menu.
 type menu struct {
-	of     string   // the editor's text when index was chosen
-	at     int      // the chosen row; -1: none
-	asked  string   // the command with loaded values
-	values []choice // loaded values
-	read   bool     // values are complete
-	reads  int      // number of loads; only the latest counts
+	text    string   // the editor's text when index was chosen
+	index   int      // the chosen row; -1: none
+	command string   // the command with loaded values
+	values  []choice // loaded values
+	loaded  bool     // values are complete
+	loads   int      // number of loads; only the latest counts
 }
 
 // valueCommand is the command in text whose values are needed, or nil, and the search words.
-func wanted(text string) (*command, string) {
+func valueCommand(text string) (*command, string) {
 	name, words, ok := parseCommand(text)
 	if !ok || !strings.Contains(text, " ") {
 		return nil, ""
 	}
-	found := matching(name)
-	if len(found) != 1 || found[0].values == nil && found[0].read == nil {
+	matches := matchCommands(name)
+	if len(matches) != 1 || matches[0].values == nil && matches[0].loadValues == nil {
 		return nil, ""
 	}
-	return &found[0], words
+	return &matches[0], words
 }
 
 // choices are the menu's rows for the current text.
 func (m *Model) choices() []choice {
 	text := m.editor.text
-	if m.prompted != nil {
+	if m.textPrompt != nil {
 		return nil
 	}
 	if text == "" {
 		return m.recentChoices()
 	}
-	c, words := wanted(text)
+	c, words := valueCommand(text)
 	if name, _, ok := parseCommand(text); c == nil && ok {
 		var rows []choice
-		for _, c := range matching(name) {
+		for _, c := range matchCommands(name) {
 			rows = append(rows, choice{text: c.typed(), name: c.usage(),
-				columns: []string{c.does}})
+				columns: []string{c.description}})
 		}
 		return rows
 	} else if c == nil {
@@ -73,17 +73,17 @@ func (m *Model) choices() []choice {
 	all := m.menu.values
 	if c.values != nil {
 		all = c.values(m)
-	} else if m.menu.asked != c.name {
+	} else if m.menu.command != c.name {
 		return nil
 	}
-	return having(all, words)
+	return filterChoices(all, words)
 }
 
 // filterChoices returns the choices that match all words.
-func having(all []choice, words string) (rows []choice) {
-	wanted := strings.Fields(strings.ToLower(words))
+func filterChoices(all []choice, words string) (rows []choice) {
+	terms := strings.Fields(strings.ToLower(words))
 	for _, row := range all {
-		if !slices.ContainsFunc(wanted, func(w string) bool { return !row.finds(w) }) {
+		if !slices.ContainsFunc(terms, func(w string) bool { return !row.matches(w) }) {
 			rows = append(rows, row)
 		}
 	}
@@ -91,23 +91,23 @@ func having(all []choice, words string) (rows []choice) {
 }
 
 // loadMenu loads the values of a command once its name is typed.
-func (m *Model) offer() tea.Cmd {
-	c, _ := wanted(m.editor.text)
-	if c == nil || c.read == nil || m.plain {
-		m.menu = menu{of: m.menu.of, at: m.menu.at, reads: m.menu.reads}
+func (m *Model) loadMenu() tea.Cmd {
+	c, _ := valueCommand(m.editor.text)
+	if c == nil || c.loadValues == nil || m.plain {
+		m.menu = menu{text: m.menu.text, index: m.menu.index, loads: m.menu.loads}
 		return nil
 	}
-	if m.menu.asked == c.name {
+	if m.menu.command == c.name {
 		return nil
 	}
-	m.menu.asked, m.menu.values, m.menu.read = c.name, nil, false
-	m.menu.reads++
-	read, n := c.read(m), m.menu.reads
+	m.menu.command, m.menu.values, m.menu.loaded = c.name, nil, false
+	m.menu.loads++
+	read, n := c.loadValues(m), m.menu.loads
 	return m.do(func() outcome {
 		values := read()
 		return func(m *Model) tea.Cmd {
-			if m.menu.asked == c.name && m.menu.reads == n {
-				m.menu.values, m.menu.read = values, true
+			if m.menu.command == c.name && m.menu.loads == n {
+				m.menu.values, m.menu.loaded = values, true
 			}
 			return nil
 		}
@@ -117,45 +117,45 @@ func (m *Model) offer() tea.Cmd {
 // chosen is the row that Enter takes, or nil.
 func (m *Model) chosen() *choice {
 	rows := m.choices()
-	at := m.menu.at
-	if m.menu.of != m.editor.text { // the text has changed since
-		at = -1
-		if c, _ := wanted(m.editor.text); c != nil && c.picks || m.editor.text == "" {
-			at = 0
+	index := m.menu.index
+	if m.menu.text != m.editor.text { // the text has changed since
+		index = -1
+		if c, _ := valueCommand(m.editor.text); c != nil && c.pickFirst || m.editor.text == "" {
+			index = 0
 		}
 	}
-	if at < 0 || at >= len(rows) {
+	if index < 0 || index >= len(rows) {
 		return nil
 	}
-	return &rows[at]
+	return &rows[index]
 }
 
 // moveChoice moves through the menu, and reports whether there is one.
-func (m *Model) move(by int) bool {
+func (m *Model) moveChoice(delta int) bool {
 	rows := m.choices()
 	if len(rows) == 0 || m.plain || m.history.walking(m.editor.text) {
 		return false
 	}
-	at := -1
-	if m.menu.of == m.editor.text {
-		at = m.menu.at
+	index := -1
+	if m.menu.text == m.editor.text {
+		index = m.menu.index
 	} else if m.chosen() != nil {
-		at = 0
+		index = 0
 	}
-	switch at += by; {
-	case m.editor.text == "" && (at < 0 || at >= len(rows)): // earlier questions are above these
-		return false
-	case at < 0:
-		at = len(rows) - 1
-	case at >= len(rows):
-		at = 0
+	switch index += delta; {
+	case m.editor.text == "" && (index < 0 || index >= len(rows)):
+		return false // earlier questions are above these
+	case index < 0:
+		index = len(rows) - 1
+	case index >= len(rows):
+		index = 0
 	}
-	m.menu.of, m.menu.at = m.editor.text, at
+	m.menu.text, m.menu.index = m.editor.text, index
 	return true
 }
 
 // takeChoice runs or completes the chosen row.
-func (m *Model) take(c choice) tea.Cmd {
+func (m *Model) takeChoice(c choice) tea.Cmd {
 	m.editor.set(c.text)
 	if strings.HasSuffix(c.text, " ") { // an argument follows
 		return nil
@@ -164,12 +164,12 @@ func (m *Model) take(c choice) tea.Cmd {
 		m.remember(c.text)
 	}
 	name, argument, _ := parseCommand(c.text)
-	return m.obey(name, argument)
+	return m.runCommand(name, argument)
 }
 
 func (m *Model) complete() {
 	text, rows := m.editor.text, m.choices()
-	c, _ := wanted(text)
+	c, _ := valueCommand(text)
 	if chosen := m.chosen(); chosen != nil {
 		text = chosen.text
 	} else if len(rows) > 0 && (c != nil || !strings.Contains(text, " ")) {
@@ -179,43 +179,43 @@ func (m *Model) complete() {
 }
 
 // hintRows is the menu in at most limit rows, including the chosen one.
-func (m *Model) hintRows(most int) []term.Row {
+func (m *Model) hintRows(limit int) []term.Row {
 	if m.editor.text == "" { // the transcript shows a new chat's choices
 		return nil
 	}
 	rows := m.choices()
-	chosen, at := m.chosen(), 0
+	chosen, index := m.chosen(), 0
 	for i := range rows {
 		if chosen != nil && rows[i].text == chosen.text {
-			at = i
+			index = i
 		}
 	}
 	var keys []term.Row
-	if c, _ := wanted(m.editor.text); c != nil && c.name == "sessions" && len(rows) > 0 &&
-		most > 2 {
-		most = max(m.height-8, most) - 1
+	if c, _ := valueCommand(m.editor.text); c != nil && c.name == "sessions" && len(rows) > 0 &&
+		limit > 2 {
+		limit = max(m.height-8, limit) - 1
 		text := "Type to search · Down chooses · Enter opens · Esc closes"
-		if m.listed() != "" {
+		if m.chosenSession() != "" {
 			text = "Enter opens · r renames · d deletes · e exports · Esc closes"
 		}
 		keys = []term.Row{{{Text: strings.Repeat(" ", m.margin())}, {Style: term.Dim,
-			Text: term.Cut(fmt.Sprintf("%s · %d of %d", text, at+1, len(rows)),
+			Text: term.Cut(fmt.Sprintf("%s · %d of %d", text, index+1, len(rows)),
 				max(m.width-2*m.margin(), 0))}}}
 	}
 	above, below := 0, len(rows)
-	if below > most {
-		most = max(most-1, 1)
-		above = min(max(at-most+1, 0), len(rows)-most)
-		below = above + most
+	if below > limit {
+		limit = max(limit-1, 1)
+		above = min(max(index-limit+1, 0), len(rows)-limit)
+		below = above + limit
 	}
 	blank := strings.Repeat(" ", m.margin())
-	shown := term.Prefix(choiceRows(rows[above:below], chosen, m.width-m.margin()),
+	visible := term.Prefix(choiceRows(rows[above:below], chosen, m.width-m.margin()),
 		term.Span{Text: blank}, term.Span{Text: blank})
-	if hidden := len(rows) - len(shown); hidden > 0 {
-		shown = append(shown, term.Row{{Style: term.Dim, Text: term.Cut(fmt.Sprintf(
-			"%s… %d more: Up and Down, or type on", blank, hidden), m.width)}})
+	if numHidden := len(rows) - len(visible); numHidden > 0 {
+		visible = append(visible, term.Row{{Style: term.Dim, Text: term.Cut(fmt.Sprintf(
+			"%s… %d more: Up and Down, or type on", blank, numHidden), m.width)}})
 	}
-	return append(shown, keys...)
+	return append(visible, keys...)
 }
 
 // choiceRows lays out choices in columns; columns without room are left out.
@@ -238,15 +238,15 @@ func choiceRows(all []choice, chosen *choice, width int) (rows []term.Row) {
 		}
 		row := term.Row{{Text: mark + padded(term.Cut(c.name, name), name),
 			Style: style | term.Cyan}}
-		left := width - len([]rune(mark)) - name
+		remaining := width - len([]rune(mark)) - name
 		for i, text := range c.columns {
-			if i > 0 && wide[i]+2 > left {
+			if i > 0 && wide[i]+2 > remaining {
 				break
 			}
 			text = "  " + padded(text, wide[i])
-			row = append(row, term.Span{Text: term.Cut(text, max(left, 0)),
+			row = append(row, term.Span{Text: term.Cut(text, max(remaining, 0)),
 				Style: style | term.Dim})
-			left -= term.Width(text)
+			remaining -= term.Width(text)
 		}
 		rows = append(rows, row)
 	}
@@ -257,17 +257,17 @@ func padded(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-term.Width(text), 0))
 }
 
-// starting matches a row by prefix.
-func starting(value string) func(string) bool {
+// hasPrefix matches a row by prefix.
+func hasPrefix(value string) func(string) bool {
 	return func(word string) bool { return strings.HasPrefix(strings.ToLower(value), word) }
 }
 
-// numbered are choices by a number, such as the questions of /edit.
-func numbered(command string, texts []string) (all []choice) {
+// numberedChoices are choices by a number, such as the questions of /edit.
+func numberedChoices(command string, texts []string) (all []choice) {
 	for i, text := range texts {
 		n := fmt.Sprint(i + 1)
 		all = append(all, choice{text: "/" + command + " " + n, name: n,
-			columns: []string{firstLine(text)}, finds: starting(n)})
+			columns: []string{firstLine(text)}, matches: hasPrefix(n)})
 	}
 	return all
 }
@@ -279,20 +279,20 @@ func firstLine(text string) string {
 
 func effortValues(*Model) (all []choice) {
 	for _, e := range efforts {
-		all = append(all, choice{text: "/effort " + e, name: e, finds: starting(e)})
+		all = append(all, choice{text: "/effort " + e, name: e, matches: hasPrefix(e)})
 	}
 	return all
 }
 
 func questionValues(m *Model) []choice {
 	var texts []string
-	for _, e := range m.conversation.asked() {
+	for _, e := range m.conversation.questions() {
 		texts = append(texts, e.question)
 	}
-	return numbered("edit", texts)
+	return numberedChoices("edit", texts)
 }
 
-func codeValues(m *Model) []choice { return numbered("copy", m.conversation.at.code()) }
+func codeValues(m *Model) []choice { return numberedChoices("copy", m.conversation.current.code()) }
 
 func branchValues(m *Model) []choice {
 	var texts []string
@@ -302,7 +302,7 @@ func branchValues(m *Model) []choice {
 			texts = append(texts, firstLine(e.question)+" ("+counted(length, "question")+")")
 		}
 	}
-	return numbered("branch", texts)
+	return numberedChoices("branch", texts)
 }
 
 // modelValues are the models for /model.
@@ -316,7 +316,7 @@ func modelValues(m *Model) func() []choice {
 			name := term.Clean(info.ID)
 			all = append(all, choice{text: "/model " + name, name: name,
 				columns: []string{thousands(info.ContextLength) + " tokens of context"},
-				finds:   func(word string) bool { return strings.Contains(name, word) }})
+				matches: func(word string) bool { return strings.Contains(name, word) }})
 		}
 		return all
 	}
@@ -325,30 +325,31 @@ func modelValues(m *Model) func() []choice {
 // sessionsFor are the saved conversations for a command, except the visible one.
 func sessionsFor(command string) func(m *Model) func() []choice {
 	return func(m *Model) func() []choice {
-		store, own, clock := m.keeper.store, m.id, m.clock
-		return func() []choice { return sessionChoices(store, own, command, clock()) }
+		store, currentID, clock := m.saver.store, m.id, m.clock
+		return func() []choice { return sessionChoices(store, currentID, command, clock()) }
 	}
 }
 
 // chosenSession is the conversation chosen with Up or Down in a list, or "".
-func (m *Model) listed() (id string) {
-	if c, _ := wanted(m.editor.text); c == nil || c.name != "sessions" && c.name != "resume" ||
-		m.menu.of != m.editor.text || m.chosen() == nil {
+func (m *Model) chosenSession() (id string) {
+	c, _ := valueCommand(m.editor.text)
+	if c == nil || c.name != "sessions" && c.name != "resume" || m.menu.text != m.editor.text ||
+		m.chosen() == nil {
 		return ""
 	}
 	return m.chosen().session
 }
 
 // sessionChoices are all saved conversations except one, for a command.
-func sessionChoices(store session.Store, but, command string, now time.Time) []choice {
+func sessionChoices(store session.Store, except, command string, now time.Time) []choice {
 	var all []choice
-	for _, k := range keptChats(store) {
-		if k.ID != but {
+	for _, k := range savedChats(store) {
+		if k.ID != except {
 			text, s := k.words(), k.saved()
 			all = append(all, choice{text: command + k.ID, name: s.Name, session: k.ID,
 				columns: []string{ago(k.Changed, now), counted(s.Questions, "question"),
 					term.Clean(k.Model), k.ID},
-				finds: func(word string) bool { return strings.Contains(text, word) }})
+				matches: func(word string) bool { return strings.Contains(text, word) }})
 		}
 	}
 	return all

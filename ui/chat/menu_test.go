@@ -26,7 +26,7 @@ func TestMenu(t *testing.T) {
 		t.Errorf("the row of a command with an argument gives %q", s.m.editor.text)
 	}
 	s.keys("esc")
-	if s.m.editor.text != "" || s.m.leaving {
+	if s.m.editor.text != "" || s.m.quitting {
 		t.Errorf("Esc leaves %q", s.m.editor.text)
 	}
 	s.ask("first")
@@ -52,7 +52,7 @@ func TestMenu(t *testing.T) {
 	if text := s.text(); !strings.Contains(text, "two") || s.m.context != 22 {
 		t.Errorf("branch 1, whose context is %d, is\n%s", s.m.context, text)
 	}
-	s.keys("up", "up", "up") // what was sent is walked through, not the menus of commands in it
+	s.keys("up", "up", "up") // sent lines are walked through, not the menus of commands in them
 	if s.m.editor.text != "/edit 1" {
 		t.Errorf("Up gives %q", s.m.editor.text)
 	}

@@ -26,8 +26,8 @@ type Model struct {
 	clock      func() time.Time
 	background sync.WaitGroup // all work outside Update
 	clipboard  io.Writer
-	caret      *atomic.Pointer[place] // where input methods write; nil: unused
-	saved      map[string]bool        // files written by /export
+	caret      *atomic.Pointer[position] // where input methods write; nil: unused
+	saved      map[string]bool           // files written by /export
 
 	now           time.Time // as of the last message that set it
 	width, height int
@@ -43,24 +43,24 @@ type Model struct {
 	history      *history
 	asking       *approvalAsk // a tool's open question
 	confirming   *confirmation
-	prompted     *prompted // a text to be entered
-	live         *live     // nil: no turn is running
-	turns        int       // started so far
+	textPrompt   *textPrompt // a text to be entered
+	live         *live       // nil: no turn is running
+	turns        int         // started so far
 
 	tools    toolbox
-	keeper   saver
+	saver    saver
 	id, name string // of the conversation; name is "" until it is set
-	held     func() // unlocks the conversation; only the work of claiming accesses it
+	unlock   func() // unlocks the conversation; only the work of claiming accesses it
 	claiming <-chan struct{}
 	began    time.Time
 	changed  time.Time // when the conversation last got a message or token
-	keptAt   time.Time // when the conversation was last saved
+	savedAt  time.Time // when the conversation was last saved
 
 	effort, system string
 	unfolded       bool
 	cached         int                // tokens of the last prompt that came from the cache
 	queued         []string           // messages to send when the answer ends
-	unkept         int                // how many of the last of them are not in the store yet
+	unsaved        int                // how many of the last of them are not in the store yet
 	preparing      string             // a sent message that is saved before it is asked
 	returned       string             // text given back to the editor, as it was then
 	editing        *exchange          // replaced by the next message
@@ -76,17 +76,17 @@ type Model struct {
 	typed          int      // keys so far; noticed: as of the last notice
 	noticed        int
 	notices        int            // notices with this number are visible
-	passing        chan time.Time // expiry of the latest notice
+	noticeExpiry   chan time.Time // expiry of the latest notice
 	interrupted    time.Time
-	leaving        bool
+	quitting       bool
 }
 
 // Messages.
 type (
-	tick    time.Time
-	notice  string
-	settled int // the terminal's width a moment ago
-	passed  struct{}
+	tick          time.Time
+	notice        string
+	stableWidth   int // the terminal's width a moment ago
+	noticeExpired struct{}
 
 	// outcome is the result of work outside Update: a change for Update to make
 	outcome func(m *Model) tea.Cmd
@@ -109,17 +109,17 @@ func newModel(ctx context.Context, o Options) *Model {
 		palette: term.Palette{NoColor: o.NoColor, Theme: o.Theme}, loading: o.Loading.Busy(),
 		effort: o.Request.Effort, system: o.Request.Instructions,
 		history: newHistory(o.HistoryPath),
-		keeper:  saver{store: o.Store}, began: time.Now(),
-		tools:   toolbox{renew: o.Renew},
-		passing: make(chan time.Time, 1),
-		saved:   map[string]bool{}, transcript: transcript{follow: true},
+		saver:   saver{store: o.Store}, began: time.Now(),
+		tools:        toolbox{replace: o.ReplaceTools},
+		noticeExpiry: make(chan time.Time, 1),
+		saved:        map[string]bool{}, transcript: transcript{follow: true},
 	}
 	m.tools.tools.Store(&o.Tools)
 	if !slices.Contains(efforts, m.effort) {
 		m.effort = "medium"
 	}
 	m.transcript.add(&greeting{m})
-	m.isNow(newID())
+	m.setID(newID())
 	if o.Store != nil && o.Resume != "" {
 		if k, err := find(o.Store, o.Resume); err != nil {
 			m.showError(err.Error())
@@ -127,7 +127,7 @@ func newModel(ctx context.Context, o Options) *Model {
 			m.restore(m.claim(k, m.id))
 		}
 	}
-	if err := m.history.file.newer; err != nil {
+	if err := m.history.file.versionErr; err != nil {
 		m.showError(err.Error())
 	}
 	return m
@@ -137,20 +137,21 @@ func newModel(ctx context.Context, o Options) *Model {
 // size unasked.
 func (m *Model) Init() tea.Cmd {
 	look := m.do(func() outcome {
-		m.tools.look()
+		m.tools.inspect()
 		return func(*Model) tea.Cmd { return nil }
 	})
-	return tea.Batch(m.nextNotice(), m.nextAsk(), m.ticks(), m.nextPassed(), look, m.readRecent())
+	return tea.Batch(m.nextNotice(), m.nextAsk(), m.scheduleTick(), m.nextExpiry(), look,
+		m.readRecent())
 }
 
-// await waits for the next message of a channel, which may be nil.
-func await[T any](ctx context.Context, from <-chan T, message func(T) tea.Msg) tea.Cmd {
-	if from == nil {
+// receive waits for the next message of a channel, which may be nil.
+func receive[T any](ctx context.Context, messages <-chan T, message func(T) tea.Msg) tea.Cmd {
+	if messages == nil {
 		return nil
 	}
 	return func() tea.Msg {
 		select {
-		case next := <-from:
+		case next := <-messages:
 			return message(next)
 		case <-ctx.Done():
 			return nil
@@ -166,10 +167,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 		if m.laidOut != 0 && m.laidOut != m.width && m.transcript.total > manyRows {
-			return m, tea.Tick(moment, func(time.Time) tea.Msg { return settled(msg.Width) })
+			return m, tea.Tick(moment, func(time.Time) tea.Msg { return stableWidth(msg.Width) })
 		}
 		m.laidOut = m.width
-	case settled:
+	case stableWidth:
 		if int(msg) == m.width {
 			m.laidOut = m.width
 		}
@@ -178,7 +179,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.message = ""
 		m.typed++
 		cmd := m.key(msg)
-		return m, tea.Batch(cmd, m.offer())
+		return m, tea.Batch(cmd, m.loadMenu())
 	case tea.MouseMsg:
 		switch msg.Button {
 		case tea.MouseButtonWheelUp:
@@ -194,11 +195,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, msg(m)
 	case notice:
 		m.noticed = m.typed // it replaces no other notice
-		m.passingEntry(newNotice(m.palette, "·", term.Dim, string(msg)), time.Time{})
+		m.addNotice(newNotice(m.palette, "·", term.Dim, string(msg)), time.Time{})
 		return m, m.nextNotice()
-	case passed:
+	case noticeExpired:
 		m.now = m.clock()
-		return m, m.nextPassed()
+		return m, m.nextExpiry()
 	case approvalAsk:
 		if m.live != nil { // otherwise its turn was abandoned
 			m.openAsk(msg)
@@ -224,7 +225,7 @@ func (m *Model) send() tea.Cmd {
 	m.searching = nil
 	if name, argument, ok := parseCommand(strings.TrimRight(text, " \n")); ok {
 		m.remember(text)
-		return m.obey(name, argument)
+		return m.runCommand(name, argument)
 	}
 	m.remember(text)
 	m.editor.set("")
@@ -233,15 +234,15 @@ func (m *Model) send() tea.Cmd {
 	m.noticed = m.typed
 	if m.live != nil || m.compacting != nil || m.preparing != "" {
 		m.queued = append(m.queued, text)
-		if m.keeper.store == nil {
+		if m.saver.store == nil {
 			return nil
 		}
-		m.unkept++
-		kept := m.kept()
+		m.unsaved++
+		wait := m.saveAndWait()
 		return m.do(func() outcome {
-			kept()
+			wait()
 			return func(m *Model) tea.Cmd {
-				m.unkept = max(m.unkept-1, 0)
+				m.unsaved = max(m.unsaved-1, 0)
 				return nil
 			}
 		})
@@ -267,17 +268,17 @@ func (m *Model) remember(text string) {
 func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	m.now = m.clock()
 	m.changed = m.now
-	before := m.conversation.at
+	prev := m.conversation.current
 	if replaced != nil {
-		before = replaced.before
+		prev = replaced.prev
 	}
-	a, question := newAnswer(m.palette, m.now, len(before.code())), newQuestion(m.palette, text)
+	a, question := newAnswer(m.palette, m.now, len(prev.code())), newQuestion(m.palette, text)
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.turns++
-	l := &live{number: m.turns, cancel: cancel, box: newMailbox(), answer: a, question: question,
-		started: m.now, before: m.conversation.at, replaced: replaced}
+	l := &live{number: m.turns, cancel: cancel, queue: newEventQueue(), answer: a,
+		question: question, started: m.now, prev: m.conversation.current, replaced: replaced}
 	m.live = l
-	m.conversation.at = before
+	m.conversation.current = prev
 	l.exchange = m.conversation.ask(text, len(m.transcript.entries), a)
 	l.exchange.messages[0] = session.User(sent)
 	if replaced == nil || replaced.question != text {
@@ -286,21 +287,21 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	m.appendEntry(a)
 
 	req := m.request()
-	m.keep()
-	a.tools = len(m.tools.now()) > 0
-	clock, runner, pictures := m.clock, m.tools.watched(m.options.Model), m.options.Pictures
+	m.save()
+	a.tools = len(m.tools.current()) > 0
+	clock, runner, pictures := m.clock, m.tools.recordOffers(m.options.Model), m.options.Pictures
 	start := func() (session.Turn, error) {
-		given, err := m.tools.ready()
+		active, err := m.tools.ready()
 		if err != nil {
 			return nil, err
 		}
-		return session.StartWithTools(ctx, runner, req, given, session.ToolLimits{})
+		return session.StartWithTools(ctx, runner, req, active, session.ToolLimits{})
 	}
 	m.background.Go(func() {
 		defer cancel()
-		l.box.run(start, clock, pictures)
+		l.queue.run(start, clock, pictures)
 	})
-	return tea.Batch(l.box.next(m.ctx, l.number, time.Time{}, clock), m.ticks())
+	return tea.Batch(l.queue.next(m.ctx, l.number, time.Time{}, clock), m.scheduleTick())
 }
 
 // request is the request for the answer to the last question.
@@ -313,10 +314,10 @@ func (m *Model) request() session.Request {
 	return req
 }
 
-// begun removes the replaced part from the screen.
-func (m *Model) begun() {
+// showAnswer removes the replaced part from the screen.
+func (m *Model) showAnswer() {
 	l := m.live
-	l.begun = true
+	l.hasOutput = true
 	if l.replaced == nil {
 		return
 	}
@@ -331,38 +332,38 @@ func (m *Model) frame(f frame) tea.Cmd {
 	if l == nil || f.number != l.number {
 		return nil // of an abandoned turn
 	}
-	m.now, m.changed = f.at, f.at
+	m.now, m.changed = f.time, f.time
 	var done *session.Done
 	for _, e := range f.events {
 		if d, ok := e.event.(session.Done); ok {
 			done = &d
 			continue
 		}
-		if !l.begun {
-			m.begun()
+		if !l.hasOutput {
+			m.showAnswer()
 		}
-		if l.answer.take(e.event, e.at) {
+		if l.answer.take(e.event, e.time) {
 			if l.tokens++; l.tokens == 1 {
-				l.first = e.at
+				l.first = e.time
 			}
-			l.latest = e.at
+			l.latest = e.time
 		}
 	}
 	if done != nil {
 		if err := l.failure(*done); err != nil {
-			m.refused(err)
+			m.undoQuestion(err)
 			return nil
 		}
-		if !l.begun {
-			m.begun()
+		if !l.hasOutput {
+			m.showAnswer()
 		}
-		m.ended(*done)
+		m.finishTurn(*done)
 	}
 	if f.err != nil {
-		m.refused(f.err)
+		m.undoQuestion(f.err)
 		return nil
 	}
-	if f.over {
+	if f.done {
 		l.exchange.messages = append(l.exchange.messages, f.result.Messages...)
 		l.answer.cite(f.result.Answer, f.result.Citations, m.plain)
 		if l.answer.live { // the runner ended without Done
@@ -370,17 +371,17 @@ func (m *Model) frame(f frame) tea.Cmd {
 				term.Red)
 		}
 		m.live, m.asking = nil, nil
-		m.keep()
-		if l.goesOn() {
+		m.save()
+		if l.shouldRetry() {
 			m.showNotice("Lost the server while it was answering. Retrying…")
 			return m.regenerate()
 		}
 		return m.nextQueued(l.finish == session.FinishStop)
 	}
-	if m.now.Sub(m.keptAt) >= keepEvery {
-		m.keep()
+	if m.now.Sub(m.savedAt) >= saveInterval {
+		m.save()
 	}
-	return l.box.next(m.ctx, l.number, f.at, m.clock)
+	return l.queue.next(m.ctx, l.number, f.time, m.clock)
 }
 
 // nextQueued sends the next queued message, or returns all to the editor unless the answer ended
@@ -392,7 +393,7 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 	if well {
 		next := m.queued[0]
 		m.queued = m.queued[1:]
-		m.unkept = min(m.unkept, len(m.queued))
+		m.unsaved = min(m.unsaved, len(m.queued))
 		return m.prepare(strings.TrimSpace(next), nil)
 	}
 	m.unqueue()
@@ -402,7 +403,7 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 // unqueue returns the queued messages to the editor.
 func (m *Model) unqueue() {
 	text := append(m.queued, m.editor.text)
-	m.queued, m.unkept = nil, 0
+	m.queued, m.unsaved = nil, 0
 	m.editor.set(strings.TrimRight(strings.Join(text, "\n"), "\n"))
 	m.returned = m.editor.text
 }
@@ -434,9 +435,9 @@ func (m *Model) abandon() {
 }
 
 func (m *Model) quit() tea.Cmd {
-	m.keep()
+	m.save()
 	m.abandon()
-	m.leaving = true
+	m.quitting = true
 	return tea.Quit
 }
 

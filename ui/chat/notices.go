@@ -13,17 +13,17 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// noticeStays is how long a notice is visible unless it is replaced; an error does not expire.
-const noticeStays = 15 * time.Second
+// noticeDuration is how long a notice is visible unless it is replaced; an error does not expire.
+const noticeDuration = 15 * time.Second
 
-// A passingNotice is visible until others replace it or it expires.
-type passingNotice struct {
+// A tempNotice is visible until others replace it or it expires.
+type tempNotice struct {
 	*markedText
 	number int
 	until  time.Time // zero: does not expire
 }
 
-func (n *passingNotice) runs(l layout) []run {
+func (n *tempNotice) runs(l layout) []run {
 	if n.number != l.notices || !n.until.IsZero() && !l.now.Before(n.until) {
 		return nil
 	}
@@ -37,44 +37,44 @@ func newNotice(p term.Palette, mark string, tone term.Style, text string) *marke
 
 // nextNotice waits for the program's next notice.
 func (m *Model) nextNotice() tea.Cmd {
-	return await(m.ctx, m.options.Notices, func(line string) tea.Msg { return notice(line) })
+	return receive(m.ctx, m.options.Notices, func(line string) tea.Msg { return notice(line) })
 }
 
 // showNotice, showError and note show the person something: in the transcript, there as an error,
 // or above the editor. They return nil, so that a command may end with a call.
 func (m *Model) showNotice(text string) tea.Cmd {
-	until := m.clock().Add(noticeStays)
+	until := m.clock().Add(noticeDuration)
 	select {
-	case <-m.passing: // the earlier one expires with it
+	case <-m.noticeExpiry: // the earlier one expires with it
 	default:
 	}
-	m.passing <- until
-	return m.passingEntry(newNotice(m.palette, "·", term.Dim, text), until)
+	m.noticeExpiry <- until
+	return m.addNotice(newNotice(m.palette, "·", term.Dim, text), until)
 }
 
 func (m *Model) showError(text string) tea.Cmd {
-	return m.passingEntry(newNotice(m.palette, "✗", term.Red, text), time.Time{})
+	return m.addNotice(newNotice(m.palette, "✗", term.Red, text), time.Time{})
 }
 
-// passingEntry shows a notice and hides those from before the last key.
-func (m *Model) passingEntry(text *markedText, until time.Time) tea.Cmd {
+// addNotice shows a notice and hides those from before the last key.
+func (m *Model) addNotice(text *markedText, until time.Time) tea.Cmd {
 	if m.noticed != m.typed {
 		m.noticed = m.typed
 		m.notices++
 	}
-	return m.appendEntry(&passingNotice{text, m.notices, until})
+	return m.appendEntry(&tempNotice{text, m.notices, until})
 }
 
-// nextPassed waits until a notice expires.
-func (m *Model) nextPassed() tea.Cmd {
+// nextExpiry waits until a notice expires.
+func (m *Model) nextExpiry() tea.Cmd {
 	return func() tea.Msg {
 		select {
-		case until := <-m.passing:
+		case until := <-m.noticeExpiry:
 			timer := time.NewTimer(time.Until(until))
 			defer timer.Stop()
 			select {
 			case <-timer.C:
-				return passed{}
+				return noticeExpired{}
 			case <-m.ctx.Done():
 			}
 		case <-m.ctx.Done():

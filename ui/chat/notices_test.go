@@ -37,11 +37,11 @@ func TestNoticesGo(t *testing.T) {
 	shows("an error after an hour", "Unknown command /xxxxxxxxxxx.", "")
 	s.command("/effort")
 	shows("a notice", "Effort is medium", "/xxx")
-	s.clock.advance(noticeStays - time.Second)
-	s.send(passed{})
+	s.clock.advance(noticeDuration - time.Second)
+	s.send(noticeExpired{})
 	shows("a notice, before its time", "Effort is medium", "")
 	s.clock.advance(time.Second)
-	s.send(passed{})
+	s.send(noticeExpired{})
 	shows("a notice, after its time", "An answer.", "Effort is")
 	if after := strings.Count(s.text(), "\n\n"); after != before {
 		t.Errorf("it leaves blank rows:\n%s", s.text())
@@ -49,7 +49,7 @@ func TestNoticesGo(t *testing.T) {
 	s.send(notice("one of the program"))
 	s.send(notice("and one more"))
 	s.clock.advance(time.Hour)
-	s.send(passed{})
+	s.send(noticeExpired{})
 	shows("what nobody has seen yet", "one of the program", "")
 	s.command("/xyz")
 	s.keys("ctrl+u")
@@ -62,17 +62,17 @@ func TestNoticesGo(t *testing.T) {
 // In the program a notice goes by itself.
 func TestANoticeIsPassed(t *testing.T) {
 	m := newModel(t.Context(), Options{Model: &script{}})
-	m.clock = func() time.Time { return time.Now().Add(-noticeStays) }
+	m.clock = func() time.Time { return time.Now().Add(-noticeDuration) }
 	m.showNotice("the first")
 	m.showNotice("the second")
-	if msg := m.nextPassed()(); msg != (passed{}) {
+	if msg := m.nextExpiry()(); msg != (noticeExpired{}) {
 		t.Errorf("a notice whose time is over gives %v", msg)
 	}
 	m.background.Wait()
 }
 
-// A message that is refused comes back into the editor, with words, before what was typed
-// meanwhile; it does not stand in the conversation too, and Enter sends it once.
+// A refused message returns to the editor before the text typed meanwhile, with a notice; it is not
+// in the conversation too, and Enter sends it once.
 func TestARefusedMessageComesBack(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -109,7 +109,7 @@ func TestARefusedMessageComesBack(t *testing.T) {
 	}
 }
 
-// The status says what its numbers are, also where there is little place for them.
+// The status labels its numbers, with little room too.
 func TestStatusHasLabels(t *testing.T) {
 	for _, c := range []struct {
 		width, prompt int

@@ -26,9 +26,9 @@ func Ask(ctx context.Context, o Options, text string) (*Question, session.Reques
 	m := newModel(ctx, o)
 	m.now = m.clock()
 	m.changed = m.now
-	a := newAnswer(m.palette, m.now, len(m.conversation.at.code()))
+	a := newAnswer(m.palette, m.now, len(m.conversation.current.code()))
 	a.tools = len(o.Tools) > 0
-	m.live = &live{answer: a, started: m.now, before: m.conversation.at}
+	m.live = &live{answer: a, started: m.now, prev: m.conversation.current}
 	m.live.exchange = m.conversation.ask(text, 0, a)
 	return &Question{m}, m.request()
 }
@@ -36,31 +36,31 @@ func Ask(ctx context.Context, o Options, text string) (*Question, session.Reques
 func (q *Question) Take(e session.Event) {
 	m := q.model
 	m.now = m.clock()
-	if d, over := e.(session.Done); over {
-		m.ended(d)
+	if d, ok := e.(session.Done); ok {
+		m.finishTurn(d)
 		return
 	}
 	m.live.answer.take(e, m.now)
 }
 
-// Keep saves the question with its answer, or returns why it cannot.
-func (q *Question) Keep(r session.Result) error {
+// Save saves the question with its answer, or returns why it cannot.
+func (q *Question) Save(r session.Result) error {
 	m, l := q.model, q.model.live
-	if m.keeper.store == nil || len(l.answer.parts) == 0 {
+	if m.saver.store == nil || len(l.answer.parts) == 0 {
 		return nil
 	}
 	l.exchange.messages = append(l.exchange.messages, r.Messages...)
 	l.answer.cite(r.Answer, r.Citations, false)
 	m.live = nil
-	m.keep()
+	m.save()
 	m.background.Wait()
-	return m.keeper.store.Unsaved(session.KindChat, m.id)
+	return m.saver.store.Unsaved(session.KindChat, m.id)
 }
 
 // Close unlocks the conversation for other chats.
 func (q *Question) Close() {
 	q.model.background.Wait()
-	q.model.letGo()
+	q.model.releaseLock()
 }
 
 // A Page is Markdown on a terminal while it is written. Finished rows stay; the rows of the
@@ -71,7 +71,7 @@ type Page struct {
 	clean         term.Cleaner
 	width, height int
 	stable, tail  int // rows already written
-	over          bool
+	complete      bool
 }
 
 // NewPage begins a page at the start of a row on a terminal of width x height.
@@ -87,14 +87,14 @@ func (p *Page) Push(text string) error {
 func (p *Page) End() error {
 	p.text.Push(p.clean.Flush())
 	p.text.End()
-	p.over = true
+	p.complete = true
 	return p.draw()
 }
 
 func (p *Page) draw() error {
 	stable, tail := p.text.Rows(min(p.width, widest), p.width)
-	if cut := len(tail) - max(p.height-1, 1); cut > 0 && !p.over {
-		tail = tail[cut:] // rows that scrolled off the screen cannot be redrawn
+	if hiddenRows := len(tail) - max(p.height-1, 1); hiddenRows > 0 && !p.complete {
+		tail = tail[hiddenRows:] // rows that scrolled off the screen cannot be redrawn
 	}
 	var b strings.Builder
 	if p.tail > 0 {

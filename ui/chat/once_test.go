@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// TestPage: however an answer comes, at its end the whole of it stands on the terminal, once, in
-// the rows of the chat, and no word is broken; on a terminal of few rows too.
+// TestPage: however an answer arrives, at its end the terminal shows all of it once, in the chat's
+// rows, with no broken word; on a terminal of few rows too.
 func TestPage(t *testing.T) {
 	var code strings.Builder
 	for i := range 30 {

@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	longestPicture = 20 << 20
-	widestPicture  = 10_000 // width and height, in pixels
+	maxPictureBytes = 20 << 20
+	maxPictureSide  = 10_000 // width and height, in pixels
 )
 
 // A Graphics is a terminal's protocol for pictures.
@@ -57,8 +57,8 @@ func GraphicsOf(termName, program string) Graphics {
 }
 
 func isPicture(path string) bool {
-	known := []string{".png", ".jpg", ".jpeg", ".gif"}
-	return slices.Contains(known, strings.ToLower(filepath.Ext(path)))
+	extensions := []string{".png", ".jpg", ".jpeg", ".gif"}
+	return slices.Contains(extensions, strings.ToLower(filepath.Ext(path)))
 }
 
 // keepPictures copies a call's pictures into a folder and replaces their paths.
@@ -105,25 +105,25 @@ func readPicture(path string) (text []byte, picture image.Config, err error) {
 	if !isPicture(path) {
 		return nil, picture, fmt.Errorf("%s is no picture", path)
 	}
-	if text, err = mapping.ReadFile(path, longestPicture); err != nil {
+	if text, err = mapping.ReadFile(path, maxPictureBytes); err != nil {
 		return nil, picture, err
 	}
 	if picture, _, err = image.DecodeConfig(bytes.NewReader(text)); err != nil {
 		return nil, picture, fmt.Errorf("%s: %w", path, err)
 	}
-	if picture.Width > widestPicture || picture.Height > widestPicture {
+	if picture.Width > maxPictureSide || picture.Height > maxPictureSide {
 		return nil, picture, fmt.Errorf("%s has %d by %d pixels: up to %d are shown", path,
-			picture.Width, picture.Height, widestPicture)
+			picture.Width, picture.Height, maxPictureSide)
 	}
 	return text, picture, nil
 }
 
-func draw(w io.Writer, how Graphics, path string) error {
+func draw(w io.Writer, graphics Graphics, path string) error {
 	text, _, err := readPicture(path)
 	if err != nil {
 		return err
 	}
-	if how == ITerm {
+	if graphics == ITerm {
 		_, err := fmt.Fprintf(w, "\x1b]1337;File=inline=1;size=%d;preserveAspectRatio=1:%s\x07",
 			len(text), base64.StdEncoding.EncodeToString(text))
 		return err
@@ -144,8 +144,8 @@ func draw(w io.Writer, how Graphics, path string) error {
 	for first := "a=T,f=100,"; code != ""; first = "" {
 		part := code[:min(piece, len(code))]
 		code = code[len(part):]
-		more := min(len(code), 1)
-		if _, err := fmt.Fprintf(w, "\x1b_G%sm=%d;%s\x1b\\", first, more, part); err != nil {
+		continued := min(len(code), 1)
+		if _, err := fmt.Fprintf(w, "\x1b_G%sm=%d;%s\x1b\\", first, continued, part); err != nil {
 			return err
 		}
 	}
@@ -154,18 +154,18 @@ func draw(w io.Writer, how Graphics, path string) error {
 
 // pictures are the files of the visible branch, in the order of their numbers.
 func (c *conversation) pictures() (all []string) {
-	for _, e := range c.asked() {
+	for _, e := range c.questions() {
 		for _, p := range e.answer.parts {
 			if c, ok := p.(*call); ok {
-				others := func(path string) bool { return !isPicture(path) }
-				all = append(all, slices.DeleteFunc(slices.Clone(c.files), others)...)
+				notPicture := func(path string) bool { return !isPicture(path) }
+				all = append(all, slices.DeleteFunc(slices.Clone(c.files), notPicture)...)
 			}
 		}
 	}
 	return all
 }
 
-func pictureValues(m *Model) []choice { return numbered("show", m.conversation.pictures()) }
+func pictureValues(m *Model) []choice { return numberedChoices("show", m.conversation.pictures()) }
 
 // showPicture shows picture N, or the last, until Enter.
 func (m *Model) showPicture(number string) tea.Cmd {
@@ -183,7 +183,7 @@ func (m *Model) showPicture(number string) tea.Cmd {
 		return m.showNotice("This terminal cannot show pictures. Saved as " + path + ".")
 	}
 	return m.do(func() outcome {
-		picture := shown{path: path}
+		picture := pictureScreen{path: path}
 		if err := draw(&picture.drawn, m.options.Graphics, path); err != nil {
 			return failed(fmt.Errorf("show: %w", err))
 		}
@@ -198,19 +198,19 @@ func (m *Model) showPicture(number string) tea.Cmd {
 	})
 }
 
-// shown draws a picture on the released terminal.
-type shown struct {
+// pictureScreen draws a picture on the released terminal.
+type pictureScreen struct {
 	path  string
 	drawn bytes.Buffer // escape sequences for the terminal
 	in    io.Reader
 	out   io.Writer
 }
 
-func (s *shown) SetStdin(r io.Reader)  { s.in = r }
-func (s *shown) SetStdout(w io.Writer) { s.out = w }
-func (s *shown) SetStderr(io.Writer)   {}
+func (s *pictureScreen) SetStdin(r io.Reader)  { s.in = r }
+func (s *pictureScreen) SetStdout(w io.Writer) { s.out = w }
+func (s *pictureScreen) SetStderr(io.Writer)   {}
 
-func (s *shown) Run() error {
+func (s *pictureScreen) Run() error {
 	if _, err := s.drawn.WriteTo(s.out); err != nil {
 		return err
 	}

@@ -26,10 +26,10 @@ func RunPlain(ctx context.Context, o Options) error {
 	m := newModel(ctx, o)
 	m.clipboard, m.plain = o.Out, true
 	m.width, m.height, m.laidOut = plainWidth, 24, plainWidth
-	defer func() { m.letGo() }()
+	defer func() { m.releaseLock() }()
 	defer m.background.Wait()
 	defer cancel()
-	p := &plain{model: m, out: bufio.NewWriter(o.Out), done: map[entry]bool{},
+	p := &linePrinter{model: m, out: bufio.NewWriter(o.Out), done: map[entry]bool{},
 		messages: make(chan tea.Msg, 16)}
 	p.start(m.Init())
 	lines := make(chan string)
@@ -47,14 +47,14 @@ func RunPlain(ctx context.Context, o Options) error {
 			}
 		}
 	}()
-	for !m.leaving {
+	for !m.quitting {
 		if err := p.flush(); err != nil {
 			return fmt.Errorf("chat: %w", err)
 		}
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				if !m.answers() {
+				if !m.isAnswering() {
 					return ctx.Err()
 				}
 				lines = nil // only the answer is awaited
@@ -63,37 +63,37 @@ func RunPlain(ctx context.Context, o Options) error {
 			p.line(line)
 		case msg := <-p.messages:
 			_, cmd := m.Update(msg)
-			p.seen()
+			p.skipTyped()
 			p.start(cmd)
-			if lines == nil && !m.answers() {
+			if lines == nil && !m.isAnswering() {
 				return p.flush()
 			}
 		case <-ctx.Done():
-			m.keep()
+			m.save()
 			return ctx.Err()
 		}
 	}
 	return p.flush()
 }
 
-// answers reports whether a message is being answered or about to be.
-func (m *Model) answers() bool { return m.live != nil || m.preparing != "" }
+// isAnswering reports whether a message is being answered or about to be.
+func (m *Model) isAnswering() bool { return m.live != nil || m.preparing != "" }
 
-type plain struct {
+type linePrinter struct {
 	model    *Model
 	out      *bufio.Writer
 	messages chan tea.Msg
 
-	done   map[entry]bool // already printed
-	part   int            // of the answer being written
-	offset int            // printed bytes of that part
-	asked  bool           // the prompt is on the last line
-	typed  string         // continued lines
-	sent   string         // the last line, if it is asked once saved
+	done      map[entry]bool // already printed
+	part      int            // of the answer being written
+	offset    int            // printed bytes of that part
+	hasPrompt bool           // the prompt is on the last line
+	typed     string         // continued lines
+	sent      string         // the last line, if it is asked once saved
 }
 
 // start runs a command of the Model and passes its message on.
-func (p *plain) start(cmd tea.Cmd) {
+func (p *linePrinter) start(cmd tea.Cmd) {
 	if cmd == nil {
 		return
 	}
@@ -117,20 +117,20 @@ func (p *plain) start(cmd tea.Cmd) {
 }
 
 // line handles one typed line. A backslash at its end continues it.
-func (p *plain) line(text string) {
-	m, asked := p.model, p.asked
-	p.asked = false
+func (p *linePrinter) line(text string) {
+	m, wasAsked := p.model, p.hasPrompt
+	p.hasPrompt = false
 	if m.confirming != nil {
-		p.start(m.confirmed(strings.TrimSpace(text)))
+		p.start(m.answerConfirmation(strings.TrimSpace(text)))
 		return
 	}
-	if m.asking != nil && asked { // otherwise the question is printed again
+	if m.asking != nil && wasAsked { // otherwise the question is printed again
 		m.approve(strings.TrimSpace(text))
 		return
 	}
 	if rest, ok := strings.CutSuffix(text, `\`); ok {
 		p.typed += rest + "\n"
-		p.asked = true
+		p.hasPrompt = true
 		return
 	}
 	m.now = m.clock()
@@ -139,23 +139,23 @@ func (p *plain) line(text string) {
 	m.editor.set("")
 	m.editor.insert(p.typed + text)
 	p.typed = ""
-	if p.sent = ""; !m.answers() {
+	if p.sent = ""; !m.isAnswering() {
 		p.sent = strings.TrimSpace(m.editor.text)
 	}
 	p.start(m.send())
-	p.seen()
+	p.skipTyped()
 	m.editor.set("")
 }
 
-// seen skips the question just typed on the last line.
-func (p *plain) seen() {
+// skipTyped skips the question just typed on the last line.
+func (p *linePrinter) skipTyped() {
 	if l := p.model.live; l != nil && l.exchange.question == p.sent {
 		p.done[l.question], p.sent = true, ""
 	}
 }
 
 // flush prints new entries, and the prompt if input is expected.
-func (p *plain) flush() error {
+func (p *linePrinter) flush() error {
 	m := p.model
 	for _, e := range m.transcript.entries {
 		if p.done[e] {
@@ -175,24 +175,24 @@ func (p *plain) flush() error {
 		m.message = ""
 	}
 	switch {
-	case m.confirming != nil && !p.asked:
+	case m.confirming != nil && !p.hasPrompt:
 		fmt.Fprintf(p.out, "\n%s (y deletes, anything else keeps) ", m.confirming.text)
-		p.asked = true
-	case m.asking != nil && !p.asked && m.live != nil && m.live.answer.calls():
+		p.hasPrompt = true
+	case m.asking != nil && !p.hasPrompt && m.live != nil && m.live.answer.hasRunningCall():
 		fmt.Fprintf(p.out, "\n%s\n", m.asking.head())
-		for _, row := range m.palette.PaintAll(askedArguments(m.asking.arguments, plainWidth-2)) {
+		for _, row := range m.palette.PaintAll(formatArguments(m.asking.arguments, plainWidth-2)) {
 			fmt.Fprintln(p.out, "  "+strings.TrimRight(ansi.Strip(row), " "))
 		}
 		fmt.Fprint(p.out, "y allow, a allow in this chat, n refuse, d refuse in this chat: ")
-		p.asked = true
-	case !m.answers() && !p.asked && !m.leaving:
+		p.hasPrompt = true
+	case !m.isAnswering() && !p.hasPrompt && !m.quitting:
 		fmt.Fprint(p.out, "\n> ")
-		p.asked = true
+		p.hasPrompt = true
 	}
 	return p.out.Flush()
 }
 
-func (p *plain) rows(e entry) {
+func (p *linePrinter) rows(e entry) {
 	l := layout{palette: p.model.palette, width: plainWidth, wide: plainWidth, height: 24,
 		unfolded: p.model.unfolded, now: p.model.now, notices: p.model.notices}
 	for _, r := range e.runs(l) {
@@ -203,13 +203,13 @@ func (p *plain) rows(e entry) {
 }
 
 // answer prints the new text of an answer, and reports whether it is complete.
-func (p *plain) answer(a *answer) bool {
+func (p *linePrinter) answer(a *answer) bool {
 	for ; p.part < len(a.parts); p.part++ {
-		over := !a.live || p.part < len(a.parts)-1
+		complete := !a.live || p.part < len(a.parts)-1
 		if c, ok := a.parts[p.part].(*call); ok {
-			over = !c.running && (over || !c.ended.IsZero())
+			complete = !c.running && (complete || !c.endTime.IsZero())
 		}
-		if p.print(a.parts[p.part], over); !over {
+		if p.print(a.parts[p.part], complete); !complete {
 			return false
 		}
 		p.offset = 0
@@ -229,33 +229,33 @@ func (p *plain) answer(a *answer) bool {
 }
 
 // print writes the new text of a part.
-func (p *plain) print(of part, over bool) {
-	switch t := of.(type) {
+func (p *linePrinter) print(item part, complete bool) {
+	switch t := item.(type) {
 	case *reasoningText:
 		if p.model.unfolded {
 			p.text(t.text.text.String())
-		} else if over {
+		} else if complete {
 			fmt.Fprintf(p.out, "[%s]", t.head())
 		}
 	case *answerText:
 		p.text(t.text.Text())
 	case *call:
-		if t.started.IsZero() && !over {
+		if t.started.IsZero() && !complete {
 			return // its arguments are incomplete
 		}
 		p.text("-> " + t.name + " " + strings.TrimSpace(t.arguments) + "\n" + t.output)
-		if over && t.failed != "" {
+		if complete && t.failed != "" {
 			fmt.Fprint(p.out, "\n[failed: "+t.failed+"]")
-		} else if over && t.ended.After(t.started) {
-			fmt.Fprintf(p.out, "\n[%s]", seconds(t.ended.Sub(t.started).Round(time.Millisecond)))
+		} else if complete && t.endTime.After(t.started) {
+			fmt.Fprintf(p.out, "\n[%s]", seconds(t.endTime.Sub(t.started).Round(time.Millisecond)))
 		}
 	}
-	if over {
+	if complete {
 		fmt.Fprintln(p.out)
 	}
 }
 
-func (p *plain) text(all string) {
+func (p *linePrinter) text(all string) {
 	if p.offset < len(all) {
 		_, _ = io.WriteString(p.out, all[p.offset:]) // flush reports write errors
 		p.offset = len(all)

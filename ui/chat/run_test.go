@@ -199,7 +199,7 @@ func TestLeavingStopsTheTurn(t *testing.T) {
 
 // Tokens that come faster than frames are gathered; the first after a pause is shown at once.
 func TestFramesGatherTokens(t *testing.T) {
-	box := newMailbox()
+	box := newEventQueue()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
@@ -215,10 +215,10 @@ func TestFramesGatherTokens(t *testing.T) {
 	frames, events, began := 0, 0, time.Now()
 	for over := false; !over; frames++ {
 		f := box.next(ctx, 1, last, time.Now)().(frame)
-		if gap := f.at.Sub(last); gap < time.Second/framesPerSecond {
+		if gap := f.time.Sub(last); gap < time.Second/framesPerSecond {
 			t.Errorf("frames %v apart", gap)
 		}
-		last, over = f.at, f.over
+		last, over = f.time, f.done
 		events += len(f.events)
 	}
 	if events != 5002 {
@@ -228,12 +228,12 @@ func TestFramesGatherTokens(t *testing.T) {
 		t.Errorf("%d frames in %v", frames, time.Since(began))
 	}
 	cancel()
-	if msg := newMailbox().next(ctx, 1, last, time.Now)(); msg != nil {
+	if msg := newEventQueue().next(ctx, 1, last, time.Now)(); msg != nil {
 		t.Errorf("a cancelled wait gives %v", msg)
 	}
 }
 
-// Ctrl+G hands the terminal to the person's editor, with what is typed, and takes what it leaves.
+// Ctrl+G passes the typed text to the person's editor on the terminal, and reads the result.
 func TestEditorProgram(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("VISUAL", "")

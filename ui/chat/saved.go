@@ -19,12 +19,12 @@ type Saved struct {
 	Changed   time.Time `json:"changed"`
 	Questions int       `json:"questions"`
 
-	kept *savedChat
+	record *savedChat
 }
 
 func (k *savedChat) saved() Saved {
 	s := Saved{ID: k.ID, Name: term.Clean(k.Name), Model: k.Model, Began: k.Began,
-		Changed: k.Changed, kept: k}
+		Changed: k.Changed, record: k}
 	for _, e := range k.Exchanges {
 		if e.Summary == "" {
 			s.Questions++
@@ -36,7 +36,7 @@ func (k *savedChat) saved() Saved {
 // List returns all conversations of a store, latest first.
 func List(store session.Store) []Saved {
 	all := []Saved{}
-	for _, k := range keptChats(store) {
+	for _, k := range savedChats(store) {
 		all = append(all, k.saved())
 	}
 	return all
@@ -54,12 +54,12 @@ func Find(store session.Store, name string) (Saved, error) {
 // Markdown is the visible branch, as /export writes it.
 func (s Saved) Markdown() string {
 	m := &Model{}
-	m.rebuild(s.kept)
-	return m.conversation.document(s.Model, s.kept.System)
+	m.rebuild(s.record)
+	return m.conversation.document(s.Model, s.record.System)
 }
 
 // Document is the conversation with every branch, as /export writes it to a .json file.
-func (s Saved) Document() ([]byte, error) { return json.MarshalIndent(s.kept, "", "  ") }
+func (s Saved) Document() ([]byte, error) { return json.MarshalIndent(s.record, "", "  ") }
 
 // Delete deletes the conversation and its traces in p, unless a chat has it open.
-func (p Places) Delete(s Saved) error { return p.eraseClosed(s.kept) }
+func (p Stores) Delete(s Saved) error { return p.eraseClosed(s.record) }

@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// A stage drives a Model without a terminal and without goroutines of its own: the clock stands
-// still unless it is moved, and turns are played event by event.
+// A stage drives a Model without a terminal and without goroutines of its own: the clock moves only
+// explicitly, and turns are played event by event.
 type stage struct {
 	t      *testing.T
 	m      *Model
@@ -31,7 +31,7 @@ type stage struct {
 	clock  *clock
 }
 
-// A clock moves only when it is told to.
+// A clock moves only explicitly.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -55,7 +55,7 @@ func newStage(t *testing.T, width, height int, o Options, turns ...[]session.Eve
 	ctx, cancel := context.WithCancel(context.Background())
 	s.m = newModel(ctx, o)
 	s.m.clock = s.clock.read
-	s.m.tools.look()
+	s.m.tools.inspect()
 	t.Cleanup(func() { cancel(); s.m.background.Wait() })
 	s.send(tea.WindowSizeMsg{Width: width, Height: height})
 	return s
@@ -126,7 +126,7 @@ func key(name string) tea.KeyMsg {
 // ask types a question and sends it. The turn then waits in its event queue.
 func (s *stage) ask(text string) {
 	s.typing(text)
-	if cmd := s.send(key("enter")); s.m.preparing != "" || s.m.unkept > 0 {
+	if cmd := s.send(key("enter")); s.m.preparing != "" || s.m.unsaved > 0 {
 		s.send(cmd()) // when it is kept
 	}
 }
@@ -138,26 +138,26 @@ func (s *stage) play(n int, step time.Duration) tea.Cmd {
 	if s.m.live == nil {
 		s.t.Fatal("no turn is under way")
 	}
-	box := s.m.live.box
+	box := s.m.live.queue
 	hosttest.Until(s.t, "the turn goes on", func() bool {
 		box.mu.Lock()
 		defer box.mu.Unlock()
-		return box.over || n > 0 && len(box.events) >= n
+		return box.done || n > 0 && len(box.events) >= n
 	})
 	box.mu.Lock()
 	f := frame{number: s.m.live.number}
 	if n == 0 || n > len(box.events) {
 		n = len(box.events)
-		f.over, f.result, f.err = box.over, box.result, box.err
+		f.done, f.result, f.err = box.done, box.result, box.err
 	}
 	f.events = append(f.events, box.events[:n]...)
 	box.events = box.events[n:]
 	box.mu.Unlock()
 	for i := range f.events {
-		f.events[i].at = s.clock.read()
+		f.events[i].time = s.clock.read()
 		s.clock.advance(step)
 	}
-	f.at = s.clock.read()
+	f.time = s.clock.read()
 	return s.send(f)
 }
 
@@ -341,8 +341,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A page stands over the conversation until it is closed, from its beginning to its end, and takes
-// no row of it.
+// A page covers the conversation until it is closed, shows all its rows, and loses none of the
+// conversation's.
 func TestPages(t *testing.T) {
 	s := newStage(t, 80, 24, Options{Tools: []session.Tool{&scriptTool{}}},
 		turn(answering("Four."), []session.Event{stopped(9, 2)}),

@@ -3,7 +3,7 @@
 // A conversation is one record, written as a whole: after every question and answer, at every
 // change of name or branch, and at most once a second during an answer. What must stay true: a
 // message is in the store before the screen shows it as sent, and a kill -9 loses at most the last
-// second; only the question to the model waits for the disk, and at most keepPatience.
+// second; only the question to the model waits for the disk, and at most saveTimeout.
 
 package chat
 
@@ -23,41 +23,41 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// keepEvery is how often a conversation is saved during an answer.
-const keepEvery = time.Second
+// saveInterval is how often a conversation is saved during an answer.
+const saveInterval = time.Second
 
-// keepPatience bounds the wait for the store, whose disk may hang.
-const keepPatience = 2 * time.Second
+// saveTimeout bounds the wait for the store, whose disk may hang.
+const saveTimeout = 2 * time.Second
 
 // A savedChat is the value of a conversation's record.
 type savedChat struct {
-	ID        string         `json:"id"`
-	Name      string         `json:"name"`
-	Model     string         `json:"model"`
-	Effort    string         `json:"effort"`
-	System    string         `json:"system,omitempty"`
-	Began     time.Time      `json:"began"`
-	Changed   time.Time      `json:"changed"`
-	At        int            `json:"at"` // the exchange at the end of the visible branch
-	Exchanges []keptExchange `json:"exchanges"`
-	Queued    []string       `json:"queued,omitempty"` // sent, waiting for an answer's end
-	Pastes    []string       `json:"pastes,omitempty"` // the texts of chips
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Model     string          `json:"model"`
+	Effort    string          `json:"effort"`
+	System    string          `json:"system,omitempty"`
+	Began     time.Time       `json:"began"`
+	Changed   time.Time       `json:"changed"`
+	Current   int             `json:"at"` // the exchange at the end of the visible branch
+	Exchanges []savedExchange `json:"exchanges"`
+	Queued    []string        `json:"queued,omitempty"` // sent, waiting for an answer's end
+	Pastes    []string        `json:"pastes,omitempty"` // the texts of chips
 }
 
-type keptExchange struct {
-	Before   int               `json:"before"` // its index in the list; -1: none
+type savedExchange struct {
+	Prev     int               `json:"before"` // its index in the list; -1: none
 	Question string            `json:"question"`
 	Summary  string            `json:"summary,omitempty"`
 	Context  int               `json:"context"` // tokens in use after it
 	Messages []session.Message `json:"messages"`
-	Parts    []keptPart        `json:"parts"`
+	Parts    []savedPart       `json:"parts"`
 	Sources  []source          `json:"sources,omitempty"`
 	Ending   string            `json:"ending,omitempty"`
 	Live     bool              `json:"live,omitempty"` // the answer was unfinished
 }
 
 // A savedPart is reasoning, answer text, an aside or a call.
-type keptPart struct {
+type savedPart struct {
 	Kind    string   `json:"kind"`
 	Text    string   `json:"text"` // of a call: its arguments
 	Tokens  int      `json:"tokens,omitempty"`
@@ -79,17 +79,17 @@ func title(question string) string { return term.Cut(firstLine(question), 50) }
 
 func (m *Model) snapshot() *savedChat {
 	k := &savedChat{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
-		System: m.system, Began: m.began, Changed: m.changed, At: -1,
-		Exchanges: []keptExchange{}, Queued: m.unsent(), Pastes: m.pastes}
-	var walk func(list []*exchange, before int)
-	walk = func(list []*exchange, before int) {
+		System: m.system, Began: m.began, Changed: m.changed, Current: -1,
+		Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.pastes}
+	var walk func(list []*exchange, prev int)
+	walk = func(list []*exchange, prev int) {
 		for _, e := range list {
-			at := len(k.Exchanges)
-			if e == m.conversation.at {
-				k.At = at
+			index := len(k.Exchanges)
+			if e == m.conversation.current {
+				k.Current = index
 			}
-			k.Exchanges = append(k.Exchanges, e.keep(before))
-			walk(e.after, at)
+			k.Exchanges = append(k.Exchanges, e.save(prev))
+			walk(e.next, index)
 		}
 	}
 	walk(m.conversation.first, -1)
@@ -114,110 +114,110 @@ func (m *Model) unsent() (all []string) {
 	return all
 }
 
-func (e *exchange) keep(before int) keptExchange {
-	k := keptExchange{Before: before, Question: e.question, Summary: e.summary,
-		Context: e.context, Messages: e.messages, Parts: []keptPart{}}
+func (e *exchange) save(prev int) savedExchange {
+	k := savedExchange{Prev: prev, Question: e.question, Summary: e.summary,
+		Context: e.context, Messages: e.messages, Parts: []savedPart{}}
 	if e.answer == nil {
 		return k
 	}
 	k.Ending, k.Live, k.Sources = e.answer.ending, e.answer.live, e.answer.sources
-	if said := e.answer.text(); said != "" && len(e.messages) == 1 { // the turn is not over
-		k.Messages = append(e.messages[:1:1], session.AssistantAnswer(said))
+	if text := e.answer.text(); text != "" && len(e.messages) == 1 { // the turn is not over
+		k.Messages = append(e.messages[:1:1], session.AssistantAnswer(text))
 	}
 	for _, p := range e.answer.parts {
-		k.Parts = append(k.Parts, p.keep())
+		k.Parts = append(k.Parts, p.save())
 	}
 	return k
 }
 
-func (t *reasoningText) keep() keptPart {
-	end := t.ended
+func (t *reasoningText) save() savedPart {
+	end := t.endTime
 	if end.IsZero() {
 		end = t.latest
 	}
-	return keptPart{Kind: "thought", Text: t.text.text.String(), Tokens: t.tokens,
+	return savedPart{Kind: "thought", Text: t.text.text.String(), Tokens: t.tokens,
 		Seconds: end.Sub(t.started).Seconds()}
 }
 
-func (s *answerText) keep() keptPart {
+func (s *answerText) save() savedPart {
 	kind := "speech"
 	if s.aside {
 		kind = "aside"
 	}
-	return keptPart{Kind: kind, Text: s.text.Text()}
+	return savedPart{Kind: kind, Text: s.text.Text()}
 }
 
 // A resumed conversation is locked by this chat.
 type resumed struct {
-	kept    *savedChat
-	of      *savedChat // the original of a copy; nil: it is no copy
-	release func()
+	chat     *savedChat
+	original *savedChat // the original of a copy; nil: it is no copy
+	release  func()
 }
 
 // setID gives the visible conversation a new, unique ID.
-func (m *Model) isNow(id string) {
-	m.owns(id, func() func() { return m.claim(&savedChat{ID: id}, "").release })
+func (m *Model) setID(id string) {
+	m.setOwner(id, func() func() { return m.claim(&savedChat{ID: id}, "").release })
 }
 
-// owns releases the previous conversation's lock and takes another. Claims are files, so they are
-// handled one after the other in the background.
-func (m *Model) owns(id string, take func() (release func())) {
-	before, done := m.claiming, make(chan struct{})
+// setOwner releases the previous conversation's lock and takes another. Claims are files, so they
+// are handled one after the other in the background.
+func (m *Model) setOwner(id string, take func() (release func())) {
+	previous, done := m.claiming, make(chan struct{})
 	m.id, m.claiming = id, done
 	m.background.Go(func() {
 		defer close(done)
-		if before != nil {
-			<-before
+		if previous != nil {
+			<-previous
 		}
-		m.letGo()
-		m.held = take()
+		m.releaseLock()
+		m.unlock = take()
 	})
 }
 
 // releaseLock unlocks the conversation for other chats.
-func (m *Model) letGo() {
-	if m.held != nil {
-		m.held()
-		m.held = nil
+func (m *Model) releaseLock() {
+	if m.unlock != nil {
+		m.unlock()
+		m.unlock = nil
 	}
 }
 
 // claim locks a conversation for this chat, or a copy of it if another chat has it open: two
 // writers would lose each other's messages. currentID is the conversation that this chat has.
-func (m *Model) claim(k *savedChat, own string) resumed {
-	if m.options.Claim == nil || k.ID == own {
-		return resumed{kept: k}
+func (m *Model) claim(k *savedChat, currentID string) resumed {
+	if m.options.Claim == nil || k.ID == currentID {
+		return resumed{chat: k}
 	}
 	release, ok := m.options.Claim(k.ID)
 	if ok {
-		return resumed{kept: k, release: release}
+		return resumed{chat: k, release: release}
 	}
 	from := *k
 	k.ID, k.Name = newID(), k.Name+" (copy)"
 	release, _ = m.options.Claim(k.ID)
-	return resumed{kept: k, of: &from, release: release}
+	return resumed{chat: k, original: &from, release: release}
 }
 
 // restore shows a saved conversation and continues it.
 func (m *Model) restore(r resumed) {
-	k := r.kept
+	k := r.chat
 	m.abandon()
 	if k.ID != m.id {
-		m.owns(k.ID, func() func() { return r.release })
+		m.setOwner(k.ID, func() func() { return r.release })
 	}
 	m.name, m.began, m.changed, m.context, m.rate = k.Name, k.Began, k.Changed, 0, 0
 	m.system, m.queued, m.pastes, m.preparing = k.System, k.Queued, k.Pastes, ""
-	m.unkept = 0
+	m.unsaved = 0
 	m.rebuild(k)
 	m.show(nil)
 	if len(m.queued) > 0 {
 		m.unqueue()
 		m.note("Unsent messages are back in the editor. Enter sends them.")
 	}
-	if r.of != nil {
+	if r.original != nil {
 		m.showNotice(fmt.Sprintf("%q is open in another chat, so you are in a copy (%s). Changes "+
-			"are not shared.", r.of.Name, k.ID))
-		m.keep()
+			"are not shared.", r.original.Name, k.ID))
+		m.save()
 	} else if len(k.Exchanges)+len(m.queued) > 0 {
 		m.showNotice(fmt.Sprintf("Continuing %q (%s), last changed %s.", k.Name, k.ID,
 			ago(k.Changed, m.clock())))
@@ -229,27 +229,27 @@ func (m *Model) rebuild(k *savedChat) {
 	m.conversation = conversation{}
 	all := make([]*exchange, len(k.Exchanges))
 	for i, ke := range k.Exchanges {
-		var before *exchange
-		if ke.Before >= 0 && ke.Before < i {
-			before = all[ke.Before]
+		var prev *exchange
+		if ke.Prev >= 0 && ke.Prev < i {
+			prev = all[ke.Prev]
 		}
 		e := &exchange{question: ke.Question, summary: ke.Summary, context: ke.Context,
 			messages: ke.Messages}
 		if ke.Summary == "" {
-			e.answer = m.answerOf(ke, len(before.code()))
+			e.answer = m.restoreAnswer(ke, len(prev.code()))
 		}
-		m.conversation.add(e, before)
+		m.conversation.add(e, prev)
 		all[i] = e
 	}
-	if m.conversation.at = nil; k.At >= 0 && k.At < len(all) {
-		m.conversation.at = all[k.At]
-		m.context = all[k.At].context
+	if m.conversation.current = nil; k.Current >= 0 && k.Current < len(all) {
+		m.conversation.current = all[k.Current]
+		m.context = all[k.Current].context
 	}
 }
 
-// answerOf restores a saved answer.
-func (m *Model) answerOf(k keptExchange, before int) *answer {
-	a := newAnswer(m.palette, time.Time{}, before)
+// restoreAnswer restores a saved answer.
+func (m *Model) restoreAnswer(k savedExchange, codeOffset int) *answer {
+	a := newAnswer(m.palette, time.Time{}, codeOffset)
 	a.sources = k.Sources
 	for _, p := range k.Parts {
 		text := term.Clean(p.Text)
@@ -257,15 +257,15 @@ func (m *Model) answerOf(k keptExchange, before int) *answer {
 		switch start := (time.Time{}).Add(time.Hour); p.Kind {
 		case "thought":
 			a.parts = append(a.parts, &reasoningText{text: newProse(m.palette, term.Dim, text),
-				tokens: p.Tokens, started: start, ended: start.Add(took)})
+				tokens: p.Tokens, started: start, endTime: start.Add(took)})
 		case "call":
 			a.parts = append(a.parts, &call{name: term.Clean(p.Name), arguments: text,
 				output: term.Clean(p.Output), files: p.Files, failed: term.Clean(p.Failed),
 				started: start,
-				ended:   start.Add(took)})
+				endTime: start.Add(took)})
 		default:
-			code := before + len(a.code())
-			s := &answerText{text: markdown.New(m.palette, code), before: code,
+			code := codeOffset + len(a.code())
+			s := &answerText{text: markdown.New(m.palette, code), codeOffset: code,
 				aside: p.Kind == "aside"}
 			s.text.Push(text)
 			s.text.End()
@@ -306,31 +306,31 @@ func (m *Model) show(from *exchange) {
 	m.transcript.follow = true
 }
 
-// keep saves the conversation in the background; done is closed once it is stored.
-func (m *Model) keep() (kept <-chan struct{}) {
+// save saves the conversation in the background; done is closed once it is stored.
+func (m *Model) save() (stored <-chan struct{}) {
 	done := make(chan struct{})
-	if m.keeper.store == nil || len(m.conversation.first) == 0 && len(m.unsent()) == 0 {
+	if m.saver.store == nil || len(m.conversation.first) == 0 && len(m.unsent()) == 0 {
 		close(done)
 		return done
 	}
-	m.keptAt = m.now
-	m.keeper.queue(m.snapshot())
+	m.savedAt = m.now
+	m.saver.queue(m.snapshot())
 	m.background.Go(func() {
-		m.keeper.flush()
+		m.saver.flush()
 		close(done)
 	})
 	return done
 }
 
-// kept saves what the person has just sent. The returned function waits, outside Update, until it
-// is stored, and reports whether it is.
-func (m *Model) kept() (wait func() bool) {
-	kept := m.keep()
+// saveAndWait saves the last sent message. The returned function waits, outside Update, until it is
+// stored, and reports whether it is.
+func (m *Model) saveAndWait() (wait func() bool) {
+	stored := m.save()
 	return func() bool {
-		patience := time.NewTimer(keepPatience)
+		patience := time.NewTimer(saveTimeout)
 		defer patience.Stop()
 		select {
-		case <-kept:
+		case <-stored:
 			return true
 		case <-patience.C:
 			return false
@@ -338,11 +338,11 @@ func (m *Model) kept() (wait func() bool) {
 	}
 }
 
-// howToContinue is the line after the last frame of a saved conversation.
-func (m *Model) howToContinue() string {
+// resumeHint is the line after the last frame of a saved conversation.
+func (m *Model) resumeHint() string {
 	why := errors.New("the disk did not answer")
-	if m.kept()() {
-		why = m.keeper.store.Unsaved(session.KindChat, m.id)
+	if m.saveAndWait()() {
+		why = m.saver.store.Unsaved(session.KindChat, m.id)
 	}
 	if why != nil {
 		return "This conversation was not saved: " + why.Error() + "."
@@ -385,7 +385,7 @@ func (k *saver) flush() {
 }
 
 // savedChats returns the readable conversations of a store, latest first.
-func keptChats(store session.Store) (all []*savedChat) {
+func savedChats(store session.Store) (all []*savedChat) {
 	if store == nil {
 		return nil
 	}
@@ -401,21 +401,21 @@ func keptChats(store session.Store) (all []*savedChat) {
 
 // find finds a saved conversation by its ID, an ID prefix, or its name; "" is the latest.
 func find(store session.Store, name string) (*savedChat, error) {
-	var found []*savedChat
-	for _, k := range keptChats(store) {
+	var matches []*savedChat
+	for _, k := range savedChats(store) {
 		switch {
 		case name == "", k.ID == name:
 			return k, nil
 		case strings.HasPrefix(k.ID, name), strings.EqualFold(k.Name, name):
-			found = append(found, k)
+			matches = append(matches, k)
 		}
 	}
 	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
+	case len(matches) == 1:
+		return matches[0], nil
+	case len(matches) > 1:
 		return nil, fmt.Errorf("%d conversations are called %q. Use the ID that /sessions shows",
-			len(found), name)
+			len(matches), name)
 	case name == "":
 		return nil, errors.New("no conversation is saved yet")
 	}

@@ -44,7 +44,7 @@ func (s *stage) choose(line string) {
 	s.send(s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(" ")})())
 }
 
-// What was on the screen a second before the process was killed is there again.
+// The screen of a second before the process was killed is restored.
 func TestAKilledChatGoesOn(t *testing.T) {
 	store := diskStore(t)
 	s := newStage(t, 80, 24, Options{Store: store},
@@ -203,7 +203,7 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 	}
 	id := one.m.id
 	one.m.background.Wait()
-	one.m.letGo()
+	one.m.releaseLock()
 	three := newStage(t, 80, 24, Options{Store: store, Claim: claim, Resume: id})
 	if three.m.id != id || strings.Contains(three.text(), "copy") {
 		t.Errorf("a conversation that was left is still another's:\n%s", three.text())
@@ -216,8 +216,8 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 	}
 }
 
-// A message is in the store before the screen shows it: alone, behind others, with a file that is
-// still to be read, and refused.
+// A message is in the store before the screen shows it: alone, after others, with an unread file,
+// and refused.
 func TestASentMessageIsKeptFirst(t *testing.T) {
 	store := diskStore(t)
 	held := func(want string) {
@@ -264,10 +264,10 @@ func TestASentMessageIsKeptFirst(t *testing.T) {
 	s.ask("a second, meanwhile")
 	held("what says @" + file + "|a second, meanwhile")
 	s.send(cmd())
-	s.m.keeper.flush()
+	s.m.saver.flush()
 	held("a second, meanwhile|what says @" + file)
 	s.send(s.play(0, step)())
-	s.m.keeper.flush()
+	s.m.saver.flush()
 	held("what says @" + file + "|a second, meanwhile")
 	s.ask("a third")
 	held("a third|what says @" + file + "|a second, meanwhile")

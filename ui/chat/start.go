@@ -16,7 +16,7 @@ import (
 )
 
 // maxRecent is how many conversations the start lists; a small screen lists fewer.
-const mostRecent = 8
+const maxRecent = 8
 
 // A greeting is the first entry of a transcript.
 type greeting struct{ model *Model }
@@ -70,13 +70,13 @@ func (m *Model) device() string {
 
 // readRecent reads the latest conversations for the start.
 func (m *Model) readRecent() tea.Cmd {
-	if m.keeper.store == nil || m.plain || len(m.conversation.first) > 0 {
+	if m.saver.store == nil || m.plain || len(m.conversation.first) > 0 {
 		return nil
 	}
 	read := sessionsFor("/resume ")(m)
 	return m.do(func() outcome {
 		all := read()
-		all = slices.Clone(all[:min(len(all), mostRecent)]) // the texts of the others can be freed
+		all = slices.Clone(all[:min(len(all), maxRecent)]) // the texts of the others can be freed
 		for i := range all {
 			all[i].columns = all[i].columns[:2]
 		}
@@ -89,7 +89,7 @@ func (m *Model) readRecent() tea.Cmd {
 
 // recentChoices are the visible ones.
 func (m *Model) recentChoices() []choice {
-	if m.plain || m.editor.text != "" || len(m.conversation.first) > 0 || m.answers() {
+	if m.plain || m.editor.text != "" || len(m.conversation.first) > 0 || m.isAnswering() {
 		return nil
 	}
 	return m.recent[:min(len(m.recent), max(m.height/4, 1))]

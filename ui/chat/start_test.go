@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// What a chat begins with can be opened with a key, and is in nobody's way who does not want it.
+// Recent conversations can be opened with a key, and never disturb a person who just types.
 func TestRecent(t *testing.T) {
 	store := earlierChats(t)
 	begin := func() *stage {

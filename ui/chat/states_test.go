@@ -105,7 +105,7 @@ var states = []struct {
 			s.play(len(turn(reasoning("I should compute this.")))+3, step)
 			s.send(approvalAsk{server: "files", tool: "delete_file", reply: make(chan bool, 1),
 				arguments: `{"path": "/home/me/notes.md", "force": true}`})
-			s.clock.advance(settles)
+			s.clock.advance(settleTime)
 			s.keys("left")
 		}},
 	{name: "approval-long", o: toolOptions(&scriptTool{hold: make(chan struct{})}),
@@ -209,7 +209,7 @@ var states = []struct {
 	}},
 }
 
-// toolOptions are a chat with one tool, made anew for each screen.
+// toolOptions are a chat with one tool, new for each screen.
 func toolOptions(like *scriptTool) func(t *testing.T) Options {
 	return func(*testing.T) Options {
 		tool := *like

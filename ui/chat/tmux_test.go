@@ -109,7 +109,7 @@ func (p *pane) tmux(arguments ...string) string {
 
 func (p *pane) screen() string { return p.tmux("capture-pane", "-p", "-t", "chat") }
 
-// until waits for a screen on which all of want stands, and holds what is true of every screen.
+// until waits for a screen that contains all of want, and checks what holds for every screen.
 func (p *pane) until(want ...string) string {
 	p.t.Helper()
 	screen := ""

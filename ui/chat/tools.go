@@ -19,57 +19,57 @@ import (
 )
 
 func (m *Model) listTools() tea.Cmd {
-	if len(m.tools.now()) == 0 {
+	if len(m.tools.current()) == 0 {
 		return m.showNotice("The model has no tools. Start ossrun with --tools browser,python " +
 			"to add some.")
 	}
 	return m.do(func() outcome {
-		tools := m.tools.look()
+		tools := m.tools.inspect()
 		rows := []line{styledLine(term.Bold, "The model may call "+counted(len(tools), "tool"))}
 		for _, o := range tools {
-			rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.does)))
+			rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.description)))
 		}
 		return func(m *Model) tea.Cmd { return m.showPage(rows) }
 	})
 }
 
 type toolbox struct {
-	renew func() ([]session.Tool, error) // nil: the tools have no state
+	replace func() ([]session.Tool, error) // nil: the tools have no state
 
-	making sync.Mutex // held while new ones are made
-	tools  atomic.Pointer[[]session.Tool]
-	stale  atomic.Bool // they have another conversation's state
-	shown  atomic.Pointer[[]offer]
+	making    sync.Mutex // held while new ones are made
+	tools     atomic.Pointer[[]session.Tool]
+	stale     atomic.Bool // they have another conversation's state
+	lastOffer atomic.Pointer[[]offer]
 }
 
 // current returns the present tools.
-func (b *toolbox) now() []session.Tool { return *b.tools.Load() }
+func (b *toolbox) current() []session.Tool { return *b.tools.Load() }
 
 // offers is the last offer to the model.
 func (b *toolbox) offers() []offer {
-	if all := b.shown.Load(); all != nil {
+	if all := b.lastOffer.Load(); all != nil {
 		return *all
 	}
 	return nil
 }
 
 // inspect asks the tools what they offer, which may wait for a server.
-func (b *toolbox) look() []offer {
+func (b *toolbox) inspect() []offer {
 	var r session.Request
-	for _, t := range b.now() {
+	for _, t := range b.current() {
 		t.Offer(&r)
 	}
 	return b.show(r)
 }
 
 func (b *toolbox) show(r session.Request) []offer {
-	all := offered(r)
-	b.shown.Store(&all)
+	all := offersIn(r)
+	b.lastOffer.Store(&all)
 	return all
 }
 
-// watched wraps a model so that each turn records its offer.
-func (b *toolbox) watched(model session.Runner) session.Runner {
+// recordOffers wraps a model so that each turn records its offer.
+func (b *toolbox) recordOffers(model session.Runner) session.Runner {
 	return session.WithStart(model, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		b.show(r)
@@ -78,16 +78,16 @@ func (b *toolbox) watched(model session.Runner) session.Runner {
 }
 
 // markStale marks the start of another conversation.
-func (b *toolbox) markStale() { b.stale.Store(b.renew != nil && len(b.now()) > 0) }
+func (b *toolbox) markStale() { b.stale.Store(b.replace != nil && len(b.current()) > 0) }
 
 // ready returns the tools for a turn, replacing stale ones.
 func (b *toolbox) ready() ([]session.Tool, error) {
 	b.making.Lock()
 	defer b.making.Unlock()
 	if !b.stale.Load() {
-		return b.now(), nil
+		return b.current(), nil
 	}
-	tools, err := b.renew()
+	tools, err := b.replace()
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +97,10 @@ func (b *toolbox) ready() ([]session.Tool, error) {
 }
 
 // An offer is a tool as /tools lists it.
-type offer struct{ name, does string }
+type offer struct{ name, description string }
 
-// offered lists the tools offered in a request.
-func offered(r session.Request) (all []offer) {
+// offersIn lists the tools offered in a request.
+func offersIn(r session.Request) (all []offer) {
 	if r.Browser {
 		all = append(all, offer{"browser", "searches the web, opens pages, finds text in them"})
 	}

@@ -107,7 +107,7 @@ func TestApproval(t *testing.T) {
 	s.runner.turns = append(calling(done), calling(done)...)
 	s.ask("compute")
 	question()
-	s.clock.advance(settles)
+	s.clock.advance(settleTime)
 	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("d")})
 	s.play(0, step)
 	if !strings.Contains(s.text(), "the user said no") {
@@ -120,8 +120,8 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// Letters of a text that is being typed as a question appears answer nothing, wherever in the text
-// they stand; a key that is pressed by itself does, once the question has stood for a moment.
+// Letters typed into a text as a question appears never answer it, wherever they are; a single key
+// does, once the question has been visible for a moment.
 func TestTypingAnswersNoQuestion(t *testing.T) {
 	for _, c := range []struct {
 		name, before, typed string
@@ -130,13 +130,13 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 	}{
 		{name: "in the middle of a text", before: "Now ", typed: "yand", pause: time.Minute},
 		{name: "as the question appears", typed: "a"},
-		{name: "a fast text", typed: "nay", pause: settles / 4},
-		{name: "a text that begins before the eye is there", typed: "anyway", pause: settles - 1},
+		{name: "a fast text", typed: "nay", pause: settleTime / 4},
+		{name: "a text that begins before the eye is there", typed: "anyway", pause: settleTime - 1},
 		{name: "letters that are not shown", typed: "ov", pause: time.Minute},
-		{name: "y", typed: "y", pause: settles, answered: true, allowed: true},
-		{name: "a", typed: "a", pause: settles, answered: true, allowed: true},
-		{name: "n", typed: "n", pause: settles, answered: true},
-		{name: "d", typed: "d", pause: settles, answered: true},
+		{name: "y", typed: "y", pause: settleTime, answered: true, allowed: true},
+		{name: "a", typed: "a", pause: settleTime, answered: true, allowed: true},
+		{name: "n", typed: "n", pause: settleTime, answered: true},
+		{name: "d", typed: "d", pause: settleTime, answered: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			approval, reply := NewApproval(), make(chan bool, 1)
@@ -161,7 +161,7 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 					t.Errorf("nothing says how to answer:\n%s", s.text())
 				}
 				s.keys("ctrl+u")
-				s.clock.advance(settles)
+				s.clock.advance(settleTime)
 				s.typing("n")
 				if s.m.asking != nil {
 					t.Error("n does not answer once the text is cleared")
@@ -175,8 +175,8 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 	}
 }
 
-// The arguments of a call are shown whole before it may run, however long they are: the end is not
-// hidden behind a cut, nor by what stands before it, nor by what a terminal does not show.
+// The full arguments of a call are shown before it may run, however long: the end is not cut, nor
+// hidden by earlier text, nor by characters that terminals do not show.
 func TestAskedWhole(t *testing.T) {
 	const end = `"command":"rm -rf /tmp/precious"}`
 	for _, c := range []struct {
@@ -223,7 +223,7 @@ func TestAskedWhole(t *testing.T) {
 	}
 }
 
-// What was decided is said, and the time that a call waited is not its own.
+// A decision is reported, and the wait for it does not count as the call's time.
 func TestDecided(t *testing.T) {
 	for key, want := range map[string]string{"y": "files run was allowed once.",
 		"a": "files run is allowed in this chat.",
@@ -255,7 +255,7 @@ func TestNewConversationNewTools(t *testing.T) {
 	other := &scriptTool{result: session.ToolResult{Text: "of the second"}}
 	answer := turn(answering("done"), []session.Event{stopped(9, 2)})
 	s := newStage(t, 80, 24, Options{Tools: []session.Tool{tool}, Store: diskStore(t),
-		Renew: func() ([]session.Tool, error) { return []session.Tool{other}, tool.Close() }},
+		ReplaceTools: func() ([]session.Tool, error) { return []session.Tool{other}, tool.Close() }},
 		append(calling(answer), calling(answer)...)...)
 	s.ask("compute")
 	s.play(0, step)
@@ -276,7 +276,7 @@ func TestNewConversationNewTools(t *testing.T) {
 	}
 }
 
-// A cell of python is code: in colours on the screen, in a fence in what is exported.
+// A cell of python is code: in colours on the screen, in a fence in exports.
 func TestACellIsCode(t *testing.T) {
 	s := newStage(t, 80, 30, toolOptions(&scriptTool{result: session.ToolResult{Text: "391"}})(t),
 		calling(turn(answering("Done."), []session.Event{used(120, 9)}))...)

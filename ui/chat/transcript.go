@@ -182,14 +182,14 @@ func (r *markedText) runs(l layout) []run {
 		}
 		rows = blankRow
 	}
-	var more []run
+	var hint []run
 	if r.folds && len(rows) > foldQuestion && !l.unfolded {
 		note := fmt.Sprintf("… %s, Ctrl+T shows them",
 			counted(len(rows)-foldQuestion+2, "more row"))
 		rows = rows[:foldQuestion-2]
-		more = []run{{"  ", []string{l.dim(note, l.width-2)}}}
+		hint = []run{{"  ", []string{l.dim(note, l.width-2)}}}
 	}
-	return append([]run{{l.palette.Paint(term.Row{r.mark}), rows[:1]}, {"  ", rows[1:]}}, more...)
+	return append([]run{{l.palette.Paint(term.Row{r.mark}), rows[:1]}, {"  ", rows[1:]}}, hint...)
 }
 
 // A block is rows of spans that are wrapped to the screen: the greeting and /help.

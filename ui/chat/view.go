@@ -36,7 +36,7 @@ func (m *Model) margin() int {
 func (m *Model) editorWidth() int { return max(m.width-2*m.margin()-term.Width(prompt), 2) }
 
 func (m *Model) View() string {
-	if m.width == 0 || m.height == 0 || m.leaving {
+	if m.width == 0 || m.height == 0 || m.quitting {
 		return ""
 	}
 	hints := slices.Concat(m.confirmRows(), m.askRows(), m.queuedRows(),
@@ -93,8 +93,8 @@ func (m *Model) clip(row string) string {
 // ruleRow is the line above the editor. It has notes, or how many rows are below the screen.
 func (m *Model) ruleRow() term.Row {
 	note := m.message
-	if m.prompted != nil {
-		note = m.prompted.label
+	if m.textPrompt != nil {
+		note = m.textPrompt.label
 	}
 	if below := m.front().below(); note == "" && below > 0 {
 		note = "↓ " + counted(below, "more row") + ", PgDn"
@@ -109,19 +109,19 @@ func (m *Model) ruleRow() term.Row {
 		return term.Row{{Text: strings.Repeat("─", m.width), Style: term.Dim}}
 	}
 	note = term.Cut(note, max(m.width-6, 0))
-	left := 2
-	right := max(m.width-left-2-term.Width(note), 0)
+	leftWidth := 2
+	rightWidth := max(m.width-leftWidth-2-term.Width(note), 0)
 	return term.Row{
-		{Text: strings.Repeat("─", left), Style: term.Dim},
+		{Text: strings.Repeat("─", leftWidth), Style: term.Dim},
 		{Text: " " + note + " ", Style: term.Bold},
-		{Text: strings.Repeat("─", right), Style: term.Dim},
+		{Text: strings.Repeat("─", rightWidth), Style: term.Dim},
 	}
 }
 
 // queuedRows are the messages that are sent when the answer ends.
 func (m *Model) queuedRows() []term.Row {
 	var rows []term.Row
-	for _, q := range m.queued[:len(m.queued)-m.unkept] {
+	for _, q := range m.queued[:len(m.queued)-m.unsaved] {
 		text := strings.Join(strings.Fields(q), " ")
 		rows = append(rows, term.Row{{Text: strings.Repeat(" ", m.margin())}, {Style: term.Dim,
 			Text: term.Cut("next: "+text, max(m.width-2*m.margin(), 0))}})
@@ -131,21 +131,21 @@ func (m *Model) queuedRows() []term.Row {
 
 // unsavedText is the last sent message, on one line, until it is stored: it stays in the editor, so
 // that a kill before then loses no message that looked sent.
-func (m *Model) unkeptText() string {
+func (m *Model) unsavedText() string {
 	text := m.preparing
-	if m.unkept > 0 {
+	if m.unsaved > 0 {
 		text = m.queued[len(m.queued)-1]
 	}
 	return strings.Join(strings.Fields(term.Clean(text)), " ")
 }
 
 // editorRows returns the editor's rows and the caret's position in them.
-func (m *Model) editorRows(most int) ([]term.Row, place) {
+func (m *Model) editorRows(most int) ([]term.Row, position) {
 	blank := strings.Repeat(" ", m.margin())
 	first := term.Span{Text: blank + prompt, Style: term.Bold | term.Green}
-	if sent := m.unkeptText(); m.editor.text == "" && sent != "" {
+	if sent := m.unsavedText(); m.editor.text == "" && sent != "" {
 		return []term.Row{{first, {Text: term.Cut(sent, m.editorWidth()), Style: term.Dim}}},
-			place{1, 1 + term.Width(first.Text)}
+			position{1, 1 + term.Width(first.Text)}
 	}
 	if m.editor.text == "" {
 		rest := "sk something"
@@ -154,11 +154,11 @@ func (m *Model) editorRows(most int) ([]term.Row, place) {
 		}
 		return []term.Row{{first, {Text: "A", Style: term.Reverse | term.Dim},
 				{Text: term.Cut(rest, m.editorWidth()-1), Style: term.Dim}}},
-			place{1, 1 + term.Width(first.Text)}
+			position{1, 1 + term.Width(first.Text)}
 	}
 	rows, row, column := m.editor.view(m.editorWidth(), most)
 	return term.Prefix(rows, first, term.Span{Text: blank + "  "}),
-		place{1 + row, 1 + term.Width(first.Text) + column}
+		position{1 + row, 1 + term.Width(first.Text) + column}
 }
 
 // A field is one piece of the status. If they do not all fit, the highest rank is dropped first.
@@ -173,15 +173,15 @@ func (m *Model) statusRow() term.Row {
 	fields := m.statusFields()
 	margin := m.margin()
 	for {
-		left, right := joinFields(fields, false), joinFields(fields, true)
-		gap := m.width - 2*margin - left.Width() - right.Width()
+		leftRow, rightRow := joinFields(fields, false), joinFields(fields, true)
+		gap := m.width - 2*margin - leftRow.Width() - rightRow.Width()
 		if gap >= 2 || len(fields) == 1 {
 			if gap < 0 {
 				return term.Row{{Text: term.Cut(fields[0].text, m.width)}}
 			}
-			row := append(term.Row{{Text: strings.Repeat(" ", margin)}}, left...)
+			row := append(term.Row{{Text: strings.Repeat(" ", margin)}}, leftRow...)
 			row = append(row, term.Span{Text: strings.Repeat(" ", max(gap, 0))})
-			return append(row, right...)
+			return append(row, rightRow...)
 		}
 		last := slices.MaxFunc(fields, func(a, b field) int { return a.rank - b.rank })
 		fields = slices.DeleteFunc(fields, func(f field) bool { return f == last })

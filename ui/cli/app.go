@@ -36,15 +36,15 @@ type Terminal struct {
 // report writes a line of this program. Parts of it have foreign origin: names of files and models,
 // replies of servers, output of programs.
 func (t Terminal) report(format string, args ...any) {
-	fmt.Fprintf(cleaned{t.Err}, "ossrun: "+format+"\n", args...)
+	fmt.Fprintf(cleanWriter{t.Err}, "ossrun: "+format+"\n", args...)
 }
 
 // cleanWriter removes from text what a terminal would act on or reorder. Each Write has complete
 // characters.
-type cleaned struct{ to io.Writer }
+type cleanWriter struct{ w io.Writer }
 
-func (c cleaned) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(c.to, term.Clean(string(text))); err != nil {
+func (c cleanWriter) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(c.w, term.Clean(string(text))); err != nil {
 		return 0, err
 	}
 	return len(text), nil
@@ -117,7 +117,7 @@ OpenAI-compatible port.
 			if verb == cmd || flagNamed(verb, "config") != nil {
 				verb.Before = func(c *cli.Context) error { return applyConfig(app, c) }
 			}
-			verb.Aliases = append(verb.Aliases, otherNames[verb.Name]...)
+			verb.Aliases = append(verb.Aliases, verbAliases[verb.Name]...)
 			verb.OnUsageError, verb.HideHelpCommand = usageError, true
 			verb.CustomHelpTemplate = helpTemplate(verb, nil)
 			verb.UsageText = verb.Description // the library's manual reads it
@@ -131,13 +131,16 @@ OpenAI-compatible port.
 				}
 			}
 		}
-		cmd.CustomHelpTemplate = helpTemplate(cmd,
-			common[either(cmd.Name == "run", "chat", cmd.Name)])
+		name := cmd.Name
+		if name == "run" {
+			name = "chat"
+		}
+		cmd.CustomHelpTemplate = helpTemplate(cmd, common[name])
 	}
 	app.Action = func(c *cli.Context) error {
 		if name := c.Args().First(); name != "" {
-			near := cmp.Or(verbMeant(name), models.Nearest(name, verbs))
-			return fail(exitUsage, "%s", unknown("command", name, near, "ossrun --help"))
+			nearest := cmp.Or(suggestVerb(name), models.Nearest(name, verbs))
+			return fail(exitUsage, "%s", unknown("command", name, nearest, "ossrun --help"))
 		}
 		return cli.ShowAppHelp(c)
 	}
@@ -165,15 +168,15 @@ func exitCode(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
-	if is[*models.UnknownModelError](err) || is[*checkpoint.NotCachedError](err) ||
-		is[*serve.ModelError](err) || is[*hub.AccessError](err) || is[*hub.NotFoundError](err) ||
-		is[*hub.OfflineError](err) {
+	if isError[*models.UnknownModelError](err) || isError[*checkpoint.NotCachedError](err) ||
+		isError[*serve.ModelError](err) || isError[*hub.AccessError](err) ||
+		isError[*hub.NotFoundError](err) || isError[*hub.OfflineError](err) {
 		return exitModel
 	}
 	return exitFailure
 }
 
-func is[E error](err error) bool {
+func isError[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
@@ -206,37 +209,40 @@ var (
 
 // usageError explains an error about flags in one line.
 func usageError(c *cli.Context, err error, _ bool) error {
-	see := "ossrun --help"
+	helpCommand := "ossrun --help"
 	if c.Command != nil && c.Command.HelpName != "" { // ossrun eval compat
-		see = c.Command.HelpName + " --help"
+		helpCommand = c.Command.HelpName + " --help"
 	}
 	if m := undefinedFlag.FindStringSubmatch(err.Error()); m != nil {
-		var known []string
+		var names []string
 		if c.Command != nil {
-			known = each(c.Command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] })
+			for _, f := range c.Command.Flags {
+				names = append(names, "--"+f.Names()[0])
+			}
 		}
 		name := dashed(strings.TrimLeft(m[1], "-"))
-		return fail(exitUsage, "%s", unknown("flag", name, models.Nearest(name, known), see))
+		return fail(exitUsage, "%s", unknown("flag", name, models.Nearest(name, names),
+			helpCommand))
 	}
 	if m := badValue.FindStringSubmatch(err.Error()); m != nil && c.Command != nil {
 		value, quoted := strconv.Unquote(m[1])
 		if quoted == nil {
-			return fail(exitUsage, "%s", misread(flagNamed(c.Command, m[2]), m[2], value))
+			return fail(exitUsage, "%s", invalidValue(flagNamed(c.Command, m[2]), m[2], value))
 		}
 	}
 	if m := noValue.FindStringSubmatch(err.Error()); m != nil {
-		return fail(exitUsage, "%s needs a value. Run %s", dashed(m[1]), see)
+		return fail(exitUsage, "%s needs a value. Run %s", dashed(m[1]), helpCommand)
 	}
 	if m := noFlag.FindStringSubmatch(err.Error()); m != nil {
-		return fail(exitUsage, "%q is not a flag. Run %s", m[1], see)
+		return fail(exitUsage, "%q is not a flag. Run %s", m[1], helpCommand)
 	}
-	return fail(exitUsage, "%s. Run %s", err, see)
+	return fail(exitUsage, "%s. Run %s", err, helpCommand)
 }
 
 // unknown is the error for an unknown name, with the nearest one if any, else where to look.
-func unknown(kind, name, near, see string) string {
-	if near != "" {
-		return fmt.Sprintf("unknown %s %q. Did you mean \"%s\"?", kind, name, near)
+func unknown(kind, name, nearest, helpCommand string) string {
+	if nearest != "" {
+		return fmt.Sprintf("unknown %s %q. Did you mean \"%s\"?", kind, name, nearest)
 	}
-	return fmt.Sprintf("unknown %s %q. Run %s", kind, name, see)
+	return fmt.Sprintf("unknown %s %q. Run %s", kind, name, helpCommand)
 }

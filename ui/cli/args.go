@@ -28,18 +28,18 @@ func flagsFirst(app *cli.App, args []string) []string {
 	if cmd == nil {
 		return args
 	}
-	at := 2
+	first := 2
 	if len(args) > 2 {
 		for _, sub := range cmd.Subcommands {
 			if sub.HasName(args[2]) {
-				cmd, at = sub, 3
+				cmd, first = sub, 3
 				break
 			}
 		}
 	}
-	known := flagNames(cmd)
+	names := flagNames(cmd)
 	var flags, rest []string
-	for i := at; i < len(args); i++ {
+	for i := first; i < len(args); i++ {
 		a := args[i]
 		if a == "--" {
 			rest = append(rest, args[i:]...)
@@ -54,13 +54,13 @@ func flagsFirst(app *cli.App, args []string) []string {
 			continue
 		}
 		name, value, inline := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		name, inner := known.canonical(name)
-		takesValue := known[name]
+		name, inner := names.canonical(name)
+		takesValue := names[name]
 		if takesValue && !inline && i+1 < len(args) {
 			i++
 			value, inline = args[i], true
-			if slices.Contains(severalValues, name) {
-				n := following(args[i+1:], len(rest) > 0 || givesModel(args[at:]))
+			if slices.Contains(listFlags, name) {
+				n := countValues(args[i+1:], len(rest) > 0 || namesModel(args[first:]))
 				value = strings.Join(append([]string{value}, args[i+1:i+1+n]...), ",")
 				i += n
 			}
@@ -69,15 +69,15 @@ func flagsFirst(app *cli.App, args []string) []string {
 			value = inner + "=" + value
 		}
 		noteSpelling(app, cmd, name)
-		value = plain(flagNamed(cmd, name), value)
+		value = expandUnits(flagNamed(cmd, name), value)
 		if name == "help-all" {
 			cmd.CustomHelpTemplate, name = helpTemplate(cmd, nil), "help"
 		}
 		if name == "help" || name == "h" { // whatever other flags there are
-			return append(slices.Clone(args[:at]), "--help")
+			return append(slices.Clone(args[:first]), "--help")
 		}
 		switch {
-		case leftOpen(name, value):
+		case isAutomatic(name, value):
 		case name == "": // not a flag of this verb: the parser reports it
 			flags = append(flags, a)
 		case inline:
@@ -86,13 +86,13 @@ func flagsFirst(app *cli.App, args []string) []string {
 			flags = append(flags, "--"+name)
 		}
 	}
-	if cmd.Name == "run" && len(rest) > 0 && rest[0] != "--" && !givesModel(args[at:]) {
+	if cmd.Name == "run" && len(rest) > 0 && rest[0] != "--" && !namesModel(args[first:]) {
 		flags, rest = append(flags, "--model="+rest[0]), rest[1:]
 	}
 	if len(flags) > 0 && len(rest) > 0 && rest[0] != "--" {
 		rest = append([]string{"--"}, rest...)
 	}
-	return append(append(append([]string{}, args[:at]...), flags...), rest...)
+	return append(append(append([]string{}, args[:first]...), flags...), rest...)
 }
 
 // noteSpelling records the name by which a flag was given. Two flags of vLLM may be one here, as
@@ -115,17 +115,17 @@ func spelling(c *cli.Context, name string) string {
 }
 
 // isAutomatic reports vLLM's values for an automatic choice, which is also the flag's default.
-func leftOpen(name, value string) bool {
+func isAutomatic(name, value string) bool {
 	return name == "max-model-len" && (value == "auto" || value == "-1")
 }
 
 // listFlags are the flags of vLLM that take several words.
-var severalValues = []string{"served-model-name", "cuda-graph-sizes", "cudagraph-capture-sizes",
+var listFlags = []string{"served-model-name", "cuda-graph-sizes", "cudagraph-capture-sizes",
 	"lora-modules"}
 
 // countValues is how many words are further values of a flag. Unless the model is named elsewhere,
 // the last word is the model.
-func following(args []string, model bool) (n int) {
+func countValues(args []string, model bool) (n int) {
 	for n < len(args) && !strings.HasPrefix(args[n], "-") {
 		n++
 	}
@@ -135,7 +135,7 @@ func following(args []string, model bool) (n int) {
 	return n
 }
 
-func givesModel(args []string) bool {
+func namesModel(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
 		name, _, _ := strings.Cut(a, "=")
 		return slices.Contains([]string{"--model", "-model", "-m"}, name)
@@ -146,14 +146,14 @@ func givesModel(args []string) bool {
 type flagSet map[string]bool
 
 func flagNames(cmd *cli.Command) flagSet {
-	known := flagSet{"help": false, "h": false, "help-all": false}
+	set := flagSet{"help": false, "h": false, "help-all": false}
 	for _, f := range cmd.Flags {
 		_, isBool := f.(*cli.BoolFlag)
 		for _, n := range f.Names() {
-			known[n] = !isBool
+			set[n] = !isBool
 		}
 	}
-	return known
+	return set
 }
 
 // canonical is the flag for a written name, or "", and the setting inside its value.
@@ -172,11 +172,11 @@ func (s flagSet) canonical(written string) (name, inner string) {
 }
 
 // verbAliases are names of our verbs in other programs.
-var otherNames = map[string][]string{"list": {"ls"}, "rm": {"delete", "remove"},
+var verbAliases = map[string][]string{"list": {"ls"}, "rm": {"delete", "remove"},
 	"pull": {"download", "get"}}
 
 // foreignVerbs are verbs of other programs, by the verb to suggest.
-var meant = map[string]string{
+var foreignVerbs = map[string]string{
 	"serve": "server start up api web", "chat": "ask complete generate talk prompt",
 	"ps": "status", "stop": "kill unload shutdown", "show": "info inspect", "list": "search",
 	"pull": "install fetch update upgrade", "rm": "uninstall", "batch": "run-batch",
@@ -186,14 +186,14 @@ var meant = map[string]string{
 }
 
 // suggestVerb is the verb to suggest for an unknown one, or "".
-func verbMeant(name string) string {
+func suggestVerb(name string) string {
 	if strings.Contains(strings.TrimSpace(name), " ") {
 		return `chat "..."` // a question
 	}
 	if _, model := models.Lookup(name); model {
 		return "run " + name
 	}
-	for verb, words := range meant {
+	for verb, words := range foreignVerbs {
 		if slices.Contains(strings.Fields(words), name) {
 			return verb
 		}

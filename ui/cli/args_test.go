@@ -11,8 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// TestSeveralValues: a flag of vLLM takes all the words behind it, but for the model where nothing
-// else names it.
+// TestSeveralValues: some flags of vLLM take all following words, except the model if nothing else
+// names it.
 func TestSeveralValues(t *testing.T) {
 	app := newApp(Terminal{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	for line, want := range map[string]string{
@@ -59,7 +59,7 @@ func TestOtherProgramsWords(t *testing.T) {
 			}
 		}
 	}
-	for verb, words := range meant {
+	for verb, words := range foreignVerbs {
 		first, _, _ := strings.Cut(verb, " ")
 		for _, word := range strings.Fields(words) {
 			if cmd := app.Command(first); cmd == nil || cmd.Hidden || app.Command(word) != nil {
@@ -79,7 +79,7 @@ func TestOtherProgramsWords(t *testing.T) {
 				t.Errorf("%s: %d, %s", words, code, &said)
 			}
 			for _, f := range cmd.Flags {
-				if want := short[f.Names()[0]]; want != "" && !slices.Contains(f.Names(), want) {
+				if want := shortNames[f.Names()[0]]; want != "" && !slices.Contains(f.Names(), want) {
 					t.Errorf("%s --%s has no -%s", words, f.Names()[0], want)
 				}
 			}

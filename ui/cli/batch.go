@@ -126,7 +126,8 @@ func (b *batch) read(input, output string) error {
 		return fail(exitUsage, "%s: %s", input, err)
 	}
 	inputInfo, err := os.Stat(input)
-	if outputInfo, statErr := os.Stat(output); err == nil && statErr == nil && os.SameFile(inputInfo, outputInfo) {
+	outputInfo, statErr := os.Stat(output)
+	if err == nil && statErr == nil && os.SameFile(inputInfo, outputInfo) {
 		err = fail(exitUsage, "input and output are the same file")
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// batched is a stand-in that answers with what it was asked, and counts.
+// batched is a fake server that echoes and counts requests.
 type batched struct {
 	mu    sync.Mutex
 	asked map[string]int
@@ -151,7 +151,7 @@ func TestBatchOfOtherReleases(t *testing.T) {
 	}
 }
 
-// An interrupted batch goes on: every request is asked once, but for those that were under way.
+// An interrupted batch resumes: every request is asked once, except those that were running.
 func TestBatchGoesOn(t *testing.T) {
 	s := &batched{}
 	srv := httptest.NewServer(s)

@@ -48,20 +48,20 @@ func newBench() *benchVerb {
 
 func benchCommand(t Terminal) *cli.Command {
 	v := newBench()
-	flags := flagTable(v.measured(),
-		atLeast(&v.bench.Steps, "steps", 1, "decode steps of a round; batches take as many "+
+	flags := flagTable(v.measureFlags(),
+		minFlag(&v.bench.Steps, "steps", 1, "decode steps of a round; batches take as many "+
 			"tokens, in four steps at least"),
-		toggle(&v.bench.Plain, "plain", "skip the profiles of a step's time, which take "+
+		switchFlag(&v.bench.Plain, "plain", "skip the profiles of a step's time, which take "+
 			"three steps of each kind"),
-		toggle(&v.copies, "copy", "measure drafts instead: a text that is nine tenths quoted, and "+
-			"one whose quotations break off, with and without them in turns"),
+		switchFlag(&v.copies, "copy", "measure drafts instead: a text that is nine tenths quoted, "+
+			"and one whose quotations break off, with and without them in turns"),
 		groupBenchFile,
-		toggle(&v.save, "save-result", "write a JSON file named by processor and model, made to "+
-			"be shared"),
-		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
-		text(&v.resultFile, "result-filename", "the file's `NAME`"),
-		source(&v.compare, "compare", "compare saved results: `FILE` and the files after it, side "+
-			"by side"),
+		switchFlag(&v.save, "save-result", "write a JSON file named by processor and model, made "+
+			"to be shared"),
+		textFlag(&v.resultDir, "result-dir", "the file's `FOLDER`"),
+		textFlag(&v.resultFile, "result-filename", "the file's `NAME`"),
+		inputFlag(&v.compare, "compare", "compare saved results: `FILE` and the files after it, "+
+			"side by side"),
 		v.suite.flags())
 	return &cli.Command{
 		Name:  "bench",
@@ -89,25 +89,25 @@ func benchCommand(t Terminal) *cli.Command {
 			if v.suite.name != "" {
 				return v.suite.run(c, t, v.options.Model)
 			}
-			return v.onDevice(c, t, func(x benched) error { return v.run(c, t, x) })
+			return v.onDevice(c, t, func(x benchTarget) error { return v.run(c, t, x) })
 		},
 	}
 }
 
-func (v *benchVerb) measured() []cli.Flag {
+func (v *benchVerb) measureFlags() []cli.Flag {
 	s, o := &v.options.Settings, &v.bench
 	list := func(to *[]int, name string, least int, usage string) cli.Flag {
 		standard := strings.Trim(strings.ReplaceAll(fmt.Sprint(*to), " ", ","), "[]")
-		return wholeNumbers(to, name, standard, least, "512,2048", usage)
+		return intsFlag(to, name, standard, least, "512,2048", usage)
 	}
 	return flagTable(
-		read("synthetic", v.synthetic, "random weights of this `SHAPE`: 20b, 120b, or layers x "+
-			"hidden x intermediate x experts, as 2x2880x2880x32", func(shape string) error {
+		funcFlag("synthetic", v.synthetic, "random weights of this `SHAPE`: 20b, 120b, or layers "+
+			"x hidden x intermediate x experts, as 2x2880x2880x32", func(shape string) error {
 			v.synthetic = shape
 			_, err := syntheticSpec(shape, 0)
 			return err
 		}),
-		integer(&v.layers, "layers", "with --synthetic: make only so many `LAYERS`, to use less "+
+		intFlag(&v.layers, "layers", "with --synthetic: make only so many `LAYERS`, to use less "+
 			"memory; the report shows it"),
 		computeFlag(s, engine.Int8, "inputs of matrix products: exact, int8, "+
 			"int8-fast, and on GPUs bf16 or mx"),
@@ -115,7 +115,7 @@ func (v *benchVerb) measured() []cli.Flag {
 			"real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
 			"same as serve"),
 		cacheFlag(s),
-		parsed("isa", "", "instruction set (default: the best there is)",
+		checkedFlag("isa", "", "instruction set (default: the best there is)",
 			"must be one of "+strings.Join(serve.ISAs(), ", "), func(v string) bool {
 				s.ISA = v
 				return v == "" || slices.Contains(serve.ISAs(), v)
@@ -123,18 +123,19 @@ func (v *benchVerb) measured() []cli.Flag {
 		list(&o.Prefill, "prefill", 1, "prompt lengths"),
 		list(&o.Batches, "batch", 1, "numbers of sequences decoded together"),
 		list(&o.Contexts, "context", 0, "also measure behind contexts of so many tokens"),
-		atLeast(&o.Rounds, "rounds", 1, "rounds of each measurement; the median is reported"),
-		mark("json", "as one JSON object"), engineFlags(&v.options))
+		minFlag(&o.Rounds, "rounds", 1, "rounds of each measurement; the median is reported"),
+		boolFlag("json", "as one JSON object"), engineFlags(&v.options))
 }
 
-type benched struct {
-	on    engine.Backend
-	gauge serve.Gauge
-	ckpt  *checkpoint.Checkpoint
-	about bench.About
+type benchTarget struct {
+	backend engine.Backend
+	gauge   serve.Gauge
+	ckpt    *checkpoint.Checkpoint
+	about   bench.About
 }
 
-func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) error) (err error) {
+func (v *benchVerb) onDevice(c *cli.Context, t Terminal,
+	measure func(benchTarget) error) (err error) {
 	var random models.Spec
 	if v.synthetic != "" {
 		if random, err = syntheticSpec(v.synthetic, v.layers); err != nil {
@@ -161,11 +162,11 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) e
 		v.bench.Settings.Compute = engine.Rounded // serve's default on a GPU
 	}
 	if m.OnGPU() {
-		v.bench.Settings.MaxNumBatchedTokens = m.Settled().Settings.MaxNumBatchedTokens
+		v.bench.Settings.MaxNumBatchedTokens = m.Effective().Settings.MaxNumBatchedTokens
 	}
 	v.bench.Settings.Dense = serve.DenseFor(ckpt.Spec, v.bench.Settings, m.Backend().Caps())
 	if ckpt.Path != "" {
-		v.bench.Settings.DenseCache = m.Settled().Settings.DenseCache
+		v.bench.Settings.DenseCache = m.Effective().Settings.DenseCache
 	}
 	v.bench.Progress = func(line string) { fmt.Fprintln(t.Err, line) }
 	gauge, err := serve.GaugeOf(c.Context, m.Backend())
@@ -176,14 +177,14 @@ func (v *benchVerb) onDevice(c *cli.Context, t Terminal, measure func(benched) e
 	if err != nil {
 		return err
 	}
-	return measure(benched{m.Backend(), gauge, ckpt, about})
+	return measure(benchTarget{m.Backend(), gauge, ckpt, about})
 }
 
-func (v *benchVerb) run(c *cli.Context, t Terminal, x benched) error {
+func (v *benchVerb) run(c *cli.Context, t Terminal, x benchTarget) error {
 	if v.copies {
 		return v.copy(c, x)
 	}
-	report, err := bench.Run(c.Context, x.on, x.gauge, x.ckpt, v.bench)
+	report, err := bench.Run(c.Context, x.backend, x.gauge, x.ckpt, v.bench)
 	interrupted := errors.Is(err, context.Canceled)
 	if err != nil && (!interrupted || report == nil) {
 		return err
@@ -208,11 +209,11 @@ func (v *benchVerb) run(c *cli.Context, t Terminal, x benched) error {
 func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models, spec models.Spec) (
 	*checkpoint.Checkpoint, error) {
 	if v.synthetic == "" {
-		found, err := m.Find(absentModel(c, t, false))
+		source, err := m.Find(absentModel(c, t, false))
 		if err != nil {
 			return nil, err
 		}
-		return m.Open(found)
+		return m.Open(source)
 	}
 	s := serve.DefaultsFor(m.Backend(), checkpoint.Found{}, spec)
 	s.Compute = cmp.Or(v.options.Settings.Compute, s.Compute)
@@ -288,7 +289,7 @@ func benchOpsCommand(t Terminal) *cli.Command {
 			"--context 4096\n\n" +
 			"Operations are timed inside of steps, so their weights come from memory. Without " +
 			"--synthetic and\n--model it measures two layers of random weights of 20b's width.",
-		Flags: v.measured(),
+		Flags: v.measureFlags(),
 		Action: func(c *cli.Context) error {
 			switch {
 			case c.IsSet("synthetic") && !c.IsSet("layers"):
@@ -300,13 +301,13 @@ func benchOpsCommand(t Terminal) *cli.Command {
 				}
 			}
 			v.only = c.Args().Slice()
-			return v.onDevice(c, t, func(x benched) error { return v.ops(c, x) })
+			return v.onDevice(c, t, func(x benchTarget) error { return v.ops(c, x) })
 		},
 	}
 }
 
-func (v *benchVerb) ops(c *cli.Context, x benched) error {
-	r, err := bench.RunOps(c.Context, x.on, x.gauge, x.ckpt, v.bench, v.only)
+func (v *benchVerb) ops(c *cli.Context, x benchTarget) error {
+	r, err := bench.RunOps(c.Context, x.backend, x.gauge, x.ckpt, v.bench, v.only)
 	if err != nil && (!errors.Is(err, context.Canceled) || r == nil) {
 		return err
 	}

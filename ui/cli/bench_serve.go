@@ -72,82 +72,84 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		Metadata: map[string]string{}, Shape: load.Guide}
 	o := &v.load
 	return flagTable(groupServer,
-		oneOf(&v.backend, "backend", "openai is /v1/completions, openai-chat is "+
+		enumFlag(&v.backend, "backend", "openai is /v1/completions, openai-chat is "+
 			"/v1/chat/completions; vllm, sglang and ossrun are openai", "openai", "openai-chat",
 			"vllm", "sglang", "ossrun"),
-		serverAt(&v.baseURL, "base-url", "the server's `URL`, in place of host and port"),
-		text(&v.host, "host", "the server's `HOST`"),
-		integer(&v.port, "port", "the server's port `N`"),
-		parsed("endpoint", "", "the route's `PATH`, as vLLM spells it; it chooses the backend",
+		serverFlag(&v.baseURL, "base-url", "the server's `URL`, in place of host and port"),
+		textFlag(&v.host, "host", "the server's `HOST`"),
+		intFlag(&v.port, "port", "the server's port `N`"),
+		checkedFlag("endpoint", "", "the route's `PATH`, as vLLM spells it; it chooses the backend",
 			"must be /v1/completions or /v1/chat/completions", func(path string) (ok bool) {
 				v.route, ok = routes[strings.TrimSuffix(path, "/")]
 				return ok
 			}),
-		text(&o.Model, "model", "`M` as the server names it (default: the first that it lists)"),
+		textFlag(&o.Model, "model", "`M` as the server names it (default: the first that it "+
+			"lists)"),
 
 		groupRequests,
-		oneOf(&v.workload, "workload", "requests of published results: guide is the gpt-oss "+
+		enumFlag(&v.workload, "workload", "requests of published results: guide is the gpt-oss "+
 			"guide's, the others are those of the vLLM 0.10.1 benchmarks, seed is these four one "+
 			"after another, beside the published figures", workloadNames()...),
-		oneOf(&v.dataset, "dataset-name", "random words, or sharegpt: a file of conversations",
+		enumFlag(&v.dataset, "dataset-name", "random words, or sharegpt: a file of conversations",
 			"random", "sharegpt"),
-		source(&v.datasetPath, "dataset-path", "the `FILE` of conversations"),
-		atLeast(&v.prompts, "num-prompts", 1, "send `N` requests"),
-		atLeast(&v.random.Input, "random-input-len", 1, "tokens of a random prompt"),
-		atLeast(&v.random.Output, "random-output-len", 1, "tokens to ask for"),
-		parsed("random-range-ratio", "0", "draw each length from (1-`R`) to (1+R) times the given "+
-			"one; 0 is exact", "must be a number from 0 to below 1", v.readRangeRatio),
-		atLeast(&v.random.Prefix, "random-prefix-len", 0, "tokens in front that all prompts share"),
-		atLeast(&v.shareGPTOutput, "sharegpt-output-len", 0, "tokens to ask for (default: as many "+
+		inputFlag(&v.datasetPath, "dataset-path", "the `FILE` of conversations"),
+		minFlag(&v.prompts, "num-prompts", 1, "send `N` requests"),
+		minFlag(&v.random.Input, "random-input-len", 1, "tokens of a random prompt"),
+		minFlag(&v.random.Output, "random-output-len", 1, "tokens to ask for"),
+		checkedFlag("random-range-ratio", "0", "draw each length from (1-`R`) to (1+R) times the "+
+			"given one; 0 is exact", "must be a number from 0 to below 1", v.readRangeRatio),
+		minFlag(&v.random.Prefix, "random-prefix-len", 0, "tokens in front that all prompts share"),
+		minFlag(&v.shareGPTOutput, "sharegpt-output-len", 0, "tokens to ask for (default: as many "+
 			"as the conversation's answer has)"),
-		atLeast(&o.MaxConcurrency, "max-concurrency", 0, "at most `N` requests at once (default: "+
+		minFlag(&o.MaxConcurrency, "max-concurrency", 0, "at most `N` requests at once (default: "+
 			"no limit)"),
-		parsed("request-rate", "inf", "begin `RATE` requests a second, at random times (Poisson); "+
-			"inf is all at once", "must be a number above 0 or inf", func(s string) bool {
+		checkedFlag("request-rate", "inf", "begin `RATE` requests a second, at random times "+
+			"(Poisson); inf is all at once", "must be a number above 0 or "+
+			"inf", func(s string) bool {
 			r, err := strconv.ParseFloat(s, 64)
 			o.RequestRate = r
 			return err == nil && r > 0
 		}),
-		between(&o.Burstiness, "burstiness", func(b float64) bool { return b > 0 && b <= 1000 },
+		boundedFlag(&o.Burstiness, "burstiness", func(b float64) bool { return b > 0 && b <= 1000 },
 			"lie above 0", "1 is Poisson, below it arrivals come in bursts"),
 		seedFlag(&o.Seed, "of lengths, words and times"),
-		toggle(&o.IgnoreEOS, "ignore-eos", "generate every token that was asked for"),
-		toggle(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end where "+
-			"they end"),
-		toggle(&o.Whole, "disable-stream", "ask for answers in one piece"),
-		parsed("extra-request-body", "", "members of every request, as a `JSON` object",
+		switchFlag(&o.IgnoreEOS, "ignore-eos", "generate every token that was asked for"),
+		switchFlag(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end "+
+			"where they end"),
+		switchFlag(&o.Whole, "disable-stream", "ask for answers in one piece"),
+		checkedFlag("extra-request-body", "", "members of every request, as a `JSON` object",
 			"must be a JSON object", func(s string) bool {
 				return json.Unmarshal([]byte(s), &o.Extra) == nil
 			}),
-		toggle(&v.noWarmup, "disable-warmup", "do not send one request first"),
-		toggle(&v.multi, "multi", "one run for each rate of --request-rate-range"),
-		read("request-rate-range", "2,34,2", "rates `FROM,TO,STEP`, without TO",
+		switchFlag(&v.noWarmup, "disable-warmup", "do not send one request first"),
+		switchFlag(&v.multi, "multi", "one run for each rate of --request-rate-range"),
+		funcFlag("request-rate-range", "2,34,2", "rates `FROM,TO,STEP`, without TO",
 			func(s string) (err error) {
 				v.multiRates, err = readRange(s)
 				return err
 			}),
 
 		groupResult,
-		oneOf((*string)(&o.Shape), "table", "guide is the table of the gpt-oss guide, full that "+
-			"of the vLLM 0.10.1 benchmarks", "guide", "full"),
-		several("goodput", "count requests that meet `METRIC:MS`, of ttft, tpot and e2el; may be "+
-			"given several times", v.readGoals),
-		parsed("metric-percentiles", "99", "percentiles `P,...` to report",
+		enumFlag((*string)(&o.Shape), "table", "guide is the table of the gpt-oss guide, full "+
+			"that of the vLLM 0.10.1 benchmarks", "guide", "full"),
+		repeatedFlag("goodput", "count requests that meet `METRIC:MS`, of ttft, tpot and e2el; "+
+			"may be given several times", v.readGoals),
+		checkedFlag("metric-percentiles", "99", "percentiles `P,...` to report",
 			"must be numbers from 0 to 100", v.readPercentiles),
-		atLeast(&o.GPUs, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
-		toggle(&v.save, "save-result", "write a JSON file in vLLM's fields"),
-		toggle(&o.Detailed, "save-detailed", "with every request's times in it"),
-		text(&v.resultDir, "result-dir", "the file's `FOLDER`"),
-		text(&v.resultFile, "result-filename", "the file's `NAME`"),
-		target(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
-		several("metadata", "further `KEY=VALUE` in the file; may be given several times",
+		minFlag(&o.GPUs, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
+		switchFlag(&v.save, "save-result", "write a JSON file in vLLM's fields"),
+		switchFlag(&o.Detailed, "save-detailed", "with every request's times in it"),
+		textFlag(&v.resultDir, "result-dir", "the file's `FOLDER`"),
+		textFlag(&v.resultFile, "result-filename", "the file's `NAME`"),
+		outputFlag(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
+		repeatedFlag("metadata", "further `KEY=VALUE` in the file; may be given several times",
 			v.readMetadata),
-		source(&v.compare, "compare", "measure nothing: put the runs of `FILE` and of those behind "+
-			"it side by side"),
-		target(&v.plot, "plot", "draw latency against throughput of the runs, in the terminal and "+
-			"into `FILE.svg`"),
-		toggle(&v.noBar, "disable-tqdm", "no progress bar"),
-		mark("json", "print the JSON object in place of the table"), ignoredBenchFlags())
+		inputFlag(&v.compare, "compare", "measure nothing: put the runs of `FILE` and of those "+
+			"behind it side by side"),
+		outputFlag(&v.plot, "plot", "draw latency against throughput of the runs, in the terminal "+
+			"and into `FILE.svg`"),
+		switchFlag(&v.noBar, "disable-tqdm", "no progress bar"),
+		boolFlag("json", "print the JSON object in place of the table"), ignoredBenchFlags())
 }
 
 var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions,
@@ -162,7 +164,7 @@ func ignoredBenchFlags() []cli.Flag {
 
 func workloadNames() []string {
 	return append([]string{"seed"},
-		each(load.Workloads, func(w load.Workload) string { return w.Name })...)
+		mapSlice(load.Workloads, func(w load.Workload) string { return w.Name })...)
 }
 
 func (v *benchServeVerb) run(c *cli.Context) error {
@@ -172,7 +174,7 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 	if err := v.readRest(c); err != nil {
 		return err
 	}
-	if err := v.settle(c); err != nil {
+	if err := v.complete(c); err != nil {
 		return err
 	}
 	plan := v.workloads()
@@ -209,7 +211,7 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 }
 
 // complete sets the options that depend on several flags.
-func (v *benchServeVerb) settle(c *cli.Context) error {
+func (v *benchServeVerb) complete(c *cli.Context) error {
 	if v.random.RangeRatio >= 1 {
 		// in the vLLM 0.10.1 benchmarks 1.0 is the exact length; in vLLM's own command it would
 		// draw from 0 to twice the length
@@ -218,8 +220,10 @@ func (v *benchServeVerb) settle(c *cli.Context) error {
 			c.String("random-range-ratio"))
 	}
 	v.load.BackendName = v.backend
-	v.load.Backend = either(v.backend == string(load.Chat), load.Chat, load.Completions)
-	v.load.Backend = cmp.Or(v.route, v.load.Backend)
+	v.load.Backend = cmp.Or(v.route, load.Completions)
+	if v.route == "" && v.backend == string(load.Chat) {
+		v.load.Backend = load.Chat
+	}
 	if v.workload != "" { // the published runs generated all tokens
 		v.load.IgnoreEOS = !v.disableIgnoreEOS
 		if !c.IsSet("table") && v.workload != "guide" {
@@ -238,7 +242,10 @@ func (v *benchServeVerb) address() string {
 	if v.baseURL != "" {
 		return v.baseURL
 	}
-	host := either(v.host == "0.0.0.0" || v.host == "::", "127.0.0.1", v.host)
+	host := v.host
+	if host == "0.0.0.0" || host == "::" {
+		host = "127.0.0.1"
+	}
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(v.port))
 }
 
@@ -281,7 +288,7 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 	o := v.load
 	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, w.Most)
 	bar := newCountBar(c, "requests")
-	bar.off = bar.off || v.noBar
+	bar.disabled = bar.disabled || v.noBar
 	o.Progress = bar.count
 	began := time.Now()
 	outcomes, took, err := load.Run(c.Context, client, requests, o)

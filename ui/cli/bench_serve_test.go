@@ -1,5 +1,5 @@
-// ossrun bench serve: the command lines of both documents that it follows, against a stand-in, and
-// its figures beside the server's own.
+// ossrun bench serve: the command lines of both documents that it follows, on a fake server, with
+// its figures compared with the server's own.
 
 package cli
 
@@ -49,7 +49,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// bench runs ossrun bench serve in process against the stand-in.
+// bench runs ossrun bench serve in process on the fake server.
 func (s *standIn) bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	srv := httptest.NewServer(s)
@@ -131,7 +131,7 @@ func TestBenchServeSecondDocument(t *testing.T) {
 	}
 }
 
-// A published workload's lengths are exact, its requests fewer here; the figures stand beside it.
+// A published workload has exact lengths, fewer requests here, and the published figures.
 func TestBenchServeWorkload(t *testing.T) {
 	s := &standIn{}
 	code, out, errs := s.bench(t, "--workload", "1024-1024", "--num-prompts", "2")

@@ -1,5 +1,5 @@
-// ossrun bench --suite seed: every run of both documents, what is published beside it, and going on
-// after an interruption.
+// ossrun bench --suite seed: every run of both documents, the published figures, and resuming after
+// an interruption.
 
 package cli
 
@@ -52,7 +52,7 @@ func TestBenchSuite(t *testing.T) {
 	for _, b := range s.bodies[before:] {
 		lengths = append(lengths, b["max_tokens"].(float64))
 	}
-	// the guide's run stands in the file; each other one has its warm-up
+	// the guide's run is already in the file; each other one has its warm-up
 	if want := []float64{11, 11, 60, 60, 20, 20}; !slices.Equal(lengths, want) {
 		t.Errorf("asked for %v tokens, not %v", lengths, want)
 	}
@@ -82,7 +82,7 @@ func TestBenchSuite(t *testing.T) {
 	}
 }
 
-// A run whose every request fails is said, not kept as done, and the others are made.
+// A run whose requests all fail is reported and not saved, and the others are made.
 func TestBenchSuiteFailures(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "seed.jsonl")
 	s, broken := &standIn{}, true

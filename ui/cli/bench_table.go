@@ -32,7 +32,11 @@ func printBench(out io.Writer, r *bench.Report) error {
 	fmt.Fprintf(w, "\ntest\ttok/s\tleast\tmost\tMB/token\tGB/s\tof reads\tof multiplications\t"+
 		"experts\tpredicted\tmeasured/predicted\n")
 	for _, p := range r.Prefill {
-		printRate(w, p, either(r.PeakUnit == "", "", fmt.Sprintf("%.0f %%", 100*p.OfMultiply)))
+		multiply := ""
+		if r.PeakUnit != "" {
+			multiply = fmt.Sprintf("%.0f %%", 100*p.OfMultiply)
+		}
+		printRate(w, p, multiply)
 	}
 	for _, d := range r.Decode {
 		printRate(w, d, "")
@@ -62,12 +66,12 @@ func printHead(w io.Writer, r *bench.Report) {
 	fmt.Fprintf(w, "machine\t%s, %d cores, %s; load average %.1f; ossrun %s\n", r.About.CPU,
 		r.About.Cores, r.About.OS, r.LoadAverage, r.About.Version)
 	fmt.Fprintf(w, "model\t%s, %d layers, %s of weights\n", r.Model, r.Layers, gigabytes(r.Weights))
-	near := ""
+	closeness := ""
 	if kl := doctor.Closeness(r.Compute, r.Dense); kl > 0 && r.PeakUnit != "" {
-		near = fmt.Sprintf("; KL %.1e to exact", kl)
+		closeness = fmt.Sprintf("; KL %.1e to exact", kl)
 	}
 	fmt.Fprintf(w, "device\t%s; compute %s, dense %s, kv %s%s\n", r.Device, r.Compute, r.Dense,
-		r.KV, near)
+		r.KV, closeness)
 	if r.PeakUnit == "" {
 		fmt.Fprintf(w, "limits\t%.1f GB/s in copies inside the GPU's memory\n", r.ReadGBs)
 	} else {
@@ -97,9 +101,9 @@ func printOperations(w *tabwriter.Writer, title string, list []bench.Operation) 
 }
 
 // copy is --copy.
-func (v *benchVerb) copy(c *cli.Context, x benched) error {
+func (v *benchVerb) copy(c *cli.Context, x benchTarget) error {
 	about := x.about
-	r, err := bench.Copy(c.Context, x.on, x.ckpt, v.bench)
+	r, err := bench.Copy(c.Context, x.backend, x.ckpt, v.bench)
 	if err != nil {
 		return err
 	}
@@ -122,8 +126,8 @@ func (v *benchVerb) copy(c *cli.Context, x benched) error {
 }
 
 func aboutBench(b engine.Backend) (bench.About, error) {
-	program, err := wholeBuild()
-	m := doctor.MachineOf(b)
+	program, err := fullBuild()
+	m := doctor.DescribeMachine(b)
 	total, _, unknown := serve.HostMemory() // b may be a GPU
 	return bench.About{Date: time.Now().UTC().Format(time.RFC3339), Version: program.Version,
 			Commit: program.Commit, Kernels: program.Kernels.CPU,

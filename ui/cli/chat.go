@@ -46,19 +46,20 @@ func chatCommand(t Terminal) *cli.Command {
 			"         git diff | ossrun chat \"Write a commit message\"",
 		Flags: flagTable(engineFlags(&options), groupModel, loraFlag(&options),
 			memoryFlags(&options), samplingFlags(&answers), toolFlags(&chosen, ""), groupModel,
-			mark("alone", "load the model again, even if ossrun serve has loaded it"),
-			serverAt(&look.endpoint, "endpoint", "use the OpenAI-compatible server at `URL`; "+
+			boolFlag("alone", "load the model again, even if ossrun serve has loaded it"),
+			serverFlag(&look.endpoint, "endpoint", "use the OpenAI-compatible server at `URL`; "+
 				"OSSRUN_API_KEY is its key"),
 			printConfigFlag(), groupSessions,
-			mark("continue", "continue the latest conversation; with a PROMPT too"),
+			boolFlag("continue", "continue the latest conversation; with a PROMPT too"),
 			&cli.StringFlag{Name: "resume", Usage: "continue the conversation `ID|NAME`, which " +
 				"/sessions lists"},
-			mark("no-history", "keep nothing of the conversation on the disk"),
+			boolFlag("no-history", "keep nothing of the conversation on the disk"),
 			groupSampling,
-			source(&look.schema, "schema", "make every answer follow the JSON Schema in `FILE`"),
+			inputFlag(&look.schema, "schema", "make every answer follow the JSON Schema in `FILE`"),
 			groupScreen,
-			&worded{read("theme", "dark", "`T` is dark, light, none, which has no colours (as NO_COLOR), or "+
-				"your own, as light,green=bright-blue", func(text string) (err error) {
+			&wordFlag{funcFlag("theme", "dark", "`T` is dark, light, none, which has no colours "+
+				"(as NO_COLOR), or your own, as "+
+				"light,green=bright-blue", func(text string) (err error) {
 				if bare = text == "none"; bare {
 					return nil
 				}
@@ -67,11 +68,11 @@ func chatCommand(t Terminal) *cli.Command {
 				}
 				return nil
 			}), []string{"dark", "light", "none"}},
-			mark("no-mouse", "leave the mouse to the terminal, to select text with it"),
-			mark("plain", "a chat that only prints lines (the default where TERM is dumb)"),
+			boolFlag("no-mouse", "leave the mouse to the terminal, to select text with it"),
+			boolFlag("plain", "a chat that only prints lines (the default where TERM is dumb)"),
 			group(""), &cli.StringFlag{Name: "prompt", Usage: "the PROMPT: `TEXT`"},
-			mark("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
-			mark("json", "with a PROMPT: print one JSON object")),
+			boolFlag("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
+			boolFlag("json", "with a PROMPT: print one JSON object")),
 		Action: func(c *cli.Context) error {
 			if c.Bool("print-config") {
 				m, err := serve.New(c.Context, modelOptions(c, t, &options))
@@ -86,11 +87,11 @@ func chatCommand(t Terminal) *cli.Command {
 			if err != nil {
 				return err
 			}
-			once := prompt != ""
-			if !once && (c.Bool("json") || c.Bool("show-reasoning")) {
+			oneShot := prompt != ""
+			if !oneShot && (c.Bool("json") || c.Bool("show-reasoning")) {
 				return fail(exitUsage, "--json and --show-reasoning need a PROMPT or text on stdin")
 			}
-			if !once && !isTerminal(t.Out) {
+			if !oneShot && !isTerminal(t.Out) {
 				return fail(exitUsage,
 					"the chat needs a terminal; give a PROMPT to get one answer on stdout")
 			}
@@ -101,7 +102,7 @@ func chatCommand(t Terminal) *cli.Command {
 			plain := c.Bool("plain") || os.Getenv("TERM") == "dumb"
 			restore, notices := func() {}, make(chan string, 8)
 			report := func(line string) {
-				if once {
+				if oneShot {
 					notify(t)(line)
 					return
 				}
@@ -110,17 +111,17 @@ func chatCommand(t Terminal) *cli.Command {
 				default: // no reader any more
 				}
 			}
-			kept, resume, err := openChats(c, once && !isTerminal(t.Out), report)
+			store, resume, err := openChats(c, oneShot && !isTerminal(t.Out), report)
 			if err != nil {
 				return err
 			}
 			var claim func(string) (func(), bool)
-			if kept != nil {
+			if store != nil {
 				claim = claimChat
-				defer kept.Close()
+				defer store.Close()
 			}
 			defer func() { restore() }()
-			if kept == nil { // sampled turns would stay for a day
+			if store == nil { // sampled turns would stay for a day
 				options.Keep.RememberOnDisk = false
 			}
 			pictures := stateFile("pictures")
@@ -131,9 +132,9 @@ func chatCommand(t Terminal) *cli.Command {
 				Pictures: pictures, Theme: theme, In: t.In, Out: t.Out,
 				Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
 				NoMouse:  c.Bool("no-mouse"), NoColor: os.Getenv("NO_COLOR") != "" || bare,
-				Store: kept, Resume: resume, Format: form.told}
-			closeModel, err := chooseModel(c, t, &options, !once, report, func() {
-				if !once && !plain { // the terminal itself edits lines
+				Store: store, Resume: resume, Format: form.prompt}
+			closeModel, err := chooseModel(c, t, &options, !oneShot, report, func() {
+				if !oneShot && !plain { // the terminal itself edits lines
 					restore = holdTyping(t.In)
 				}
 			}, &o)
@@ -142,22 +143,22 @@ func chatCommand(t Terminal) *cli.Command {
 			}
 			defer closeModel()
 			chosen.Context = o.Model.ContextLength
-			if !once {
+			if !oneShot {
 				chosen.Approve = o.Approval.Ask
 			}
 			all, err := openTools(c.Context, chosen, report)
 			if err != nil {
 				return err
 			}
-			given, err := all.Conversation(report)
+			conversation, err := all.Conversation(report)
 			if err != nil {
 				return err
 			}
-			defer given.Close()
+			defer conversation.Close()
 			answers.Final, answers.Schema = form.final, form.schema
-			answers.Persist = kept != nil
-			o.Request, o.Tools, o.Renew = answers, given.Tools(), given.Renew
-			if once {
+			answers.Persist = store != nil
+			o.Request, o.Tools, o.ReplaceTools = answers, conversation.Tools(), conversation.Renew
+			if oneShot {
 				return answerOnce(c, t, o, prompt)
 			}
 			if !c.Bool("no-history") {
@@ -178,33 +179,33 @@ func stateFile(names ...string) string {
 
 // openChats opens the store of conversations. A scripted question is saved only if it continues a
 // conversation.
-func openChats(c *cli.Context, program bool, report func(string)) (kept session.Store,
+func openChats(c *cli.Context, program bool, report func(string)) (store session.Store,
 	resume string, err error) {
-	wanted := c.Bool("continue") || c.IsSet("resume")
+	resuming := c.Bool("continue") || c.IsSet("resume")
 	switch {
-	case wanted && c.Bool("no-history"):
+	case resuming && c.Bool("no-history"):
 		return nil, "", fail(exitUsage, "--no-history cannot be used with --continue or --resume")
-	case program && !wanted || c.Bool("no-history"):
+	case program && !resuming || c.Bool("no-history"):
 		return nil, "", nil
 	}
-	kept, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
+	store, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
 		File: stateFile("kept.db"), Notify: report})
 	if err != nil {
 		report(fmt.Sprintf("this chat is not kept: %s", err))
 		return nil, "", nil
 	}
-	if !wanted {
-		return kept, "", nil
+	if !resuming {
+		return store, "", nil
 	}
-	found, err := chat.Find(kept, c.String("resume"))
+	saved, err := chat.Find(store, c.String("resume"))
 	if err != nil {
-		return nil, "", errors.Join(fail(exitUsage, "%s", err), kept.Close())
+		return nil, "", errors.Join(fail(exitUsage, "%s", err), store.Close())
 	}
-	_, gone := checkpoint.Resolve(found.Model)
-	if gone == nil && !c.IsSet("model") && !c.IsSet("endpoint") {
-		err = c.Set("model", found.Model)
+	_, resolveErr := checkpoint.Resolve(saved.Model)
+	if resolveErr == nil && !c.IsSet("model") && !c.IsSet("endpoint") {
+		err = c.Set("model", saved.Model)
 	}
-	return kept, found.ID, err
+	return store, saved.ID, err
 }
 
 // claimChat locks a conversation against other chats until release.
@@ -267,7 +268,7 @@ func printable(s string, terminal bool) string {
 type answerForm struct {
 	final  *grammar.Grammar
 	schema json.RawMessage // for a server, which makes its own grammar
-	told   string
+	prompt string
 }
 
 func readSchema(ctx context.Context, path string, port bool) (answerForm, error) {
@@ -282,7 +283,7 @@ func readSchema(ctx context.Context, path string, port bool) (answerForm, error)
 	if err := json.Compact(&flat, raw); err != nil {
 		return answerForm{}, fail(exitUsage, "--schema %s is not JSON: %s", path, err)
 	}
-	form := answerForm{told: "# Response Formats\n\n## answer\n\n" + flat.String()}
+	form := answerForm{prompt: "# Response Formats\n\n## answer\n\n" + flat.String()}
 	if port {
 		form.schema = flat.Bytes()
 		err = remote.CheckSchema(form.schema)

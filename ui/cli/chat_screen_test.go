@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestNoVerbAsksTheTerminal: nothing but the answer reaches a terminal. A question, which nobody
-// answers here, would be waited for.
+// TestNoVerbAsksTheTerminal: only the answer reaches a terminal. A query would wait, since no one
+// answers it here.
 func TestNoVerbAsksTheTerminal(t *testing.T) {
 	t.Parallel()
 	term, cmd := startInTerminal(t, 100, 30, "version")

@@ -24,17 +24,16 @@ import (
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
-// chooseModel opens the model for the chat. stays is true for an interactive chat: it may ask the
-// person and shows the load's progress. chosen is called after the last question and before the
-// long work.
-func chooseModel(c *cli.Context, t Terminal, o *serve.Options, interactive bool, report func(string),
-	chosen func(), talk *chat.Options) (closeIt func(), err error) {
+// chooseModel opens the model for the chat. An interactive chat may ask the person, and shows the
+// load's progress. chosen is called after the last question and before the long work.
+func chooseModel(c *cli.Context, t Terminal, o *serve.Options, interactive bool,
+	report func(string), chosen func(), talk *chat.Options) (closeIt func(), err error) {
 	if url := c.String("endpoint"); url != "" {
 		return chooseEndpoint(c, url, report, talk)
 	}
 	opener := local.Opener{Options: modelOptions(c, t, o), Version: build().Version,
-		OwnEngine: wantsOwn(c) || len(o.Adapters) > 0, Absent: absentModel(c, t, interactive), Chosen: chosen,
-		Report: report}
+		OwnEngine: wantsOwn(c) || len(o.Adapters) > 0, Absent: absentModel(c, t, interactive),
+		Chosen: chosen, Report: report}
 	if interactive {
 		talk.Loading = &chat.Loading{}
 		opener.Loading = talk.Loading

@@ -122,10 +122,10 @@ func complete(app *cli.App, args []string) bool {
 		}
 	}
 	for _, f := range cmd.Flags {
-		shown, flag := f.(shownFlag), "--"+f.Names()[0]
-		if shown.IsVisible() && strings.HasPrefix(word, "-") && strings.HasPrefix(flag, word) &&
+		visible, flag := f.(shownFlag), "--"+f.Names()[0]
+		if visible.IsVisible() && strings.HasPrefix(word, "-") && strings.HasPrefix(flag, word) &&
 			!slices.Contains(words, flag) {
-			usage, _ := described(shown)
+			usage, _ := usageAndDefault(visible)
 			_, usage = unquote(usage)
 			fmt.Fprintf(app.Writer, "%s:%s\n", flag, usage)
 		}
@@ -140,9 +140,9 @@ func argumentsOf(cmd *cli.Command) []string {
 	if strings.Contains(cmd.ArgsUsage, "MODEL") {
 		return modelNames()
 	}
-	for of := range strings.FieldsSeq(cmd.ArgsUsage) {
-		if strings.Contains(of, "|") {
-			return strings.Split(of, "|")
+	for word := range strings.FieldsSeq(cmd.ArgsUsage) {
+		if strings.Contains(word, "|") {
+			return strings.Split(word, "|")
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func argumentsOf(cmd *cli.Command) []string {
 
 // valuesOf are the possible values of a flag; nil if unlimited.
 func valuesOf(f cli.Flag) []string {
-	if f, ok := f.(*worded); ok {
+	if f, ok := f.(*wordFlag); ok {
 		return f.words
 	}
 	if f.Names()[0] == "model" {
@@ -160,7 +160,7 @@ func valuesOf(f cli.Flag) []string {
 }
 
 func modelNames() []string {
-	names := each(models.Catalogue(), func(e models.Entry) string { return e.ID })
+	names := mapSlice(models.Catalogue(), func(e models.Entry) string { return e.ID })
 	cached, err := checkpoint.Inventory()
 	if err != nil {
 		return names // completion cannot show errors

@@ -41,52 +41,53 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	}) {
 		return nil // the subcommand applies its own
 	}
-	path, asked := defaultConfigPath(), false
+	path, explicit := defaultConfigPath(), false
 	if c.IsSet("config") {
-		path, asked = c.String("config"), true
+		path, explicit = c.String("config"), true
 	}
 	values, err := readConfig(path)
-	if errors.Is(err, fs.ErrNotExist) && !asked {
+	if errors.Is(err, fs.ErrNotExist) && !explicit {
 		return nil
 	}
 	if err != nil {
 		return fail(exitUsage, "config file %s: %s", path, err)
 	}
-	mine := map[string]string{} // names of all flags; for this verb's flags: the first name
+	firstNames := map[string]string{} // names of all flags; for this verb's flags: the first name
 	for _, cmd := range app.Commands {
 		for _, f := range cmd.Flags {
 			for _, n := range f.Names() {
-				mine[n] = ""
+				firstNames[n] = ""
 			}
 		}
 	}
 	for _, f := range c.Command.Flags {
 		for _, n := range f.Names() {
-			mine[n] = f.Names()[0]
+			firstNames[n] = f.Names()[0]
 		}
 	}
 	for _, n := range []string{"config", "print-config", "help"} {
-		delete(mine, n)
+		delete(firstNames, n)
 	}
 	for _, written := range slices.Sorted(maps.Keys(values)) {
 		k := written
-		if _, ok := mine[k]; !ok { // vLLM's spelling
+		if _, ok := firstNames[k]; !ok { // vLLM's spelling
 			k = strings.ReplaceAll(k, "_", "-")
 		}
-		name, ok := mine[k]
+		name, ok := firstNames[k]
 		if !ok {
+			nearest := models.Nearest(written, slices.Sorted(maps.Keys(firstNames)))
 			return fail(exitUsage, "config file %s: %s", path,
-				unknown("key", written, models.Nearest(written, slices.Sorted(maps.Keys(mine))),
-					c.Command.HelpName+" --help-all"))
+				unknown("key", written, nearest, c.Command.HelpName+" --help-all"))
 		}
 		if name == "" || typed(c, name) || typed(c, opposite(name)) ||
-			leftOpen(name, values[written]) {
+			isAutomatic(name, values[written]) {
 			continue
 		}
 		f := flagNamed(c.Command, name)
 		noteSpelling(app, c.Command, k)
-		if err := c.Set(name, plain(f, values[written])); err != nil {
-			return fail(exitUsage, "config file %s: %s", path, misread(f, name, values[written]))
+		if err := c.Set(name, expandUnits(f, values[written])); err != nil {
+			return fail(exitUsage, "config file %s: "+
+				"%s", path, invalidValue(f, name, values[written]))
 		}
 		noteOrigin(c, name, "config file "+path)
 	}
@@ -129,8 +130,8 @@ func origin(c *cli.Context, name string) string {
 // printConfig writes a verb's settings as a config file, with the defaults of m's device. Automatic
 // values are comments, so that the file works on another machine.
 func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models) error {
-	settled, device := m.Effective(), "CPU"
-	*o = settled.Options // the flags are bound to o
+	effective, device := m.Effective(), "CPU"
+	*o = effective.Options // the flags are bound to o
 	if m.OnGPU() {
 		device = "GPU"
 	}
@@ -149,12 +150,12 @@ func printConfig(w io.Writer, c *cli.Context, o *serve.Options, m *serve.Models)
 		switch {
 		case name == "api-key" && value != "":
 			from += "; not shown"
-		case from == "default" && slices.Contains(settled.FromPreset, name):
-			from = "preset " + settled.Preset
+		case from == "default" && slices.Contains(effective.FromPreset, name):
+			from = "preset " + effective.Preset
 		case from == "default" && slices.Contains(deviceDefaults, name):
 			from = "default for this " + device
 		case from == "default" && (value == "" || value == 0 || value == 0.0 || value == uint64(0)):
-			_, standard := described(f.(cli.DocGenerationFlag))
+			_, standard := usageAndDefault(f.(cli.DocGenerationFlag))
 			from, value = "default: "+cmp.Or(standard, "unset"), nil
 		}
 		if value != nil && (name != "api-key" || value == "") {

@@ -45,9 +45,9 @@ func (s *served) firstToken(key, body string) (took time.Duration) {
 	return took
 }
 
-// A day's load in a minute, on the real program: 50 clients with a key each, of whom one floods the
-// server, one tries keys, and one sends what is dear to read. The others wait for some steps of
-// theirs, and memory stays below what doctor says.
+// A day's load in a minute, on the real program: 50 clients with a key each, one of which floods
+// the server, one tries keys, and one sends expensive requests. The others wait only a few of their
+// steps, and memory stays below doctor's figure.
 func TestMeasureACrowdOfKeys(t *testing.T) {
 	if os.Getenv("OSSRUN_MEASURE") == "" {
 		t.Skip("it takes a quiet minute: OSSRUN_MEASURE=1")

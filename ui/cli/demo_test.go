@@ -25,9 +25,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// demoFloor and blindFloor are the shares of right answers that the committed weights must reach:
-// to their maker's questions, and to those of somebody who did not know what it was trained on.
-// They stand at 96.6 % and 90.0 %.
+// demoFloor and blindFloor are the least shares of right answers by the committed weights: to their
+// maker's questions, and to those of a person who did not know the training data. They now reach
+// 96.6 % and 90.0 %.
 const (
 	demoFloor  = 0.95
 	blindFloor = 0.885

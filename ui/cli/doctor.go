@@ -48,28 +48,29 @@ func doctorCommand() *cli.Command {
 			"with cases.json and\n" +
 			"logits.safetensors.",
 		Flags: flagTable(
-			read("golden", "", "compare every compute mode with the golden logits in `DIR`",
+			funcFlag("golden", "", "compare every compute mode with the golden logits in `DIR`",
 				func(dir string) error {
-					return there("golden", filepath.Join(dir, "golden", "cases.json"))
+					return checkExists("golden", filepath.Join(dir, "golden", "cases.json"))
 				}),
-			mark("selftest", "compare every operation with plain float64 loops: on the CPU with "+
-				"every instruction set, in about a minute; on a GPU, with its speeds, in less "+
-				"than five"),
-			mark("verbose", "show all that is known: devices, plans, speeds of each mode, paths"),
-			mark("sandbox", "try the known ways out of each python sandbox that works here"),
-			mark("json", "as one JSON object; with --selftest as lines, a result each when "+
+			boolFlag("selftest", "compare every operation with plain float64 loops: on the CPU "+
+				"with every instruction set, in about a minute; on a GPU, with its speeds, in "+
+				"less than five"),
+			boolFlag("verbose", "show all that is known: devices, plans, speeds of each mode, "+
+				"paths"),
+			boolFlag("sandbox", "try the known ways out of each python sandbox that works here"),
+			boolFlag("json", "as one JSON object; with --selftest as lines, a result each when "+
 				"it is known, the whole report last"),
-			target(&bundle, "bundle", "also write the report, the config file and which variables "+
-				"are set to `FILE`.tar.gz, for a bug report: without keys, and without names of "+
-				"people and machines"),
+			outputFlag(&bundle, "bundle", "also write the report, the config file and which "+
+				"variables are set to `FILE`.tar.gz, for a bug report: without keys, and without "+
+				"names of people and machines"),
 			configFlag(), deviceFlags(&o)),
 		Action: func(c *cli.Context) (err error) {
 			if len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu" {
 				return fail(exitUsage, "doctor checks one GPU at a time. Give --gpu one number")
 			}
-			found := tools.Detect()
-			for _, one := range found {
-				o.Tools += one.Memory
+			detected := tools.Detect()
+			for _, one := range detected {
+				o.ToolMemory += one.Memory
 			}
 			d, err := doctor.Open(c.Context, o, cmp.Or(c.String("config"), defaultConfigPath()),
 				notify(Terminal{Err: c.App.ErrWriter}))
@@ -77,7 +78,7 @@ func doctorCommand() *cli.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, d.Close()) }()
-			for _, one := range found {
+			for _, one := range detected {
 				d.Tools = append(d.Tools, doctor.Tool(one))
 			}
 			lookAround(c.Context, d)
@@ -92,17 +93,17 @@ func doctorCommand() *cli.Command {
 // examine prints the report and runs the checks. Text and JSON lines of the self-test are printed
 // as results arrive, other JSON at the end.
 func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
-	text := either(c.Bool("json"), io.Discard, c.App.Writer)
-	var shown bytes.Buffer
-	err := printSummary(&shown, &d.Report)
+	text := textOutput(c)
+	var out bytes.Buffer
+	err := printSummary(&out, &d.Report)
 	if c.Bool("verbose") {
-		fmt.Fprintln(&shown)
-		err = errors.Join(err, printReport(&shown, &d.Report))
+		fmt.Fprintln(&out)
+		err = errors.Join(err, printReport(&out, &d.Report))
 	}
 	if err != nil {
 		return err
 	}
-	lines := shown.String()
+	lines := out.String()
 	if isTerminal(text) {
 		lines = folded(lines, reportWidth)
 	}
@@ -115,8 +116,10 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 		}
 	}
 	if c.Bool("selftest") {
-		show := either(c.Bool("json"), selftestLines(c.App.Writer),
-			(&selftestScreen{out: text}).show)
+		show := (&selftestScreen{out: text}).show
+		if c.Bool("json") {
+			show = selftestLines(c.App.Writer)
+		}
 		if err := d.RunSelftest(c.Context, show); err != nil {
 			return err
 		}
@@ -126,12 +129,15 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 			return err
 		}
 	}
-	if d.CountMessages(); d.Worker != nil {
+	if d.AddTraffic(); d.Worker != nil {
 		fmt.Fprintf(text, "\nworker: %d steps, %d messages there, %d back\n", d.Worker.Steps,
 			d.Worker.Sent, d.Worker.Received)
 	}
 	if c.Bool("json") {
-		write := either(c.Bool("selftest"), writeJSONLine, writeJSON)
+		write := writeJSON
+		if c.Bool("selftest") {
+			write = writeJSONLine
+		}
 		if err := write(c.App.Writer, &d.Report); err != nil {
 			return err
 		}
@@ -141,7 +147,7 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 			return err
 		}
 	}
-	if slices.ContainsFunc(d.Attacks, func(a doctor.Attack) bool { return !a.Held }) {
+	if slices.ContainsFunc(d.Attacks, func(a doctor.Attack) bool { return !a.Blocked }) {
 		return fail(exitFailure, "a sandbox can be escaped. Set --python-tool to another one, or "+
 			"remove python from --tools")
 	}
@@ -155,27 +161,30 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 // attackSandboxes tries the known escapes from each working python sandbox.
 func attackSandboxes(ctx context.Context, out io.Writer, d *doctor.Doctor) error {
 	fmt.Fprintln(out)
-	tried := 0
+	attacked := 0
 	for _, name := range python.Sandboxes() {
-		before := len(d.Attacks)
+		n := len(d.Attacks)
 		err := python.AttackSandbox(ctx, name, func(v python.Verdict) {
 			d.AddAttack(doctor.Attack(v))
-			fmt.Fprintf(out, "%-7s %-9s %s%s\n", name, either(v.Held, "held", "NOT HELD"), v.Attack,
-				either(v.Held, "", ": "+v.Detail))
+			if v.Blocked {
+				fmt.Fprintf(out, "%-7s %-9s %s\n", name, "held", v.Attack)
+			} else {
+				fmt.Fprintf(out, "%-7s %-9s %s: %s\n", name, "NOT HELD", v.Attack, v.Detail)
+			}
 		})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && len(d.Attacks) > before:
+		case err != nil && len(d.Attacks) > n:
 			return fail(exitFailure, "the attacks on %s ended early: %s", name, err)
 		case err != nil:
 			why, _, _ := strings.Cut(err.Error(), "\n")
 			fmt.Fprintf(out, "%-7s not used: %s\n", name, why)
 		default:
-			tried++
+			attacked++
 		}
 	}
-	if tried == 0 {
+	if attacked == 0 {
 		return fail(exitFailure, "no sandbox for python works here. Install bubblewrap or podman")
 	}
 	return nil
@@ -200,7 +209,7 @@ func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string)
 		}
 		return fail(exitFailure, "golden %s cannot be run: %s", dir, err)
 	}
-	fmt.Fprintf(out, "golden: %s\n", either(ok, "passed", "FAILED"))
+	fmt.Fprintf(out, "golden: %s\n", verdicts[ok])
 	return nil
 }
 
@@ -232,12 +241,13 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 // lookAround adds facts outside the engine: running servers, and vLLM's problems here.
 func lookAround(ctx context.Context, d *doctor.Doctor) {
 	list, _ := local.Running(ctx) // an unreadable folder has no servers of ours
-	d.Servers = each(list, func(s local.Server) doctor.Server {
+	d.Servers = mapSlice(list, func(s local.Server) doctor.Server {
 		return doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State),
-			Models: each(s.Models, func(m local.Model) string { return m.Name })}
+			Models: mapSlice(s.Models, func(m local.Model) string { return m.Name })}
 	})
 	d.Port = portFor(defaultAddress, d.Servers)
-	d.Troubles = vllm.TroublesOn(each(d.GPUs.GPUs, func(g detect.GPU) string { return g.Name })...)
+	names := mapSlice(d.GPUs.GPUs, func(g detect.GPU) string { return g.Name })
+	d.Troubles = vllm.TroublesOn(names...)
 }
 
 const defaultAddress = "127.0.0.1:8000"
@@ -249,23 +259,24 @@ func portFor(address string, running []doctor.Server) doctor.Port {
 	if err == nil {
 		err = l.Close()
 	}
-	switch at := func(s doctor.Server) bool { return s.URL == "http://"+address }; {
-	case slices.ContainsFunc(running, at):
-		p.Taken = "one of the servers above has it"
+	switch isHere := func(s doctor.Server) bool { return s.URL == "http://"+address }; {
+	case slices.ContainsFunc(running, isHere):
+		p.Unavailable = "one of the servers above has it"
 	case errors.Is(err, syscall.EADDRINUSE):
-		p.Taken = "another program has it; ossrun serve --port takes another, 0 any that is free"
+		p.Unavailable = "another program has it; ossrun serve --port takes another, 0 any that is " +
+			"free"
 	case err != nil:
-		p.Taken = err.Error()
+		p.Unavailable = err.Error()
 	}
 	if err := process.OwnersAreTold(); err != nil {
-		p.Others = err.Error()
+		p.OtherUsers = err.Error()
 	}
 	return p
 }
 
 func writeBundle(c *cli.Context, d *doctor.Doctor, file string) error {
 	config, _ := os.ReadFile(d.Config.Path) // may be missing
-	info, err := wholeBuild()
+	info, err := fullBuild()
 	if err != nil {
 		return err
 	}

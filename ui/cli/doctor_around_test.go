@@ -63,20 +63,20 @@ func TestDoctorSeesThePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
-	if p := portFor(address, nil); !strings.Contains(p.Taken, "another program") {
+	if p := portFor(address, nil); !strings.Contains(p.Unavailable, "another program") {
 		t.Errorf("%+v", p)
 	}
-	if p := portFor(address, []doctor.Server{{URL: "http://" + address}}); !strings.Contains(p.Taken,
+	if p := portFor(address, []doctor.Server{{URL: "http://" + address}}); !strings.Contains(p.Unavailable,
 		"servers above") {
 		t.Errorf("%+v", p)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if p := portFor(address, nil); p.Taken != "" || p.Address != address {
+	if p := portFor(address, nil); p.Unavailable != "" || p.Address != address {
 		t.Errorf("%+v", p)
 	}
-	if p := portFor("192.0.2.1:8000", nil); p.Taken == "" {
+	if p := portFor("192.0.2.1:8000", nil); p.Unavailable == "" {
 		t.Error("a foreign address is free")
 	}
 }

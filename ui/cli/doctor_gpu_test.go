@@ -35,7 +35,7 @@ func TestSelftestGPU(t *testing.T) {
 	var out, lines bytes.Buffer
 	screen, line, order := (&selftestScreen{out: &out}).show, selftestLines(&lines), []string{}
 	err = r.SelftestGPU(t.Context(), dev.(*gpu.Backend), doctor.Extent{Shapes: shape, Timed: shape,
-		Whole: spec, Rounds: 1, WidthRows: []int{1, 17}, Times: 2,
+		WholeModel: spec, Rounds: 1, WidthRows: []int{1, 17}, Times: 2,
 		Points: []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 5000}}},
 		func(what any) {
 			screen(what)
@@ -67,9 +67,9 @@ func TestSelftestGPU(t *testing.T) {
 	if r.Passed == nil || !*r.Passed || !strings.HasSuffix(out.String(), "selftest: passed\n") {
 		t.Errorf("%s", out.String())
 	}
-	if len(r.Selftest) < 23 || r.Whole == nil || len(r.Whole.Points) != 2 ||
-		r.Whole.Bandwidth <= 0 {
-		t.Errorf("%d operations, %+v", len(r.Selftest), r.Whole)
+	if len(r.Selftest) < 23 || r.WholeModels == nil || len(r.WholeModels.Points) != 2 ||
+		r.WholeModels.Bandwidth <= 0 {
+		t.Errorf("%d operations, %+v", len(r.Selftest), r.WholeModels)
 	}
 	if len(r.Width) != 2 || len(r.Width[0].Proofs) < 5 || len(r.Width[1].Proofs) < 5 ||
 		!strings.Contains(out.String(), "'s width, up to 17 rows, 2 times: ") ||
@@ -95,7 +95,7 @@ func TestSelftestGPU(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	for i, p := range r.Whole.Points {
+	for i, p := range r.WholeModels.Points {
 		if ran := i == 0; (p.TFLOPs > 0) != ran || (p.Skipped == "") != ran {
 			t.Errorf("%+v", p)
 		}
@@ -145,9 +145,9 @@ func TestSelftestExtent(t *testing.T) {
 			24},
 	} {
 		got := doctor.FullExtent(x.dev, x.host)
-		if got.Whole.Layers != x.layers || len(got.Points) != 11 || len(got.Shapes) == 0 ||
+		if got.WholeModel.Layers != x.layers || len(got.Points) != 11 || len(got.Shapes) == 0 ||
 			len(got.Timed) != 2 {
-			t.Errorf("%s: %d layers, want %d; %d points", name, got.Whole.Layers, x.layers,
+			t.Errorf("%s: %d layers, want %d; %d points", name, got.WholeModel.Layers, x.layers,
 				len(got.Points))
 		}
 	}

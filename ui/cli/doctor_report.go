@@ -27,15 +27,15 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	for _, x := range r.Models {
 		printModel(to, x)
 	}
-	for _, x := range r.Others {
+	for _, x := range r.OtherModels {
 		to.row("models", "%s: %s", x.Name, x.About)
 	}
 	to.row("cache", "%s in it", gigabytes(r.Cache.Used))
 	users, config := "only programs of this user are served", "not found, defaults are used"
-	if r.Port.Others != "" {
-		users = "programs of every user are served: " + r.Port.Others
+	if r.Port.OtherUsers != "" {
+		users = "programs of every user are served: " + r.Port.OtherUsers
 	}
-	if r.Config.There {
+	if r.Config.Exists {
 		config = "read"
 	}
 	to.row("port", "without a key, %s", users)
@@ -65,7 +65,7 @@ func printModel(to *report, x doctor.Model) {
 	} else { // the plan says how much memory, for several sequences
 		state += "; " + verdict
 		if x.ReadBound > 0 && x.State == "complete" {
-			plan = append(plan, speedOf(x), copied(x))
+			plan = append(plan, speedOf(x), copyLine(x))
 		}
 	}
 	to.row("models", "%s: %s", x.Name, state)
@@ -106,8 +106,8 @@ func memoryLine(system string, total, free int64) string {
 // shortWhy is why a device is used, without the problem printed above it.
 func shortWhy(why string, problems []detect.Problem) string {
 	for _, p := range problems {
-		if before, after, told := strings.Cut(why, ": "+p.Sentence()); told {
-			return before + ", " + seeProblems + after
+		if prefix, suffix, ok := strings.Cut(why, ": "+p.Sentence()); ok {
+			return prefix + ", " + seeProblems + suffix
 		}
 	}
 	return why
@@ -115,7 +115,7 @@ func shortWhy(why string, problems []detect.Problem) string {
 
 // speedOf is the expected speed, and the memory's bound in each mode with its KL to exact.
 func speedOf(x doctor.Model) string {
-	var each []string
+	var speeds []string
 	for i, m := range x.Modes {
 		flags := "--dense " + m.Dense
 		if m.Compute == engine.Exact {
@@ -124,10 +124,11 @@ func speedOf(x doctor.Model) string {
 		if i == 0 {
 			flags += ", the default"
 		}
-		each = append(each, fmt.Sprintf("%.1f tokens a second (%s, KL %.1e)", m.ReadBound, flags,
+		speeds = append(speeds, fmt.Sprintf("%.1f tokens a second (%s, KL "+
+			"%.1e)", m.ReadBound, flags,
 			m.KL))
 	}
-	most := "at most " + strings.Join(each, ", ") + ", by how fast this memory reads now"
+	most := "at most " + strings.Join(speeds, ", ") + ", by how fast this memory reads now"
 	if x.Expected == 0 {
 		return "speed: " + most
 	}
@@ -136,7 +137,7 @@ func speedOf(x doctor.Model) string {
 }
 
 // copyLine describes the 8-bit copy of a model's dense weights.
-func copied(m doctor.Model) string {
+func copyLine(m doctor.Model) string {
 	switch {
 	case m.Modes[0].Dense != engine.DenseQ8:
 		return "dense weights: as released"
@@ -169,8 +170,8 @@ func printGPUs(to *report, r detect.Result) {
 }
 
 func factsOf(g detect.GPU, r detect.Result) (facts []string) {
-	add := func(format string, v any, known bool) {
-		if known {
+	add := func(format string, v any, ok bool) {
+		if ok {
 			facts = append(facts, fmt.Sprintf(format, v))
 		}
 	}
@@ -202,11 +203,11 @@ func factsOf(g detect.GPU, r detect.Result) (facts []string) {
 		add("units at %d MHz", x.ClockMHz, x.ClockMHz > 0)
 		add("memory at %d MHz", x.MemoryMHz, x.MemoryMHz > 0)
 	}
-	told := slices.ContainsFunc(r.Problems,
+	isListed := slices.ContainsFunc(r.Problems,
 		func(p detect.Problem) bool { return p.Vendor == g.Vendor && p.Text == g.Reason })
 	switch {
 	case g.Usable:
-	case told:
+	case isListed:
 		add("not used, %s", seeProblems, true)
 	default:
 		add("not used: %s", g.Reason, true)

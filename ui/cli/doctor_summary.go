@@ -24,8 +24,11 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 	row("✓", "CPU", "%s, %s, %s", m.CPU, count(m.Cores, "core"), m.ISAs[len(m.ISAs)-1])
 	row("✓", "Memory", "%s", memoryLine(runtime.GOOS, m.MemoryTotal, m.MemoryFree))
 	for _, g := range r.GPUs.GPUs {
-		row(either(g.Usable, "✓", "!"), "GPU", "%s, %s%s", g.Title(),
-			gigabytes(int64(g.MemoryMiB)<<20), either(g.Usable, "", ", not used"))
+		memory := gigabytes(int64(g.MemoryMiB) << 20)
+		if !g.Usable {
+			memory += ", not used"
+		}
+		row(marks[g.Usable], "GPU", "%s, %s", g.Title(), memory)
 	}
 	for _, p := range r.GPUs.Problems {
 		row("!", "GPU", "%s", p.Sentence())
@@ -37,20 +40,25 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 		row("–", "GPU", "none found; the CPU is used")
 	}
 	smallest, _ := models.Lookup("20b")
-	row(either(r.Cache.Free < smallest.DownloadBytes, "!", "✓"), "Disk", "%s free in %s",
+	row(marks[r.Cache.Free >= smallest.DownloadBytes], "Disk", "%s free in %s",
 		gigabytes(r.Cache.Free), r.Cache.Path)
 	for _, x := range r.Tools {
 		why, cure, _ := strings.Cut(x.Missing, ": ")
-		row(either(why == "", "✓", "–"), "Tool", "%s%s", x.Tool,
-			either(why == "", ": "+x.What, " off: "+cmp.Or(cure, why)))
+		if why == "" {
+			row("✓", "Tool", "%s: %s", x.Tool, x.What)
+		} else {
+			row("–", "Tool", "%s off: %s", x.Tool, cmp.Or(cure, why))
+		}
 	}
 	for _, x := range r.Servers {
 		row("✓", "Server", "%s (process %d): %s, %s", x.URL, x.PID, strings.Join(x.Models, ", "),
 			x.State)
 	}
-	free := r.Port.Taken == ""
-	row(either(free, "✓", "!"), "Port", "%s %s", r.Port.Address,
-		either(free, "is free", "is in use: "+r.Port.Taken))
+	if r.Port.Unavailable == "" {
+		row("✓", "Port", "%s is free", r.Port.Address)
+	} else {
+		row("!", "Port", "%s is in use: %s", r.Port.Address, r.Port.Unavailable)
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -69,14 +77,24 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 			installed += ", " + size(entry.DownloadBytes)
 			next = cmp.Or(next, "ossrun pull "+x.Name)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Name, either(fits, "yes",
-			either(x.Plan.OnDisk > 0, "slow", "no")+", needs "+gigabytes(x.Needs)),
-			either(x.Plan.Error == "", digits(x.Plan.Context), "-"), expected(x), installed)
+		verdict, context := "no, needs "+gigabytes(x.Needs), "-"
+		if fits {
+			verdict = "yes"
+		} else if x.Plan.OnDisk > 0 {
+			verdict = "slow, needs " + gigabytes(x.Needs)
+		}
+		if x.Plan.Error == "" {
+			context = digits(x.Plan.Context)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Name, verdict, context, expected(x), installed)
 	}
 	fmt.Fprintf(w, "\nNext: %s      Details: ossrun doctor --verbose\n",
 		cmp.Or(next, "ossrun chat --model demo"))
 	return w.Flush()
 }
+
+// marks are the marks of parts that work, and of those that can be fixed.
+var marks = map[bool]string{true: "✓", false: "!"}
 
 // expected is the expected speed of one answer.
 func expected(x doctor.Model) string {
@@ -84,5 +102,8 @@ func expected(x doctor.Model) string {
 		return "-"
 	}
 	low, high := fmt.Sprintf("%.0f", x.Expected), fmt.Sprintf("%.0f", x.ReadBound)
-	return either(low == high, "", low+" to ") + high + " tokens/s"
+	if low != high {
+		high = low + " to " + high
+	}
+	return high + " tokens/s"
 }

@@ -226,7 +226,7 @@ func TestDoctorRefuses(t *testing.T) {
 // faulty is a device whose steps spoil one logit.
 type faulty struct{ engine.Device }
 
-// Caps leaves out what is computed in 8 bits.
+// Caps leaves out 8-bit computation.
 func (d faulty) Caps() engine.Caps {
 	c := d.Device.Caps()
 	c.DenseQ8, c.FP8KV = false, false
@@ -375,8 +375,8 @@ func damagedGolden(t *testing.T, change float32) string {
 	return dir
 }
 
-// TestOneFigureOfMemory: the pages name the memory of a model as doctor does and the first run.
-// What is expected of it is never above what doctor calls the most that is possible.
+// TestOneFigureOfMemory: the pages give the same memory of a model as doctor and the first run. The
+// expected speed is never above doctor's bound.
 func TestOneFigureOfMemory(t *testing.T) {
 	pages := []string{"README.md", "docs/guide/models.md", "docs/guide/hardware.md"}
 	for _, m := range doctorJSON(t, 0).Models {
@@ -399,7 +399,7 @@ func TestOneFigureOfMemory(t *testing.T) {
 		f := firstRun{preview: serve.Preview{Needs: m.Needs, Plan: serve.Plan{Total: 2 * m.Needs,
 			OnDisk: 3e9}}}
 		for _, none := range []error{nil, errors.New("no memory")} {
-			f.preview.None = none
+			f.preview.PlanErr = none
 			if text := f.promise(80); !strings.Contains(text, "needs "+figure) {
 				t.Errorf("%s: the first run says %q, doctor %s", m.Name, text, figure)
 			}

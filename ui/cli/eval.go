@@ -54,12 +54,13 @@ func (v *evalVerb) flags() []cli.Flag {
 	v.run.Threads = 32
 	s := &v.sampler
 	return flagTable(groupServer,
-		serverAt(&v.baseURL, "base-url", "the server's `URL`"),
-		text(&s.Model, "model", "`M` as the server names it (default: the first that it lists)"),
+		serverFlag(&v.baseURL, "base-url", "the server's `URL`"),
+		textFlag(&s.Model, "model", "`M` as the server names it (default: the first that it "+
+			"lists)"),
 		groupRequests, temperatureFlag(&s.Temperature, "of the sampling"),
-		atLeast(&s.MaxTokens, "max-tokens", 1, "tokens of an answer at most, reasoning included"),
-		atLeast(&v.run.Threads, "n-threads", 1, "requests at once"),
-		groupResult, mark("json", "as one JSON object"))
+		minFlag(&s.MaxTokens, "max-tokens", 1, "tokens of an answer at most, reasoning included"),
+		minFlag(&v.run.Threads, "n-threads", 1, "requests at once"),
+		groupResult, boolFlag("json", "as one JSON object"))
 }
 
 func (v *evalVerb) open(c *cli.Context) (err error) {
@@ -71,17 +72,17 @@ func (v *evalVerb) open(c *cli.Context) (err error) {
 func questionsCommand(kind, usage string, attempts int) *cli.Command {
 	v := &evalVerb{}
 	flags := flagTable(v.flags(), groupRequests,
-		source(&v.data, "data", "the questions' `FILE`: CSV or JSON lines"),
-		text(&v.fetch, "fetch", "a `COMMAND` that prints them, in place of --data"),
-		parsed("reasoning-effort", "low,medium,high", "efforts, with commas between",
+		inputFlag(&v.data, "data", "the questions' `FILE`: CSV or JSON lines"),
+		textFlag(&v.fetch, "fetch", "a `COMMAND` that prints them, in place of --data"),
+		checkedFlag("reasoning-effort", "low,medium,high", "efforts, with commas between",
 			"must be low, medium or high, with commas between", v.readEfforts),
-		atLeast(&v.run.Attempts, "attempts", 1, fmt.Sprintf(
+		minFlag(&v.run.Attempts, "attempts", 1, fmt.Sprintf(
 			"times to ask each question (default: %d)", attempts)),
-		atLeast(&v.examples, "examples", 0, "ask the first `N` questions only"),
+		minFlag(&v.examples, "examples", 0, "ask the first `N` questions only"),
 		seedFlag(&v.run.Seed, "of the order of choices"),
-		oneOf(&v.api, "api", "responses or chat", "responses", "chat"),
-		groupResult, target(&v.run.Journal, "results", "save every attempt in `FILE`, and resume "+
-			"from it"))
+		enumFlag(&v.api, "api", "responses or chat", "responses", "chat"),
+		groupResult, outputFlag(&v.run.Journal, "results", "save every attempt in `FILE`, and "+
+			"resume from it"))
 	return &cli.Command{Name: kind, Usage: usage, Flags: flags,
 		Description: "Example: ossrun eval " + kind + " --data FILE --results " + kind + ".jsonl",
 		Action: func(c *cli.Context) error {
@@ -201,7 +202,7 @@ func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 
 func printCounts(c *cli.Context, counts map[string]int) {
 	for _, text := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(cleaned{c.App.ErrWriter}, "  %d times: %s\n", counts[text], text)
+		fmt.Fprintf(cleanWriter{c.App.ErrWriter}, "  %d times: %s\n", counts[text], text)
 	}
 }
 
@@ -213,7 +214,7 @@ func compatCommand() *cli.Command {
 			"implementations. A run passes where the right tool is called with the right " +
 			"arguments, reasoning comes with it, and the tool's result is answered. " +
 			"OpenAI's bar: no invalid request, over 90 % on both.",
-		Flags: flagTable(v.flags(), groupRequests, atLeast(&v.k, "k", 1, "runs of each task")),
+		Flags: flagTable(v.flags(), groupRequests, minFlag(&v.k, "k", 1, "runs of each task")),
 		Action: func(c *cli.Context) error {
 			if err := v.open(c); err != nil {
 				return err
@@ -269,9 +270,9 @@ func faultsCommand() *cli.Command {
 		Description: "Example: ossrun eval harmony --turns 1000 --api chat\n\n" +
 			"A turn goes wrong if a client is shown what it should not see: leaked tokens, tools " +
 			"that do not exist, broken arguments.",
-		Flags: flagTable(v.flags(), groupRequests, atLeast(&v.turns, "turns", 1, "how many"),
-			oneOf(&v.api, "api", "responses or chat", "responses", "chat"),
-			toggle(&stream, "stream", "ask for streams")),
+		Flags: flagTable(v.flags(), groupRequests, minFlag(&v.turns, "turns", 1, "how many"),
+			enumFlag(&v.api, "api", "responses or chat", "responses", "chat"),
+			switchFlag(&stream, "stream", "ask for streams")),
 		Action: func(c *cli.Context) error {
 			if err := v.open(c); err != nil {
 				return err

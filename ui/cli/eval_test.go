@@ -1,4 +1,4 @@
-// ossrun eval, against a stand-in that answers every sum.
+// ossrun eval, on a fake server that answers every sum.
 
 package cli
 
@@ -78,8 +78,8 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// GPQA from a CSV file: three questions of which the stand-in knows two, whatever the order that
-// the seed gives the choices.
+// GPQA from a CSV file: three questions, two of which the fake server knows, in any order of
+// choices.
 func TestEvalGPQA(t *testing.T) {
 	url, data := oracle(t), filepath.Join(t.TempDir(), "q.csv")
 	text := "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n" +
@@ -154,8 +154,7 @@ func TestEvalRefuses(t *testing.T) {
 	}
 }
 
-// The demo model behind our own port: no turn shows a client what it should not see, and no request
-// is refused.
+// The demo model on our own port: no turn shows a client a fault, and no request is refused.
 func TestEvalOfOurPort(t *testing.T) {
 	t.Parallel()
 	s := askDemo(t)

@@ -32,7 +32,7 @@ func TestFirstScreens(t *testing.T) {
 				Needs: needs, Plan: plan}}},
 		"small": {f: firstRun{cpu: "Intel(R) Core(TM) i5-8250U CPU @ 1.60GHz", cores: 4, disk: 9e9,
 			preview: serve.Preview{Total: 8_200_000_000, Free: 5_900_000_000,
-				Needs: needs, None: errors.New("not enough memory")}}},
+				Needs: needs, PlanErr: errors.New("not enough memory")}}},
 		"disk": {f: firstRun{cpu: "AMD Ryzen 5 5600U with Radeon Graphics", cores: 6, disk: 80e9,
 			preview: serve.Preview{Total: 16_500_000_000, Free: 9_800_000_000, Rate: 2.4,
 				Needs: needs, Plan: serve.Plan{Context: 8192, Total: 8_800_000_000,
@@ -49,7 +49,7 @@ func TestFirstScreens(t *testing.T) {
 		c.f.model = entry
 		var all strings.Builder
 		for _, size := range [][2]int{{80, 24}, {160, 50}, {40, 12}} {
-			words := append(c.first[:len(c.first):len(c.first)], c.f.ofDownload(),
+			words := append(c.first[:len(c.first):len(c.first)], c.f.downloadChoice(),
 				"talk to the built-in demo: tiny, knows a little about ossrun")
 			text := c.f.text(min(size[0], 100), words) + whichOf(len(words))
 			screen := screentest.New(size[0], size[1])

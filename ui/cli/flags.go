@@ -40,8 +40,8 @@ const (
 	groupBenchFile = group("A file of the result")
 )
 
-// short are short names of flags, known from other programs.
-var short = map[string]string{"model": "m", "prompt": "p", "continue": "c", "threads": "t",
+// shortNames are short names of flags, known from other programs.
+var shortNames = map[string]string{"model": "m", "prompt": "p", "continue": "c", "threads": "t",
 	"max-tokens": "n", "temperature": "temp", "verbose": "v"}
 
 // flagTable makes a verb's flags from a table: a group before its flags, and lists of flags with
@@ -57,8 +57,8 @@ func flagTable(table ...any) (flags []cli.Flag) {
 		case cli.Flag: // a pointer to a struct with a Category
 			fields, name := reflect.ValueOf(row).Elem(), row.Names()[0]
 			fields.FieldByName("Category").SetString(string(heading))
-			if short[name] != "" {
-				fields.FieldByName("Aliases").Set(reflect.ValueOf([]string{short[name]}))
+			if shortNames[name] != "" {
+				fields.FieldByName("Aliases").Set(reflect.ValueOf([]string{shortNames[name]}))
 			}
 			flags = append(flags, row)
 		}
@@ -67,29 +67,29 @@ func flagTable(table ...any) (flags []cli.Flag) {
 }
 
 // boolFlag is a flag that its verb reads by name.
-func mark(name, usage string) cli.Flag { return &cli.BoolFlag{Name: name, Usage: usage} }
+func boolFlag(name, usage string) cli.Flag { return &cli.BoolFlag{Name: name, Usage: usage} }
 
-func toggle(to *bool, name, usage string) cli.Flag {
+func switchFlag(to *bool, name, usage string) cli.Flag {
 	return &cli.BoolFlag{Name: name, Usage: usage, Destination: to, Value: *to}
 }
 
-func text(to *string, name, usage string) cli.Flag {
+func textFlag(to *string, name, usage string) cli.Flag {
 	return &cli.StringFlag{Name: name, Usage: usage, Destination: to, Value: *to}
 }
 
 // serverFlag is a server's address; serversFlag has several in one value, split by list.
-func serverAt(to *string, name, usage string) cli.Flag {
-	return serversAt(to, name, usage, func(v string) []string { return []string{v} })
+func serverFlag(to *string, name, usage string) cli.Flag {
+	return serversFlag(to, name, usage, func(v string) []string { return []string{v} })
 }
 
-func serversAt(to *string, name, usage string, list func(string) []string) cli.Flag {
+func serversFlag(to *string, name, usage string, list func(string) []string) cli.Flag {
 	return &cli.StringFlag{Name: name, Usage: usage, Destination: to, Value: *to,
 		Action: func(_ *cli.Context, v string) error {
-			for _, at := range list(v) {
-				c, err := client.New(at, "")
+			for _, address := range list(v) {
+				c, err := client.New(address, "")
 				if err != nil {
 					return fail(exitUsage, "--%s must be the address of a server, such as "+
-						"http://127.0.0.1:8000, not %q", name, at)
+						"http://127.0.0.1:8000, not %q", name, address)
 				}
 				c.Close()
 			}
@@ -97,13 +97,13 @@ func serversAt(to *string, name, usage string, list func(string) []string) cli.F
 		}}
 }
 
-func integer(to *int, name, usage string) *cli.IntFlag {
+func intFlag(to *int, name, usage string) *cli.IntFlag {
 	return &cli.IntFlag{Name: name, Usage: usage, Destination: to, Value: *to}
 }
 
 // minFlag is a whole number of at least least.
-func atLeast(to *int, name string, least int, usage string) cli.Flag {
-	f := integer(to, name, usage)
+func minFlag(to *int, name string, least int, usage string) cli.Flag {
+	f := intFlag(to, name, usage)
 	f.Action = func(_ *cli.Context, n int) error {
 		if n < least {
 			return fail(exitUsage, "--%s must be at least %d, not %d", name, least, n)
@@ -114,15 +114,15 @@ func atLeast(to *int, name string, least int, usage string) cli.Flag {
 }
 
 // boundedFloat is a number with bounds for error messages.
-type bounded struct {
+type boundedFloat struct {
 	*cli.Float64Flag
 	bounds string
 }
 
 // boundedFlag is a number; bounds describes the valid ones.
-func between[F float32 | float64](to *F, name string, ok func(float64) bool, bounds,
+func boundedFlag[F float32 | float64](to *F, name string, ok func(float64) bool, bounds,
 	usage string) cli.Flag {
-	return &bounded{&cli.Float64Flag{Name: name, Usage: usage, Value: float64(*to),
+	return &boundedFloat{&cli.Float64Flag{Name: name, Usage: usage, Value: float64(*to),
 		Action: func(_ *cli.Context, v float64) error {
 			if *to = F(v); !ok(v) {
 				return fail(exitUsage, "--%s must %s, not %v", name, bounds, v)
@@ -144,8 +144,8 @@ func flagNamed(cmd *cli.Command, name string) cli.Flag {
 var units = map[byte]float64{'k': 1e3, 'm': 1e6, 'g': 1e9, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
 
 // expandUnits is a value as the parser reads it: 32000 for 32k if the flag is a whole number.
-func plain(f cli.Flag, value string) string {
-	if _, whole := f.(*cli.IntFlag); whole && len(value) > 1 {
+func expandUnits(f cli.Flag, value string) string {
+	if _, isInt := f.(*cli.IntFlag); isInt && len(value) > 1 {
 		last := len(value) - 1
 		n, err := strconv.ParseFloat(value[:last], 64)
 		if unit := units[value[last]]; err == nil && unit > 0 {
@@ -155,11 +155,11 @@ func plain(f cli.Flag, value string) string {
 	return value
 }
 
-// misread is the error for a value that the parser could not read.
-func misread(f cli.Flag, name, value string) string {
+// invalidValue is the error for a value that the parser could not read.
+func invalidValue(f cli.Flag, name, value string) string {
 	must := "be a whole number"
 	switch f := f.(type) {
-	case *bounded:
+	case *boundedFloat:
 		must = f.bounds
 	case *cli.Float64Flag:
 		must = "be a number"
@@ -172,34 +172,39 @@ func misread(f cli.Flag, name, value string) string {
 }
 
 // dashed is a flag as it is written.
-func dashed(name string) string { return either(len(name) == 1, "-", "--") + name }
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
 
 // funcFlag is a text that is passed to set.
-func read(name, standard, usage string, take func(string) error) *cli.StringFlag {
+func funcFlag(name, standard, usage string, take func(string) error) *cli.StringFlag {
 	return &cli.StringFlag{Name: name, Usage: usage, Value: standard,
 		Action: func(_ *cli.Context, v string) error { return take(v) }}
 }
 
 // inputFlag is an input file or folder: a missing one is an error before any work.
-func source(to *string, name, usage string) *cli.StringFlag {
-	return read(name, "", usage, func(v string) error {
+func inputFlag(to *string, name, usage string) *cli.StringFlag {
+	return funcFlag(name, "", usage, func(v string) error {
 		*to = v
-		return there(name, v)
+		return checkExists(name, v)
 	})
 }
 
 // outputFlag is an output file; its folder must exist.
-func target(to *string, name, usage string) *cli.StringFlag {
-	return read(name, "", usage, func(v string) error {
+func outputFlag(to *string, name, usage string) *cli.StringFlag {
+	return funcFlag(name, "", usage, func(v string) error {
 		*to = v
 		if info, err := os.Stat(v); err == nil && info.IsDir() {
 			return fail(exitUsage, "--%s must be a file, and %s is a folder", name, v)
 		}
-		return there(name, filepath.Dir(v))
+		return checkExists(name, filepath.Dir(v))
 	})
 }
 
-func there(name, path string) error {
+func checkExists(name, path string) error {
 	if _, err := os.Stat(path); path != "" && err != nil {
 		return fail(exitUsage, "--%s %s", name, err)
 	}
@@ -207,8 +212,8 @@ func there(name, path string) error {
 }
 
 // checkedFlag is a text that set may refuse; must describes valid ones.
-func parsed(name, standard, usage, must string, take func(string) bool) *cli.StringFlag {
-	return read(name, standard, usage, func(v string) error {
+func checkedFlag(name, standard, usage, must string, take func(string) bool) *cli.StringFlag {
+	return funcFlag(name, standard, usage, func(v string) error {
 		if !take(v) {
 			return fail(exitUsage, "--%s %s, not %q", name, must, v)
 		}
@@ -217,7 +222,7 @@ func parsed(name, standard, usage, must string, take func(string) bool) *cli.Str
 }
 
 // repeatedFlag is a text that may be given several times.
-func several(name, usage string, take func(string) error) cli.Flag {
+func repeatedFlag(name, usage string, take func(string) error) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: usage,
 		Action: func(_ *cli.Context, list []string) (err error) {
 			for _, v := range list {
@@ -228,7 +233,7 @@ func several(name, usage string, take func(string) error) cli.Flag {
 }
 
 // wordFlag is a text, usually one of words, which completion offers.
-type worded struct {
+type wordFlag struct {
 	*cli.StringFlag
 	words []string
 }
@@ -242,23 +247,24 @@ func oneOfWords(words []string) string {
 }
 
 // choiceFlag is one of words, in lower case.
-func choice(name, standard, usage string, take func(word string), words ...string) cli.Flag {
-	return &worded{parsed(name, standard, usage, "must be "+oneOfWords(words), func(v string) bool {
+func choiceFlag(name, standard, usage string, take func(word string), words ...string) cli.Flag {
+	return &wordFlag{checkedFlag(name, standard, usage, "must be "+
+		""+oneOfWords(words), func(v string) bool {
 		v = strings.ToLower(v)
-		known := slices.Contains(words, v)
-		if known {
+		ok := slices.Contains(words, v)
+		if ok {
 			take(v)
 		}
-		return known
+		return ok
 	}), words}
 }
 
-func oneOf(to *string, name, usage string, words ...string) cli.Flag {
-	return choice(name, *to, usage, func(word string) { *to = word }, words...)
+func enumFlag(to *string, name, usage string, words ...string) cli.Flag {
+	return choiceFlag(name, *to, usage, func(word string) { *to = word }, words...)
 }
 
 // splitList splits a list at commas, or vLLM's JSON list.
-func listOf(s string) (list []string) {
+func splitList(s string) (list []string) {
 	for o := range strings.SplitSeq(strings.Trim(strings.TrimSpace(s), "[]"), ",") {
 		if o = strings.Trim(strings.TrimSpace(o), `"'`); o != "" {
 			list = append(list, o)
@@ -268,8 +274,9 @@ func listOf(s string) (list []string) {
 }
 
 // intsFlag is whole numbers of at least least, separated by commas.
-func wholeNumbers(to *[]int, name, standard string, least int, example, usage string) cli.Flag {
-	return parsed(name, standard, usage, "needs numbers such as "+example, func(v string) bool {
+func intsFlag(to *[]int, name, standard string, least int, example, usage string) cli.Flag {
+	return checkedFlag(name, standard, usage, "needs numbers such as "+
+		""+example, func(v string) bool {
 		*to = []int{}
 		for _, f := range strings.FieldsFunc(v, func(r rune) bool { return r == ',' }) {
 			n, err := strconv.Atoi(strings.TrimSpace(f))

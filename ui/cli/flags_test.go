@@ -20,7 +20,7 @@ func TestEveryFlagIsRefusedInOurWords(t *testing.T) {
 			}
 			for _, f := range cmd.Flags {
 				switch f.(type) {
-				case *cli.StringFlag, *cli.StringSliceFlag, *worded:
+				case *cli.StringFlag, *cli.StringSliceFlag, *wordFlag:
 					continue
 				}
 				tried++

@@ -63,8 +63,7 @@ func TestGGUFGoldens(t *testing.T) {
 	}
 }
 
-// TestPublishedMixes: the demo in mixes that people download, opened where it lies, answers what it
-// answers as it is.
+// TestPublishedMixes: the demo in popular mixes of types, opened in place, gives the same answers.
 func TestPublishedMixes(t *testing.T) {
 	demo, err := checkpoint.OpenDemo()
 	if err != nil {

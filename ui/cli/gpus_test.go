@@ -26,8 +26,8 @@ func TestPrintedGPUs(t *testing.T) {
 	}
 }
 
-// TestPrintedFacts: figures that only memory vouches for are "about", a link is told where there is
-// something to link, a reason that is a problem is told once, and a GPU without a name has one.
+// TestPrintedFacts: figures without a source are "about", a link is printed if there are several
+// cards, a reason that is a problem is printed once, and a GPU without a name gets one.
 func TestPrintedFacts(t *testing.T) {
 	problem := detect.Problem{Vendor: detect.AMD, Code: "x", Text: "It is off.",
 		Remedy: "turn it on"}
@@ -55,8 +55,8 @@ func TestPrintedFacts(t *testing.T) {
 	}
 }
 
-// TestDoctorSeesANamedLibrary: the cards of a driver library that was named by hand stand in the
-// report with what is free of them, and so do the models' plans on those that are named.
+// TestDoctorSeesANamedLibrary: the cards of an explicitly named driver library are in the report
+// with their free memory, and so are the models' plans on the named ones.
 func TestDoctorSeesANamedLibrary(t *testing.T) {
 	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake H100", Major: 9, Memory: 90 << 30})
 	r := doctorJSON(t, exitOK)

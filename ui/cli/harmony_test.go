@@ -201,8 +201,8 @@ func TestHarmonyRenderGolden(t *testing.T) {
 	}
 }
 
-// The verb refuses what OpenAI's library refuses, and reads what it reads, but for what the tests
-// of package harmony list; not strict, it refuses nothing and names the faults.
+// The verb refuses and reads the same as OpenAI's library, with the exceptions listed in the tests
+// of package harmony; not strict, it refuses nothing and names the faults.
 func TestHarmonyParseGolden(t *testing.T) {
 	raw, cases := harmonyGolden(t, "harmony/parse.jsonl.gz")
 	code, answers := harmonyRun(t, "parse", raw) // the cases as they are

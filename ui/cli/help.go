@@ -56,9 +56,9 @@ type shownFlag interface {
 }
 
 // helpTemplate is commandHelp with a verb's flags, or only the few named ones.
-func helpTemplate(cmd *cli.Command, few []string) string {
+func helpTemplate(cmd *cli.Command, names []string) string {
 	var groups []string
-	of := map[string]*strings.Builder{}
+	sections := map[string]*strings.Builder{}
 	flags := 0
 	for _, f := range cmd.Flags {
 		f := f.(shownFlag)
@@ -67,17 +67,17 @@ func helpTemplate(cmd *cli.Command, few []string) string {
 		}
 		flags++
 		group := f.GetCategory()
-		if few != nil {
-			if group = "Common flags"; !slices.Contains(few, f.Names()[0]) {
+		if names != nil {
+			if group = "Common flags"; !slices.Contains(names, f.Names()[0]) {
 				continue
 			}
 		}
-		if of[group] == nil {
-			of[group] = &strings.Builder{}
-			fmt.Fprintf(of[group], "\n%s:\n", cmp.Or(group, "Flags"))
+		if sections[group] == nil {
+			sections[group] = &strings.Builder{}
+			fmt.Fprintf(sections[group], "\n%s:\n", cmp.Or(group, "Flags"))
 			groups = append(groups, group)
 		}
-		writeFlag(of[group], f)
+		writeFlag(sections[group], f)
 	}
 	const last = string(groupSettings) // has the config file
 	if i := slices.Index(groups, last); i >= 0 {
@@ -85,18 +85,18 @@ func helpTemplate(cmd *cli.Command, few []string) string {
 	}
 	var b strings.Builder
 	for _, g := range groups {
-		b.WriteString(of[g].String())
+		b.WriteString(sections[g].String())
 	}
 	literally := func(text string) string {
 		return strings.ReplaceAll(text, "{{", `{{"{{"}}`) // which prints {{
 	}
-	more := ""
-	if few != nil {
-		more = fmt.Sprintf("\n{{.HelpName}} --help-all shows all %d flags.\n", flags)
+	footer := ""
+	if names != nil {
+		footer = fmt.Sprintf("\n{{.HelpName}} --help-all shows all %d flags.\n", flags)
 	}
 	return strings.NewReplacer("DESCRIPTION",
 		literally(strings.TrimSpace(wrapped(cmd.Description))),
-		"FLAGS", literally(b.String())+more).Replace(commandHelp)
+		"FLAGS", literally(b.String())+footer).Replace(commandHelp)
 }
 
 // wrapped fills a description's lines; examples and tables stay as they are.
@@ -114,28 +114,28 @@ func wrapped(description string) string {
 }
 
 func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
-	usage, standard := described(f)
+	usage, standard := usageAndDefault(f)
 	placeholder, usage := unquote(usage)
-	left := "  --" + f.Names()[0]
+	label := "  --" + f.Names()[0]
 	if last := f.Names()[len(f.Names())-1]; len(last) == 1 {
-		left += ", -" + last
+		label += ", -" + last
 	}
 	if f.TakesValue() {
-		left += " " + cmp.Or(placeholder, "VALUE")
+		label += " " + cmp.Or(placeholder, "VALUE")
 	}
 	if standard != "" {
 		usage += " (default: " + standard + ")"
 	}
-	if len(left) >= flagColumn {
-		left += "\n" + strings.Repeat(" ", flagColumn)
+	if len(label) >= flagColumn {
+		label += "\n" + strings.Repeat(" ", flagColumn)
 	}
-	fmt.Fprintf(b, "%-*s", flagColumn, left)
+	fmt.Fprintf(b, "%-*s", flagColumn, label)
 	writeWords(b, usage, flagColumn, flagColumn, helpWidth)
 }
 
-// described returns a flag's usage and default: the words at the end of the usage, else its value;
-// "" for none.
-func described(f cli.DocGenerationFlag) (usage, standard string) {
+// usageAndDefault returns a flag's usage and default: the words at the end of the usage, else its
+// value; "" for none.
+func usageAndDefault(f cli.DocGenerationFlag) (usage, standard string) {
 	usage = f.GetUsage()
 	if text, words, ok := strings.Cut(usage, " (default: "); ok && strings.HasSuffix(words, ")") {
 		return text, strings.TrimSuffix(words, ")")
@@ -149,10 +149,10 @@ func described(f cli.DocGenerationFlag) (usage, standard string) {
 
 // unquote removes the backquotes around a value's name in a usage.
 func unquote(usage string) (placeholder, text string) {
-	before, rest, ok := strings.Cut(usage, "`")
+	prefix, rest, ok := strings.Cut(usage, "`")
 	if !ok {
 		return "", usage
 	}
-	placeholder, after, _ := strings.Cut(rest, "`")
-	return placeholder, before + placeholder + after
+	placeholder, suffix, _ := strings.Cut(rest, "`")
+	return placeholder, prefix + placeholder + suffix
 }

@@ -42,10 +42,11 @@ func importCommand(t Terminal) *cli.Command {
 			"Example: ossrun import ./my-tune\n" +
 			"         ossrun import tune-Q8_0.gguf --out /data/tune\n" +
 			"         ossrun import 20b --lora ./my-adapter",
-		Flags: flagTable(text(&out, "out", "write to `FOLDER` (default: SOURCE's name with "+
-			"-mxfp4 behind it, here)"), mark("json", "the result as a JSON object"), configFlag(),
-			several("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name first, "+
-				"also to experts; FOLDER:0.5 adds half of it; may be given several times "+
+		Flags: flagTable(textFlag(&out, "out", "write to `FOLDER` (default: SOURCE's name with "+
+			"-mxfp4 behind it, here)"), boolFlag("json", "the result as a JSON "+
+			"object"), configFlag(),
+			repeatedFlag("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name "+
+				"first, also to experts; FOLDER:0.5 adds half of it; may be given several times "+
 				"(default: none)",
 				func(v string) error {
 					ref, err := lora.Find(v)
@@ -84,7 +85,7 @@ func importCommand(t Terminal) *cli.Command {
 			case store.IsFull(err):
 				return fail(exitFailure, "%s. Free disk space and run the same command to resume",
 					err)
-			case is[*hub.UnreachableError](err):
+			case isError[*hub.UnreachableError](err):
 				return fail(exitFailure, "%s; run the same command to resume", err)
 			case err != nil:
 				return &exitError{exitModel, err.Error()}
@@ -103,10 +104,10 @@ func importSource(ctx context.Context, t Terminal, name string, client *hub.Clie
 		return name, nil, nil
 	}
 	if !strings.HasPrefix(name, "hf:") {
-		found, err := checkpoint.Resolve(name)
+		source, err := checkpoint.Resolve(name)
 		unknown, _ := errors.AsType[*models.UnknownModelError](err)
 		switch {
-		case found.Demo:
+		case source.Demo:
 			return "", nil, fail(exitModel, "%s is built in: it needs no import", name)
 		case unknown != nil && unknown.Meaning == "":
 			return "", nil, fail(exitModel, "there is no folder or file %s", name)
@@ -114,14 +115,14 @@ func importSource(ctx context.Context, t Terminal, name string, client *hub.Clie
 		if err != nil {
 			err = &exitError{exitModel, err.Error()}
 		}
-		return found.Path, nil, err
+		return source.Path, nil, err
 	}
 	target, err := models.ParseTarget(name)
 	if err != nil {
 		return "", nil, &exitError{exitModel, err.Error()}
 	}
-	if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {
-		return found.Path, nil, nil
+	if cached, err := checkpoint.FindTarget(target); err == nil && cached.Complete {
+		return cached.Path, nil, nil
 	}
 	if client.Offline {
 		root, err := store.Root()
@@ -137,11 +138,11 @@ func importSource(ctx context.Context, t Terminal, name string, client *hub.Clie
 }
 
 // importName is the name of a source.
-func importName(path, given string) string {
-	if e, ok := models.Lookup(given); ok {
+func importName(path, source string) string {
+	if e, ok := models.Lookup(source); ok {
 		return e.Spec.Name
 	}
-	if rest, ok := strings.CutPrefix(given, "hf:"); ok {
+	if rest, ok := strings.CutPrefix(source, "hf:"); ok {
 		name, _, _ := strings.Cut(rest, "@")
 		return filepath.Base(name)
 	}
@@ -176,7 +177,7 @@ func showImport(t Terminal, r convert.Result) error {
 	if all.Exact == all.Blocks {
 		verdict = "Nothing was lost: all experts came from MXFP4."
 	}
-	_, err := fmt.Fprintf(cleaned{t.Out}, "%s\nrun it with: ossrun chat --model %s\n", verdict,
+	_, err := fmt.Fprintf(cleanWriter{t.Out}, "%s\nrun it with: ossrun chat --model %s\n", verdict,
 		shellPath(r.Path))
 	return err
 }

@@ -29,7 +29,7 @@ import (
 // --isolate, with the fake driver in the worker: what a person sees, and a server whose worker is
 // killed.
 
-// TestWorkerVerb: a person who finds the verb is told that it is not for people.
+// TestWorkerVerb: a person who runs the verb learns that it is not for people.
 func TestWorkerVerb(t *testing.T) {
 	var out, said bytes.Buffer
 	program := filepath.Join(t.TempDir(), "ossrun")
@@ -189,8 +189,8 @@ func (s *isolatedServer) complete(t *testing.T, tokens int, stream bool) *http.R
 	return r
 }
 
-// TestIsolatedPlan: the worker of a server holds GPU and CPU where --cpu-experts asks for it; the
-// plan is told, and again when the worker was killed.
+// TestIsolatedPlan: with --cpu-experts a server's worker holds GPU and CPU; the plan is reported,
+// and again after the worker was killed.
 func TestIsolatedPlan(t *testing.T) {
 	drivertest.Long(t)
 	s := startIsolated(t, "--cpu-experts", "1")

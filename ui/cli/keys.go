@@ -44,9 +44,9 @@ func keysCommand(t Terminal) *cli.Command {
 							k.Models = splitList(text)
 							return true
 						}),
-					checkedFlag("tools", "", "it may use only these `TOOLS` of the server, with commas "+
-						"between: browser, python, mcp; or none", "must be some of browser, "+
-						"python, mcp, or none", func(text string) bool {
+					checkedFlag("tools", "", "it may use only these `TOOLS` of the server, with "+
+						"commas between: browser, python, mcp; or none", "must be some of "+
+						"browser, python, mcp, or none", func(text string) bool {
 						if k.Tools = []string{}; text != "none" {
 							k.Tools = append(k.Tools, splitList(text)...)
 						}
@@ -56,8 +56,8 @@ func keysCommand(t Terminal) *cli.Command {
 						})
 					}),
 					boundFlag(&k.Rate, "rate", "/min", "it may send `N` requests a minute"),
-					boundFlag(&k.Tokens, "tokens", "/day", "it may use `N` tokens a day, of prompts "+
-						"and answers; days are UTC's"),
+					boundFlag(&k.Tokens, "tokens", "/day", "it may use `N` tokens a day, of "+
+						"prompts and answers; days are UTC's"),
 					switchFlag(&k.Admin, "admin", "it may read /metrics"),
 					boolFlag("json", "as JSON")),
 				Action: func(c *cli.Context) error { return addKey(c, t, k) }},
@@ -93,7 +93,8 @@ func keysCommand(t Terminal) *cli.Command {
 
 // boundFlag is a number per period, with or without its unit: 60 or 60/min.
 func boundFlag(to *int, name, time, usage string) cli.Flag {
-	return checkedFlag(name, "", usage, "must be a whole number from 1 on, such as 60"+time+" or 2m",
+	return checkedFlag(name, "", usage, "must be a whole number from 1 on, such as 60"+time+" or "+
+		"2m",
 		func(text string) bool {
 			n, err := strconv.Atoi(expandUnits(&cli.IntFlag{}, strings.TrimSuffix(text, time)))
 			*to = n

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Which key each verb sends to a server, by the environment: that of OpenAI goes to OpenAI, or to
-// the server of OPENAI_BASE_URL, and to no other, be it a port beside that one.
+// The key each verb sends to a server, by the environment: OPENAI_API_KEY goes to OpenAI, or to the
+// server of OPENAI_BASE_URL, and to no other, not even on the next port.
 func TestKeysGoWhereTheyBelong(t *testing.T) {
 	var mu sync.Mutex
 	heard := map[string]bool{}

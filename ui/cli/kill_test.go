@@ -148,7 +148,7 @@ func TestKilledAtEnter(t *testing.T) {
 		if shown && !there {
 			t.Fatalf("round %d: %q was on the screen and is lost:\n%s", round, text, screen)
 		}
-		term.send("\x15") // what came back to the editor would go before the next one
+		term.send("\x15") // text given back to the editor would precede the next one
 		term.wait("❯ Ask something")
 	}
 }

@@ -1,4 +1,4 @@
-// What agents are told of a model, in places where launch.txtar's server does not lead.
+// Settings of agents for a model, in cases that launch.txtar's server does not cover.
 
 package cli
 

@@ -106,9 +106,9 @@ func (s *served) long(tokens int) (rest func() string) {
 	}
 }
 
-// A request's model switches: two stay loaded, a third takes the place of the one used least
-// recently. What was sampled and what was computed outlive a model's unloading and the server;
-// SIGTERM lets a request end, a second one ends it at once.
+// A request's model switches: two stay loaded, a third replaces the least recently used. Sampled
+// turns and computed pages outlive a model's unloading and the server; SIGTERM lets a request end,
+// a second one ends it at once.
 func TestServeLife(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -159,8 +159,8 @@ func TestServeLife(t *testing.T) {
 	}
 	s.namedModels("openai/gpt-oss-20b", "openai/gpt-oss-120b", "demo")
 
-	// The client drops the reasoning; the prompt has it all the same, and whole pages of what was
-	// computed come back.
+	// The client drops the reasoning; the prompt has it nevertheless, and full computed pages are
+	// found again.
 	id, _ := json.Marshal(call.ID)
 	arguments, _ := json.Marshal(call.Function.Arguments)
 	followUp := fmt.Sprintf(`{"model":"demo","temperature":0,"max_tokens":24,%s,"messages":[%s,{"role":"assistant","tool_calls":[{"id":%s,"type":"function","function":{"name":"list_files","arguments":%s}}]},
@@ -207,9 +207,9 @@ func TestServeLife(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, s.err)
 	}
 
-	// The same again from another process. Chat completions leave no turn on disk, so the
-	// reasoning before the call is gone; pages of what is sent again come from the disk, and it is
-	// answered as often as it is asked. --keep-alive 0 unloads at once.
+	// The same again from another process. Chat completions leave no turn on disk, so the reasoning
+	// before the call is gone; pages of a repeated prompt come from the disk, and each request is
+	// answered. --keep-alive 0 unloads at once.
 	s = serveIn(t, home, nil, append(small, "--keep-alive", "0", "--stream-interval", "5")...)
 	said := ""
 	for round := range 2 {

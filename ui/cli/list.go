@@ -42,7 +42,7 @@ type listedModel struct {
 }
 
 // inspect adds the description of the files at Where.
-func (r *listedModel) look() {
+func (r *listedModel) inspect() {
 	if about, err := checkpoint.LookAt(r.Where); err == nil {
 		r.About, r.Asks = about.String(), serve.Notes(about.Words)
 	}
@@ -54,8 +54,8 @@ func listCommand() *cli.Command {
 		Aliases:     []string{"models"},
 		Usage:       "show installed and available models",
 		Description: "Example: ossrun list\n         ossrun list --json",
-		Flags: flagTable(mark("long", "with revisions, who vouches for the weights, and paths"),
-			mark("json", "as a JSON array"), configFlag()),
+		Flags: flagTable(boolFlag("long", "with revisions, who vouches for the weights, and paths"),
+			boolFlag("json", "as a JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
 			rows, err := listed()
 			if err != nil {
@@ -83,13 +83,13 @@ func listCommand() *cli.Command {
 				return err
 			}
 			for _, r := range rows {
-				_, known := models.Lookup(r.Name) // catalogue models need no description
-				if known && !long {
+				_, isCatalogue := models.Lookup(r.Name) // catalogue models need no description
+				if isCatalogue && !long {
 					r.About = ""
 				}
 				for _, line := range []string{r.Note, r.About} {
 					if line != "" {
-						fmt.Fprintf(cleaned{c.App.Writer}, "%s: %s\n", r.Name, line)
+						fmt.Fprintf(cleanWriter{c.App.Writer}, "%s: %s\n", r.Name, line)
 					}
 				}
 			}
@@ -137,7 +137,7 @@ func listed() ([]listedModel, error) {
 		}
 		if s.Complete {
 			row.Weights = s.Verification()
-			row.look()
+			row.inspect()
 		}
 		if repo, ok := store.ParseRepo(s.Repo); ok && !s.Complete { // the size that rm would free
 			partial, err := store.PlanRemoval(root, repo, s.Commit)
@@ -160,7 +160,7 @@ func listed() ([]listedModel, error) {
 		} else {
 			row.Complete, row.Fits = true, e.Model.Bytes < free
 		}
-		row.look()
+		row.inspect()
 		rows = append(rows, row)
 	}
 	return append(rows, listedModel{Name: demo.ID, Where: "built in", Bytes: demo.Bytes,
@@ -203,7 +203,7 @@ func showCommand() *cli.Command {
 		Usage:       "show one model: its shape and its files",
 		ArgsUsage:   "[flags] MODEL",
 		Description: "Example: ossrun show 20b\n         ossrun show ./tune-Q4_K_M.gguf",
-		Flags:       flagTable(mark("json", "as one JSON object"), configFlag()),
+		Flags:       flagTable(boolFlag("json", "as one JSON object"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage,
@@ -215,13 +215,13 @@ func showCommand() *cli.Command {
 }
 
 type shownModel struct {
-	Name    string        `json:"name"`
-	HF      string        `json:"repository,omitempty"`
-	Layers  int           `json:"layers,omitempty"`
-	Experts int           `json:"experts,omitempty"`
-	Context int           `json:"context,omitempty"` // tokens
-	Bytes   int64         `json:"download,omitempty"`
-	Here    []listedModel `json:"here"`
+	Name      string        `json:"name"`
+	HF        string        `json:"repository,omitempty"`
+	Layers    int           `json:"layers,omitempty"`
+	Experts   int           `json:"experts,omitempty"`
+	Context   int           `json:"context,omitempty"` // tokens
+	Bytes     int64         `json:"download,omitempty"`
+	Installed []listedModel `json:"here"`
 }
 
 type shownFiles struct {
@@ -236,16 +236,16 @@ func showFiles(c *cli.Context, path string) error {
 	if err != nil {
 		return &exitError{exitModel, err.Error()}
 	}
-	shown := shownFiles{Name: importName(path, path), Path: path, About: about,
+	files := shownFiles{Name: importName(path, path), Path: path, About: about,
 		Asks: serve.Notes(about.Words)}
 	if c.Bool("json") {
-		return json.NewEncoder(c.App.Writer).Encode(shown)
+		return json.NewEncoder(c.App.Writer).Encode(files)
 	}
 	w := columns(c.App.Writer)
 	to := &report{Writer: w}
-	to.row("model", "%s", shown.Name)
+	to.row("model", "%s", files.Name)
 	to.row("files", "%s", about)
-	for _, line := range shown.Asks {
+	for _, line := range files.Asks {
 		to.row("note", "%s", line)
 	}
 	command := "ossrun chat --model "
@@ -258,7 +258,7 @@ func showFiles(c *cli.Context, path string) error {
 
 func showModel(c *cli.Context, name string) error {
 	if _, err := os.Stat(name); err == nil {
-		if _, known := models.Lookup(name); !known {
+		if _, isCatalogue := models.Lookup(name); !isCatalogue {
 			return showFiles(c, name)
 		}
 	}
@@ -266,36 +266,36 @@ func showModel(c *cli.Context, name string) error {
 	if err != nil {
 		return fail(exitFailure, "reading the cache: %s", err)
 	}
-	shown := shownModel{Name: name, Here: []listedModel{}}
-	entry, known := models.Lookup(name)
-	if known {
-		shown.Name, shown.HF, shown.Bytes = entry.Spec.Name, entry.HF, entry.DownloadBytes
-		shown.Layers, shown.Experts = entry.Spec.Layers, entry.Spec.Experts
-		shown.Context = entry.Spec.MaxPosition
+	model := shownModel{Name: name, Installed: []listedModel{}}
+	entry, isCatalogue := models.Lookup(name)
+	if isCatalogue {
+		model.Name, model.HF, model.Bytes = entry.Spec.Name, entry.HF, entry.DownloadBytes
+		model.Layers, model.Experts = entry.Spec.Layers, entry.Spec.Experts
+		model.Context = entry.Spec.MaxPosition
 	}
 	for _, r := range rows {
 		same := strings.EqualFold(r.Name, name) || strings.EqualFold("hf:"+r.Repo, name)
-		if known {
+		if isCatalogue {
 			same = r.Name == entry.ID || r.Repo != "" && r.Repo == entry.HF
 		}
 		if same {
-			shown.Here = append(shown.Here, r)
+			model.Installed = append(model.Installed, r)
 		}
 	}
-	if !known && len(shown.Here) == 0 {
-		found, err := checkpoint.Resolve(name)
+	if !isCatalogue && len(model.Installed) == 0 {
+		source, err := checkpoint.Resolve(name)
 		switch {
 		case err == nil:
-			return showFiles(c, found.Path)
-		case is[*checkpoint.NotCachedError](err):
+			return showFiles(c, source.Path)
+		case isError[*checkpoint.NotCachedError](err):
 			err = fmt.Errorf("%s is not downloaded. Run ossrun pull %[1]s", name)
 		}
 		return &exitError{exitModel, err.Error()}
 	}
 	if c.Bool("json") {
-		return json.NewEncoder(c.App.Writer).Encode(shown)
+		return json.NewEncoder(c.App.Writer).Encode(model)
 	}
-	return shown.print(c)
+	return model.print(c)
 }
 
 func (m shownModel) print(c *cli.Context) error {
@@ -313,7 +313,7 @@ func (m shownModel) print(c *cli.Context) error {
 	if m.Bytes > 0 {
 		row("download", "%s", size(m.Bytes))
 	}
-	for _, r := range m.Here {
+	for _, r := range m.Installed {
 		fits := "fits the free memory"
 		if !r.Fits {
 			fits = "does not fit the free memory"
@@ -329,7 +329,7 @@ func (m shownModel) print(c *cli.Context) error {
 			row("files", "%s", r.About)
 		}
 	}
-	if len(m.Here) == 0 {
+	if len(m.Installed) == 0 {
 		row("files", "not downloaded. Run ossrun pull %s", m.Name)
 	}
 	return w.Flush()

@@ -1,4 +1,4 @@
-// What those who ask whether the server is ready are told while its model loads.
+// The readiness status while the model loads.
 
 package cli
 
@@ -15,7 +15,7 @@ func TestReadyTellsHowFarLoadingIs(t *testing.T) {
 		t.Errorf("before anything is read: %v", err)
 	}
 	shown := int64(0)
-	show, _ := s.besideReading(func(string) (func(done, total int64), func()) {
+	show, _ := s.withReadiness(func(string) (func(done, total int64), func()) {
 		return func(done, _ int64) { shown = done }, func() {}
 	})("reading gpt-oss-20b")
 	show(4_100_000_000, 13_800_000_000)

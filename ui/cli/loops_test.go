@@ -1,4 +1,4 @@
-// serve --no-loop-detection over HTTP: what is a loop without the flag runs on with it.
+// serve --no-loop-detection over HTTP: a turn that would be cut as a loop continues.
 
 package cli
 

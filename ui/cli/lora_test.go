@@ -13,7 +13,7 @@ import (
 )
 
 // TestServeNamesAdapters: a base and two adapters answer by their names, one after the other and at
-// once, each as where it is alone, and all three stay loaded.
+// once, each as it does alone, and all three stay loaded.
 func TestServeNamesAdapters(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

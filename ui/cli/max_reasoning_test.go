@@ -1,5 +1,5 @@
-// serve --max-reasoning-tokens and --reasoning-field over HTTP: the one bounds the requests that do
-// not say themselves, the other names what comes.
+// serve --max-reasoning-tokens and --reasoning-field over HTTP: the first bounds requests without a
+// bound of their own, the other names the field.
 
 package cli
 

@@ -33,7 +33,8 @@ func mcpCommand(t Terminal) *cli.Command {
 			"start it. With it, SSE\n" +
 			"is at /sse and streamable HTTP at /mcp, and vLLM takes it as " +
 			"--tool-server 127.0.0.1:8001.",
-		Flags: flagTable(backendFlags(&o), groupListen, textFlag(&host, "host", "listen on this `ADDRESS`"),
+		Flags: flagTable(backendFlags(&o), groupListen, textFlag(&host, "host", "listen on this "+
+			"`ADDRESS`"),
 			intFlag(&port, "port", "listen on port `N`; 0 picks a free one (default: stdin and "+
 				"stdout)"), anyUserFlag(&anyUser), configFlag()),
 		Action: func(c *cli.Context) error {

@@ -81,8 +81,8 @@ func TestServeGivesMemoryBack(t *testing.T) {
 	}
 }
 
-// TestServeSoakMemory is ten bursts of a thousand. Pages are the model's, and a small
-// pool is full at once, so that what requests leave behind is seen beside it.
+// TestServeSoakMemory is ten bursts of a thousand. Pages are the model's, and a small pool is full
+// at once, so that the memory left by requests can be seen apart from it.
 func TestServeSoakMemory(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") == "" {
 		t.Skip("slow: set OSSRUN_LONG=1")

@@ -1,6 +1,6 @@
-// What succeeds, for testdata/messages.golden: a pull, a server with its requests and doctor, in a
-// pipe and on a terminal; and the notices of the chat, read from its sources, where a name or a
-// number stands as %s.
+// Messages of success, for testdata/messages.golden: a pull, a server with its requests, and
+// doctor, in a pipe and on a terminal; and the notices of the chat, read from its sources, with %s
+// for names and numbers.
 
 package cli
 
@@ -24,7 +24,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// ways runs do with a terminal's end and with a pipe's, and gives what was written to each.
+// ways runs do on a terminal and on a pipe, and returns the output of each.
 func ways(t *testing.T, title string, do func(Terminal, *heard)) (blocks []string) {
 	t.Helper()
 	piped := &heard{}
@@ -81,7 +81,10 @@ func succeeding(t *testing.T) (blocks []string) {
 		for i, request := range [][2]string{{"/health", ""}, {"/v1/models", ""},
 			{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"seed":1}`},
 			{"/v1/chat/completions", `{"messages":[],"temperature":9}`}, {"/v1/nothing", ""}} {
-			method := either(request[1] == "", "GET", "POST")
+			method := http.MethodPost
+			if request[1] == "" {
+				method = http.MethodGet
+			}
 			asked, err := http.NewRequestWithContext(t.Context(), method, base+request[0],
 				strings.NewReader(request[1]))
 			if err != nil {
@@ -148,7 +151,7 @@ func noticesOfTheChat(t *testing.T) string {
 	return "$ ossrun chat    (its notices)\n" + strings.Join(all, "\n") + "\n"
 }
 
-// spelled is a text of the sources; what is not in them is %s.
+// spelled is a text in the sources, with %s for its variables.
 func spelled(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Keys that are made while a server runs count at once; who they are for finds after kill -9 what
-// was begun before it, and nobody else does; what was used is counted over all of it.
+// Keys made while a server runs work at once; after kill -9 only a key's owner finds what was begun
+// before it; usage is counted over both runs.
 func TestNamedKeysOfARunningServer(t *testing.T) {
 	t.Parallel()
 	home, lease := t.TempDir(), []string{testLease + "=1s"}
@@ -22,9 +22,9 @@ func TestNamedKeysOfARunningServer(t *testing.T) {
 			t.Errorf("%q: %d %s, want %d", key, status, body, want)
 		}
 	}
-	used := func() (total usedInDay) {
+	used := func() (total dailyUsage) {
 		t.Helper()
-		var days []usedInDay
+		var days []dailyUsage
 		if err := json.Unmarshal([]byte(s.with("keys", "usage", "--json")), &days); err != nil {
 			t.Fatal(err)
 		}

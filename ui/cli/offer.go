@@ -32,7 +32,7 @@ import (
 // modelOptions are the options with notices and progress on the terminal.
 func modelOptions(c *cli.Context, t Terminal, o *serve.Options) serve.Options {
 	o.Notify, o.Progress = notify(t), showProgress(t)
-	o.AnyOrder = c.IsSet("deterministic") && !o.Settings.Deterministic
+	o.NonDeterministic = c.IsSet("deterministic") && !o.Settings.Deterministic
 	return *o
 }
 
@@ -63,8 +63,8 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 	checkpoint.Found, error) {
 	client := hub.FromEnvironment()
 	defer client.Close()
-	others := elsewhereUsable()
-	if client.Offline && len(others) == 0 {
+	foreign := foreignModels()
+	if client.Offline && len(foreign) == 0 {
 		fmt.Fprintln(t.Err, "ossrun: no gpt-oss model is on this machine and HF_HUB_OFFLINE "+
 			"forbids to fetch one, so the tiny built-in demo answers")
 		return demo, nil
@@ -81,14 +81,14 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 	choice := func(text string, what func() (checkpoint.Found, error)) {
 		choices, words = append(choices, what), append(words, text)
 	}
-	for _, e := range others {
+	for _, e := range foreign {
 		choice(fmt.Sprintf("use %s, which %s has here: nothing is downloaded or copied%s", e.Name,
 			e.Program, f.tooLarge(e.Model.Bytes)), func() (checkpoint.Found, error) {
 			return checkpoint.Resolve(e.Name)
 		})
 	}
 	if !client.Offline {
-		choice(f.ofDownload(), func() (checkpoint.Found, error) {
+		choice(f.downloadChoice(), func() (checkpoint.Found, error) {
 			target, err := models.ParseTarget(e.ID)
 			if err != nil {
 				return checkpoint.Found{}, err
@@ -146,30 +146,30 @@ func readAnswer(t Terminal) (string, error) {
 }
 
 // askYes asks a person; standard is the meaning of Enter.
-func yes(t Terminal, question string, standard bool) (bool, error) {
-	fmt.Fprint(cleaned{t.Err}, question)
+func askYes(t Terminal, question string, standard bool) (bool, error) {
+	fmt.Fprint(cleanWriter{t.Err}, question)
 	answer, err := readAnswer(t)
 	answer = strings.ToLower(answer)
 	return answer == "y" || answer == "yes" || answer == "" && standard, err
 }
 
 // foreignModels are the usable models of other programs.
-func elsewhereUsable() []checkpoint.Foreign {
+func foreignModels() []checkpoint.Foreign {
 	return slices.DeleteFunc(checkpoint.ListForeign(),
 		func(e checkpoint.Foreign) bool { return e.Model == nil })
 }
 
 // offerForeign offers the same model of another program before a download. It returns true if the
 // person accepts.
-func instead(t Terminal, target models.Target) (bool, error) {
+func offerForeign(t Terminal, target models.Target) (bool, error) {
 	entry, ok := models.Lookup(target.Repo.ID())
 	if !ok || target.Revision != "" || entry.Special != "" {
 		return false, nil
 	}
-	if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {
+	if cached, err := checkpoint.FindTarget(target); err == nil && cached.Complete {
 		return false, nil // already cached: the pull asks for a newer one
 	}
-	for _, e := range elsewhereUsable() {
+	for _, e := range foreignModels() {
 		if !e.SameShape(entry) {
 			continue
 		}
@@ -178,13 +178,13 @@ func instead(t Terminal, target models.Target) (bool, error) {
 			t.report("%s has this model. Run %s to use it in place", e.Program, use)
 			return false, nil
 		}
-		taken, err := yes(t, fmt.Sprintf(
+		accepted, err := askYes(t, fmt.Sprintf(
 			"%s has %s.\nUse it in place instead of downloading %.1f GB? [Y/n] ",
 			e.Program, e.Name, gb(entry.DownloadBytes)), true)
-		if taken && err == nil {
+		if accepted && err == nil {
 			_, err = fmt.Fprintf(t.Out, "nothing was downloaded; %s uses it\n", use)
 		}
-		return taken, err
+		return accepted, err
 	}
 	return false, nil
 }
@@ -205,12 +205,15 @@ const narrow = 60
 // text is the screen with the choices, up to the question.
 func (f firstRun) text(width int, choices []string) string {
 	var b strings.Builder
-	gap := either(width >= narrow, "\n", "")
+	gap, margin := "", ""
+	if width >= narrow {
+		gap, margin = "\n", "  "
+	}
 	f.labelled(&b, width, "This machine", f.machine(width))
 	f.labelled(&b, width, f.model.Spec.Name, f.promise(width))
 	fmt.Fprintf(&b, "%sNo gpt-oss model is installed yet.\n%s", gap, gap)
 	for i, c := range choices {
-		label := either(width >= narrow, "  ", "") + strconv.Itoa(i+1) + "  "
+		label := margin + strconv.Itoa(i+1) + "  "
 		b.WriteString(label)
 		writeWords(&b, c, len(label), len(label), width)
 	}
@@ -231,7 +234,10 @@ func (f firstRun) labelled(b *strings.Builder, width int, label, text string) {
 
 // machine describes the hardware, and how much of it is free.
 func (f firstRun) machine(width int) string {
-	what := either(width >= narrow, f.cpu+", ", "") + count(f.cores, "core")
+	what := count(f.cores, "core")
+	if width >= narrow {
+		what = f.cpu + ", " + what
+	}
 	memory := fmt.Sprintf("%.1f GB of memory", gb(f.preview.Free))
 	if f.preview.OnGPU {
 		memory = fmt.Sprintf("%.1f GB of the GPU's memory", gb(f.preview.Free))
@@ -272,10 +278,13 @@ func (f firstRun) cards() string {
 // promise is where the model would run, its speed limit, and its needs.
 func (f firstRun) promise(width int) string {
 	p := f.preview
-	if p.None != nil {
+	if p.PlanErr != nil {
 		return fmt.Sprintf("does not fit: it needs %.1f GB of memory", gb(p.Needs))
 	}
-	where := "runs here on the " + either(p.OnGPU, "GPU", "CPU")
+	where := "runs here on the CPU"
+	if p.OnGPU {
+		where = "runs here on the GPU"
+	}
 	if p.Rate > 0 {
 		where += ", at up to " + speed(p.Rate)
 	}
@@ -298,7 +307,7 @@ func speed(rate float64) string {
 }
 
 // downloadChoice is the choice to download the model.
-func (f firstRun) ofDownload() string {
+func (f firstRun) downloadChoice() string {
 	e := f.model
 	text := fmt.Sprintf("download %s: %.1f GB, %s at 100 Mbit/s", e.Spec.Name,
 		gb(e.DownloadBytes), minutes(float64(e.DownloadBytes)*8/100e6))

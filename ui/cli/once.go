@@ -42,21 +42,25 @@ type onceUsage struct {
 
 func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error {
 	o.Request.Params.Logprobs = -1
-	asked, r := chat.Ask(c.Context, o, prompt)
-	defer asked.Close()
+	question, r := chat.Ask(c.Context, o, prompt)
+	defer question.Close()
 	asJSON, show := c.Bool("json"), c.Bool("show-reasoning")
 	var page *chat.Page
 	if width, height, ok := screenOf(t.Out); ok && !asJSON {
 		page = chat.NewPage(t.Out, term.Palette{NoColor: o.NoColor, Theme: o.Theme}, width, height)
 	}
-	waitsOn, endWait := startWaiting(either[io.Writer](show, nil, t.Err))
+	progress := t.Err
+	if show {
+		progress = nil
+	}
+	waitsOn, endWait := startWaiting(progress)
 	defer endWait()
 	turn, err := session.StartWithTools(c.Context, o.Model, r, o.Tools, session.ToolLimits{})
 	if err != nil {
 		return err
 	}
 	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
-		asked.Take(e)
+		question.Take(e)
 		switch e := e.(type) {
 		case session.Reasoning:
 			waitsOn("Thinking")
@@ -107,7 +111,7 @@ func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error
 	if !asJSON {
 		printSources(t, res)
 	}
-	if err := asked.Keep(res); err != nil {
+	if err := question.Save(res); err != nil {
 		t.report("This conversation was not saved: %s.", err)
 	}
 	switch res.Done.Finish {
@@ -144,9 +148,9 @@ func startWaiting(out io.Writer) (on func(what string), end func()) {
 	}
 	var what atomic.Value
 	what.Store("Reading")
-	stop, over := make(chan struct{}), make(chan struct{})
+	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(done)
 		start, tick := time.Now(), time.NewTicker(waitShown)
 		defer tick.Stop()
 		for {
@@ -162,6 +166,6 @@ func startWaiting(out io.Writer) (on func(what string), end func()) {
 	}()
 	return func(to string) { what.Store(to) }, sync.OnceFunc(func() {
 		close(stop)
-		<-over
+		<-done
 	})
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
-// TestQuestionsOnATerminal: one question on a terminal says what it waits for, is answered in words
-// that are not broken and without the marks of Markdown, and is kept; -c asks further, in a pipe
-// too, with what was said before. What a pipe asks without it leaves nothing.
+// TestQuestionsOnATerminal: one question on a terminal shows its progress, is answered with
+// unbroken words and without Markdown marks, and is saved; -c continues it with the same history,
+// in a pipe too. A question from a pipe without -c leaves nothing.
 func TestQuestionsOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := askDemo(t)

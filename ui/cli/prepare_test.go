@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestWorkScreen: rate and time left by a clock of the test's own, and no bar where nobody looks.
+// TestWorkScreen: rate and remaining time by the test's own clock, and no bar without a terminal.
 func TestWorkScreen(t *testing.T) {
 	synctest.Test(t, testWorkScreen)
 }

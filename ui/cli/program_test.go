@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 			os.Exit(Run(ctx, append([]string{"ossrun"}, os.Args[1:]...),
 				Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 		},
-		"get": func() { // the body behind a URL, for scripts that stand for agents
+		"get": func() { // the body of a URL, for scripts that imitate agents
 			response, err := http.Get(os.Args[1])
 			if err == nil {
 				_, err = io.Copy(os.Stdout, response.Body)
@@ -78,7 +78,7 @@ func TestMain(m *testing.M) {
 // quickRates replaces a second of measuring in each doctor but TestDoctorJSON's.
 func quickRates(_ context.Context, _ engine.Backend, list []models.Spec, _ engine.Settings) (
 	[]float64, error) {
-	return each(list, func(models.Spec) float64 { return 0.01 }), nil
+	return mapSlice(list, func(models.Spec) float64 { return 0.01 }), nil
 }
 
 // storedPack is an equal pack of bytes as they are, and zeros.
@@ -94,7 +94,7 @@ func storedPack(packed []byte) ([]byte, error) {
 		return nil, err
 	}
 	number := func(n int) { _ = binary.Write(z, binary.LittleEndian, uint64(n)) }
-	_, _ = z.Write([]byte("OSSPACK1")) // what is written to a buffer arrives
+	_, _ = z.Write([]byte("OSSPACK1")) // writes to a buffer never fail
 	number(len(memory.Bytes))
 	_, _ = z.Write(memory.SHA256[:])
 	for part := range slices.Chunk(memory.Bytes, 1<<10) {
@@ -284,8 +284,8 @@ func (term *terminal) text() string {
 	return term.screen.String()
 }
 
-// until waits for a screen on which ready holds, and fails the test with what was awaited if it
-// never comes.
+// until waits for a screen on which ready holds, and fails the test, naming the awaited thing, if
+// there is none.
 func (term *terminal) until(awaited string, ready func(screen string) bool) (text string) {
 	term.t.Helper()
 	if !happens(func() bool { text = term.text(); return ready(text) }) {
@@ -363,7 +363,7 @@ func serveIn(t *testing.T, home string, variables []string, args ...string) *ser
 	return s
 }
 
-// fault says what was wrong with a server that has ended, "" if nothing.
+// fault is the error of a server that has ended, or "".
 func (s *served) fault() string {
 	said := s.err.String()
 	if !s.ended && s.cmd.ProcessState.ExitCode() != 0 || strings.Contains(said, "DATA RACE") {

@@ -37,11 +37,11 @@ func pullCommand(t Terminal) *cli.Command {
 			"something newer.\n\n" +
 			"Example: ossrun pull 20b\n" +
 			"         ossrun pull hf:openai/gpt-oss-20b@main --json",
-		Flags: flagTable(mark("json", "progress as one JSON object a line"),
-			mark("verify", "hash every file again, even those that did not change since the last "+
-				"time"),
-			mark("offline", "do not ask the hub, only report whether the model is downloaded (as "+
-				"HF_HUB_OFFLINE=1)"), configFlag()),
+		Flags: flagTable(boolFlag("json", "progress as one JSON object a line"),
+			boolFlag("verify", "hash every file again, even those that did not change since the "+
+				"last time"),
+			boolFlag("offline", "do not ask the hub, only report whether the model is downloaded "+
+				"(as HF_HUB_OFFLINE=1)"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "pull needs one MODEL, such as 20b. Run ossrun pull --help")
@@ -56,7 +56,7 @@ func pullCommand(t Terminal) *cli.Command {
 			if err != nil {
 				return &exitError{exitModel, err.Error()}
 			}
-			if taken, err := instead(t, target); taken || err != nil {
+			if accepted, err := offerForeign(t, target); accepted || err != nil {
 				return err
 			}
 			client := hub.FromEnvironment()
@@ -84,8 +84,9 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 		return err
 	}
 	if client.Offline {
-		if found, err := checkpoint.FindTarget(target); err == nil && found.Complete {
-			return show.done(hub.Result{Path: found.Path, Commit: found.Commit, Bytes: found.Bytes})
+		if cached, err := checkpoint.FindTarget(target); err == nil && cached.Complete {
+			return show.done(hub.Result{Path: cached.Path, Commit: cached.Commit,
+				Bytes: cached.Bytes})
 		}
 	}
 	// A pull needs little memory, so frequent collections are cheap and keep the process small;
@@ -113,16 +114,17 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	}
 	if ctx.Err() != nil {
 		if !show.json {
-			fmt.Fprintf(show.terminal.Err, "ossrun: interrupted%s\n", cmp.Or(show.kept(),
+			fmt.Fprintf(show.terminal.Err, "ossrun: interrupted%s\n", cmp.Or(show.stored(),
 				" before anything was downloaded"))
 		}
 		// an interruption's exit code, however the context ended
 		return context.Canceled
 	}
 	if e, ok := errors.AsType[*hub.UnreachableError](err); ok {
+		folder := filepath.Dir(filepath.Dir(store.SnapshotPath(root, target.Repo, "x")))
 		return fail(exitFailure, "%s%s. Behind a proxy set HTTPS_PROXY, for a mirror HF_ENDPOINT. "+
 			"Without a network, pull on another computer, copy its folder to %s and use --offline",
-			e, show.kept(), filepath.Dir(filepath.Dir(store.SnapshotPath(root, target.Repo, "x"))))
+			e, show.stored(), folder)
 	}
 	return err
 }
@@ -142,7 +144,7 @@ type pullScreen struct {
 }
 
 // stored describes what an interrupted pull has on the disk; "" if nothing is known.
-func (s *pullScreen) kept() string {
+func (s *pullScreen) stored() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.got.Done == 0 {
@@ -224,8 +226,8 @@ func (s *pullScreen) note(text string) {
 
 // retrying returns the client's callback for failed attempts.
 func (s *pullScreen) retrying(client *hub.Client) func(error, int, time.Duration) {
-	return func(err error, tries int, wait time.Duration) {
-		s.retry(fmt.Sprintf("no answer: %s; try %d of %d in %.1f s", hub.Cause(err), tries+1,
+	return func(err error, attempts int, wait time.Duration) {
+		s.retry(fmt.Sprintf("no answer: %s; try %d of %d in %.1f s", hub.Cause(err), attempts+1,
 			client.Attempts, wait.Seconds()))
 	}
 }
@@ -233,20 +235,20 @@ func (s *pullScreen) retrying(client *hub.Client) func(error, int, time.Duration
 // retry reports a failed attempt, once if all connections fail together.
 func (s *pullScreen) retry(text string) {
 	s.mu.Lock()
-	again := time.Since(s.retried) < 200*time.Millisecond
-	if !again {
+	repeated := time.Since(s.retried) < 200*time.Millisecond
+	if !repeated {
 		s.retried = time.Now()
 	}
 	s.mu.Unlock()
-	if !again {
+	if !repeated {
 		s.note(text)
 	}
 }
 
 func (s *pullScreen) done(r hub.Result) error {
 	s.path = r.Path
-	found, _ := checkpoint.Resolve(r.Path) // deleted meanwhile: not verified
-	vouched := found.Verification()
+	source, _ := checkpoint.Resolve(r.Path) // deleted meanwhile: not verified
+	vouched := source.Verification()
 	seconds := 0.0
 	if !s.start.IsZero() {
 		seconds = time.Since(s.start).Seconds()
@@ -260,7 +262,7 @@ func (s *pullScreen) done(r hub.Result) error {
 		how = fmt.Sprintf("%s in %s, %.1f MB/s", size(r.Fetched), minutes(seconds),
 			float64(r.Fetched)/1e6/max(seconds, 1e-3))
 	}
-	_, err := fmt.Fprintf(cleaned{s.terminal.Out}, "%s is ready (%s). %s.\n%s\n", s.name,
+	_, err := fmt.Fprintf(cleanWriter{s.terminal.Out}, "%s is ready (%s). %s.\n%s\n", s.name,
 		how, vouched.Sentence(), r.Path)
 	return err
 }

@@ -41,7 +41,7 @@ func pageOfFlags(app *cli.App, verbs ...string) string {
 				rows[group] = append(rows[group], name)
 			}
 			of[name] = append(of[name], verb)
-			switch _, standard := described(f); {
+			switch _, standard := usageAndDefault(f); {
 			case len(of[name]) == 1:
 				standards[name] = standard
 			case standards[name] != standard:
@@ -54,7 +54,7 @@ func pageOfFlags(app *cli.App, verbs ...string) string {
 		fmt.Fprintf(&b, "\n### %s\n\n| flag | of | default | what it does |\n"+
 			"|---|---|---|---|\n", g)
 		for _, name := range rows[g] {
-			usage, _ := described(flags[name])
+			usage, _ := usageAndDefault(flags[name])
 			b.WriteString(row("`"+shownName(flags[name])+"`", strings.Join(of[name], ", "),
 				standards[name], usage))
 		}
@@ -74,7 +74,7 @@ func otherFlags(app *cli.App, verbs ...string) string {
 				if !f.IsVisible() || f.Names()[0] == "config" {
 					continue
 				}
-				usage, standard := described(f)
+				usage, standard := usageAndDefault(f)
 				rows = append(rows, row("`"+shownName(f)+"`", standard, usage))
 			}
 			if len(rows) > 0 && !cmd.Hidden && !slices.Contains(append(verbs, "run"), cmd.Name) {
@@ -104,7 +104,7 @@ func row(cells ...string) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// verbRows is the rows of all verbs, with what is below them.
+// verbRows is the rows of all verbs and their subcommands.
 func verbRows(commands []*cli.Command, before string) (rows string) {
 	for _, cmd := range commands {
 		if !cmd.Hidden {
@@ -229,8 +229,8 @@ func flagsOf(commands []*cli.Command) (flags []cli.Flag) {
 	return flags
 }
 
-// One table makes all that is said of a verb's flags: each is in its help, in completion and in the
-// manual. What other code says of flags by their names is of flags that there are.
+// One table makes all texts about a verb's flags: each flag is in its help, in completion and in
+// the manual. Other code names only flags that exist.
 func TestOneTableOfFlags(t *testing.T) {
 	var out bytes.Buffer
 	app := newApp(Terminal{Out: &out, Err: io.Discard})

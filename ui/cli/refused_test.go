@@ -31,8 +31,8 @@ func eachVerb(do func(words []string, cmd *cli.Command)) {
 	}
 }
 
-// atOnce runs a command line that has to be refused, in one line, without output and without asking
-// the server that SERVER in it stands for.
+// atOnce runs a command line that must be refused, in one line, without output and without a
+// request to the server that SERVER in it is replaced by.
 func atOnce(t *testing.T, words []string, code int) string {
 	t.Helper()
 	var asked atomic.Int64
@@ -40,7 +40,7 @@ func atOnce(t *testing.T, words []string, code int) string {
 		asked.Add(1)
 	}))
 	defer server.Close()
-	args := each(words, func(w string) string {
+	args := mapSlice(words, func(w string) string {
 		return strings.ReplaceAll(w, "SERVER", server.URL)
 	})
 	got, out, said := runHere(t.Context(), args...)
@@ -94,8 +94,11 @@ func TestEveryFlagIsCheckedFirst(t *testing.T) {
 			}
 			checked++
 			line := append(slices.Clone(words), "--"+name+"=/nope/pink:x")
-			text := atOnce(t, append(line, needed[strings.Join(words, " ")]...),
-				either(name == "lora", exitModel, exitUsage))
+			code := exitUsage
+			if name == "lora" {
+				code = exitModel
+			}
+			text := atOnce(t, append(line, needed[strings.Join(words, " ")]...), code)
 			if name = dashed(name); name == "--config" {
 				name = "config file"
 			}

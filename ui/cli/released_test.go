@@ -154,8 +154,8 @@ func TestReleasedPlan(t *testing.T) {
 	}
 }
 
-// TestReleasedFromFile: where the system runs nothing from memory the worker is written to a file
-// of the user's and started from there; where it runs no such file either, the CPU computes and one
+// TestReleasedFromFile: if the system runs nothing from memory, the worker is written to a file of
+// the user's and started from there. If it runs no such file either, the CPU computes and one
 // sentence says why.
 func TestReleasedFromFile(t *testing.T) {
 	program := theReleased(t)
@@ -197,8 +197,8 @@ func TestReleasedFromFile(t *testing.T) {
 	}
 }
 
-// TestReleasedWithoutLoader: a root folder without a C library, and one without anything but the
-// program, where a driver is said to be.
+// TestReleasedWithoutLoader: a root folder without a C library, and one with only the program,
+// where a driver is claimed to be.
 func TestReleasedWithoutLoader(t *testing.T) {
 	program := theReleased(t)
 	root := t.TempDir()

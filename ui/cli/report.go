@@ -20,7 +20,7 @@ import (
 
 // columns aligns tab-separated text into columns on Flush.
 func columns(w io.Writer) *tabwriter.Writer {
-	return tabwriter.NewWriter(cleaned{w}, 0, 4, 2, ' ', 0)
+	return tabwriter.NewWriter(cleanWriter{w}, 0, 4, 2, ' ', 0)
 }
 
 // report is rows of a label and a fact, separated by a tab.
@@ -31,9 +31,12 @@ type report struct {
 
 // row writes a fact; a repeated label is left out.
 func (r *report) row(label, format string, args ...any) {
-	shown := either(r.label == label, "", label)
+	text := label
+	if r.label == label {
+		text = ""
+	}
 	r.label = label
-	fmt.Fprintf(r, "%s\t%s\n", shown, fmt.Sprintf(format, args...))
+	fmt.Fprintf(r, "%s\t%s\n", text, fmt.Sprintf(format, args...))
 }
 
 // writeJSON writes a report as one indented JSON object.
@@ -47,24 +50,32 @@ func writeJSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(
 
 // count formats a count: "1 core", "2 cores".
 func count(n int, what string) string {
-	return fmt.Sprintf("%d %s%s", n, what, either(n == 1, "", "s"))
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
-// either returns yes if cond is true, else no.
-func either[T any](so bool, yes, no T) T {
-	if so {
-		return yes
+var (
+	yesNo    = map[bool]string{true: "yes", false: "no"}
+	verdicts = map[bool]string{true: "passed", false: "FAILED"}
+)
+
+// textOutput is the output for people: none with --json.
+func textOutput(c *cli.Context) io.Writer {
+	if c.Bool("json") {
+		return io.Discard
 	}
-	return no
+	return c.App.Writer
 }
 
-// each maps a list through a function.
-func each[T, U any](list []T, to func(T) U) []U {
-	made := make([]U, len(list))
-	for i, one := range list {
-		made[i] = to(one)
+// mapSlice maps a list through a function.
+func mapSlice[T, U any](list []T, f func(T) U) []U {
+	out := make([]U, len(list))
+	for i, item := range list {
+		out[i] = f(item)
 	}
-	return made
+	return out
 }
 
 func digits(n int) string {
@@ -195,23 +206,23 @@ func showProgress(t Terminal) func(what string) (show func(done, total int64), d
 
 type countBar struct {
 	drawing
-	c     *cli.Context
-	what  string
-	note  string // follows the count
-	off   bool
-	since time.Time
-	last  time.Time
+	c        *cli.Context
+	what     string
+	note     string // follows the count
+	disabled bool
+	since    time.Time
+	last     time.Time
 }
 
 func newCountBar(c *cli.Context, what string) *countBar {
-	return &countBar{c: c, what: what, off: !isTerminal(c.App.ErrWriter), since: time.Now()}
+	return &countBar{c: c, what: what, disabled: !isTerminal(c.App.ErrWriter), since: time.Now()}
 }
 
 func (b *countBar) count(done, total int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if b.off || done < total && now.Sub(b.last) < 100*time.Millisecond {
+	if b.disabled || done < total && now.Sub(b.last) < 100*time.Millisecond {
 		return
 	}
 	b.last = now
@@ -225,15 +236,15 @@ type workScreen struct {
 	terminal Terminal
 	what     string
 	start    time.Time
-	told     bool
-	before   int64 // done at the first report: an earlier run's
+	started  bool
+	initial  int64 // done at the first report: an earlier run's
 }
 
 func (s *workScreen) progress(done, total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.told {
-		s.told, s.before = true, done
+	if !s.started {
+		s.started, s.initial = true, done
 	}
 	if !isTerminal(s.terminal.Err) || time.Since(s.start) < barAfter {
 		return
@@ -244,11 +255,11 @@ func (s *workScreen) progress(done, total int64) {
 // line describes the work so far, its rate, and the remaining time.
 func (s *workScreen) line(done, total int64) string {
 	seconds := max(time.Since(s.start).Seconds(), 1e-3)
-	made := done - s.before
+	n := done - s.initial
 	line := fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total),
-		gb(made)/seconds)
-	if made > 0 {
-		line += "  " + minutes(seconds*float64(total-done)/float64(made)) + " left"
+		gb(n)/seconds)
+	if n > 0 {
+		line += "  " + minutes(seconds*float64(total-done)/float64(n)) + " left"
 	}
 	return line
 }

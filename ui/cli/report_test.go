@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestFolded: no line is wider, no word is lost, and what goes on stands under its own column.
+// TestFolded: no line is wider, no word is lost, and continuation lines start in their own column.
 func TestFolded(t *testing.T) {
 	text := "gpus    RTX 4090: sm_89, 24564 MiB, 45 °C\n" +
 		"        H200: sm_90\n" +

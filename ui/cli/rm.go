@@ -30,7 +30,7 @@ func rmCommand(t Terminal) *cli.Command {
 			"copy in order is deleted.\n\n" +
 			"Example: ossrun rm 20b\n" +
 			"         ossrun rm hf:someone/tune@v1 --yes",
-		Flags: flagTable(mark("yes", "do not ask"), configFlag()),
+		Flags: flagTable(boolFlag("yes", "do not ask"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage,
@@ -40,11 +40,11 @@ func rmCommand(t Terminal) *cli.Command {
 			if name == models.Demo {
 				return fail(exitUsage, "demo is built into ossrun and cannot be deleted")
 			}
-			if found, err := checkpoint.Resolve(name); err == nil && found.Ordered() != "" {
-				return removeOrdered(t, name, found, c.Bool("yes"))
-			} else if err == nil && found.GGUF != nil {
+			if source, err := checkpoint.Resolve(name); err == nil && source.Ordered() != "" {
+				return removeOrdered(t, name, source, c.Bool("yes"))
+			} else if err == nil && source.GGUF != nil {
 				return fail(exitUsage, "%s is a GGUF file, which ossrun only reads (%s). Delete "+
-					"it with the program that keeps it", name, found.Path)
+					"it with the program that keeps it", name, source.Path)
 			}
 			target, err := models.ParseTarget(name)
 			if err != nil {
@@ -69,7 +69,7 @@ func rmCommand(t Terminal) *cli.Command {
 			}
 			what := fmt.Sprintf("%s (%s, %s)", target.Name, count(len(removal.Snapshots),
 				"snapshot"), size(removal.Bytes))
-			if err := agreedTo(t, c.Bool("yes"), what, root); err != nil {
+			if err := confirmRemoval(t, c.Bool("yes"), what, root); err != nil {
 				return err
 			}
 			if err := removal.Run(); err != nil {
@@ -77,22 +77,22 @@ func rmCommand(t Terminal) *cli.Command {
 			}
 			q8.Forget(serve.DenseFolder()) // its 8-bit copy
 			checkpoint.ForgetOrdered(checkpoint.MaxOrdered)
-			_, err = fmt.Fprintf(cleaned{t.Out}, "deleted %s\n", what)
+			_, err = fmt.Fprintf(cleanWriter{t.Out}, "deleted %s\n", what)
 			return err
 		},
 	}
 }
 
 // confirmRemoval asks before rm deletes, unless --yes was given.
-func agreedTo(t Terminal, given bool, what, where string) error {
-	if given {
+func confirmRemoval(t Terminal, yes bool, what, where string) error {
+	if yes {
 		return nil
 	}
 	if !isTerminal(t.In) {
 		return fail(exitUsage,
 			"rm asks before it deletes, and needs a terminal for that. Give --yes")
 	}
-	agreed, err := yes(t, fmt.Sprintf("Delete %s from %s? [y/N] ", what, where), false)
+	agreed, err := askYes(t, fmt.Sprintf("Delete %s from %s? [y/N] ", what, where), false)
 	if err == nil && !agreed {
 		err = fail(exitFailure, "nothing was deleted")
 	}
@@ -100,15 +100,15 @@ func agreedTo(t Terminal, given bool, what, where string) error {
 }
 
 // removeOrdered deletes the ordered copy of a GGUF file; the file itself stays.
-func removeOrdered(t Terminal, name string, found checkpoint.Found, given bool) error {
-	what := fmt.Sprintf("the ordered weights of %s (%s)", name, size(found.Bytes))
-	path := found.Ordered()
-	if err := agreedTo(t, given, what, filepath.Dir(path)); err != nil {
+func removeOrdered(t Terminal, name string, source checkpoint.Found, yes bool) error {
+	what := fmt.Sprintf("the ordered weights of %s (%s)", name, size(source.Bytes))
+	path := source.Ordered()
+	if err := confirmRemoval(t, yes, what, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if store.RemoveUnused(path); found.Ordered() != "" {
+	if store.RemoveUnused(path); source.Ordered() != "" {
 		return fail(exitFailure, "a running ossrun uses %s: end it and try again", what)
 	}
-	_, err := fmt.Fprintf(cleaned{t.Out}, "deleted %s; the GGUF file stays\n", what)
+	_, err := fmt.Fprintf(cleanWriter{t.Out}, "deleted %s; the GGUF file stays\n", what)
 	return err
 }

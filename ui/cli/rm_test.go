@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/models/modeltest"
 )
 
-// TestRemoveOrdered: rm deletes what a GGUF file has in the cache, once it was asked to and nobody
-// uses it, and never the file.
+// TestRemoveOrdered: rm deletes a GGUF file's copy in the cache after a confirmation, unless it is
+// in use, and never the file.
 func TestRemoveOrdered(t *testing.T) {
 	golden, err := checkpoint.Open("../../testdata/model/T1/checkpoint")
 	if err != nil {

@@ -40,54 +40,54 @@ func (v *serveVerb) flags() []cli.Flag {
 			"~/.cache/ossrun/kv, for the next server too (default: none)"),
 
 		groupLife,
-		parsed("remember", "24h", "keep the tokens of sampled turns, and stored responses, for "+
-			"`TIME` after they were last used, so that reasoning comes back as it was",
+		checkedFlag("remember", "24h", "keep the tokens of sampled turns, and stored responses, "+
+			"for `TIME` after they were last used, so that reasoning comes back as it was",
 			"must be a time such as 24h or 30m", func(text string) bool {
 				d, err := time.ParseDuration(text)
 				o.Keep.Remember = d
 				return err == nil && d >= 0
 			}),
-		mark("no-remember-on-disk", "keep these in memory only, until the server ends"),
+		boolFlag("no-remember-on-disk", "keep these in memory only, until the server ends"),
 
 		groupBatch,
-		parsed("preset", "", "`P` is latency (8 sequences at once), balanced (128) or throughput "+
-			"(1024); the flags below win", "must be latency, balanced or throughput",
+		checkedFlag("preset", "", "`P` is latency (8 sequences at once), balanced (128) or "+
+			"throughput (1024); the flags below win", "must be latency, balanced or throughput",
 			func(name string) bool {
 				o.Preset = strings.ToLower(name) // run checks again for the engine
 				return name == "" || slices.Contains(vllm.Presets(), o.Preset)
 			}),
-		atLeast(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, "compute at most `N` requests at once "+
+		minFlag(&o.Settings.MaxNumSeqs, "max-num-seqs", 1, "compute at most `N` requests at once "+
 			"(default: 256; 1024 on a GPU of 68.7 GB or more)"),
-		atLeast(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, "`N` tokens a step; "+
+		minFlag(&o.Settings.MaxNumBatchedTokens, "max-num-batched-tokens", 1, "`N` tokens a step; "+
 			"more is a little faster with long prompts and makes the time between tokens uneven "+
 			"(default: 512 on the CPU, 8192 on a GPU, 2048 on one of less than 24.7 GB)"),
-		atLeast(&o.Settings.MaxWaiting, "max-waiting", 1, "let `N` requests wait; the next ones "+
+		minFlag(&o.Settings.MaxWaiting, "max-waiting", 1, "let `N` requests wait; the next ones "+
 			"get 429 with Retry-After (default: 2048)"),
-		toggle(&v.prefixCaching, "enable-prefix-caching", "reuse what was computed for prompts "+
-			"that begin alike; this is the default"),
-		toggle(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", "compute every prompt "+
+		switchFlag(&v.prefixCaching, "enable-prefix-caching", "reuse what was computed for "+
+			"prompts that begin alike; this is the default"),
+		switchFlag(&o.Settings.NoPrefixCaching, "no-enable-prefix-caching", "compute every prompt "+
 			"from its first token, for instance to measure speed"),
-		text(&v.speculative, "speculative-config", "draft, bounded as vLLM's `JSON` does, "+
+		textFlag(&v.speculative, "speculative-config", "draft, bounded as vLLM's `JSON` does, "+
 			"{\"method\":\"ngram\",\"num_speculative_tokens\":8}; the method suffix is the same "+
 			"here (default: up to 32 tokens where they pay, on the CPU; none on a GPU)"),
-		atLeast(&o.StreamInterval, "stream-interval", 1, "send `N` tokens in an event of a stream "+
+		minFlag(&o.StreamInterval, "stream-interval", 1, "send `N` tokens in an event of a stream "+
 			"(default: each by itself, more under load)"),
 
 		v.portFlags.flags(), groupListen,
-		text(&v.servedNames, "served-model-name", "serve one model, under these `NAMES` with "+
+		textFlag(&v.servedNames, "served-model-name", "serve one model, under these `NAMES` with "+
 			"commas between, and switch to no other"),
 		groupLife,
-		parsed("keep-alive", "never", "unload a model after `TIME` without a request, as 5m; the "+
-			"next request loads it again; 0 is at once",
+		checkedFlag("keep-alive", "never", "unload a model after `TIME` without a request, as 5m; "+
+			"the next request loads it again; 0 is at once",
 			"must be a time such as 5m or 90s, 0 or never", func(text string) (ok bool) {
 				o.KeepAlive, ok = keepAlive(text)
 				return ok
 			}),
 		groupVLLM,
-		oneOf(&v.engine, "engine", "`E` is native, or vllm: start vLLM, for what this engine "+
+		enumFlag(&v.engine, "engine", "`E` is native, or vllm: start vLLM, for what this engine "+
 			"cannot do, by the recipes for this machine's GPUs", "native", "vllm"),
 		groupSampling, maxReasoningFlag(&v.answers.MaxReasoning),
-		toggle(&v.answers.AllowLoops, "no-loop-detection", "let a model repeat the same "+
+		switchFlag(&v.answers.AllowLoops, "no-loop-detection", "let a model repeat the same "+
 			"tokens without end; by default such a turn is moved on to its answer"),
 		printConfigFlag(), v.vllm.flags(), hiddenFlags(vllmFlags...))
 }
@@ -106,12 +106,12 @@ func keepAlive(s string) (d time.Duration, ok bool) {
 
 // prefixCachingFlags combines the two flags of prefix caching.
 func (v *serveVerb) prefixCachingFlags() error {
-	off := &v.options.Settings.NoPrefixCaching
-	if *off && v.c.IsSet("enable-prefix-caching") && v.prefixCaching {
+	disabled := &v.options.Settings.NoPrefixCaching
+	if *disabled && v.c.IsSet("enable-prefix-caching") && v.prefixCaching {
 		return fail(exitUsage, "--enable-prefix-caching and --no-enable-prefix-caching "+
 			"contradict each other. Give one")
 	}
-	*off = *off || !v.prefixCaching
-	v.prefixCaching = !*off
+	*disabled = *disabled || !v.prefixCaching
+	v.prefixCaching = !*disabled
 	return nil
 }

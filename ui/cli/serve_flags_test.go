@@ -1,6 +1,6 @@
 package cli
 
-// The flags of serve that change what a request may do or what is said of it, through the program.
+// Flags of serve that change what a request may do or how it is reported, through the program.
 
 import (
 	"encoding/json"

@@ -58,19 +58,19 @@ func (p *portFlags) flags() []cli.Flag {
 		inputFlag(&p.keyFile, "ssl-keyfile", "private key for --ssl-certfile, in `FILE`"),
 		inputFlag(&p.apiKeyFile, "api-key-file", "ask clients for the key in `FILE`; "+
 			"OSSRUN_API_KEY or VLLM_API_KEY in the environment do the same"),
-		textFlag(&p.apiKey, "api-key", "ask clients for this `KEY`; others on this machine can read "+
-			"it in /proc/PID/cmdline, so --api-key-file is better"),
-		textFlag(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the server, with "+
-			"commas between; * is every one (default: pages of this machine)"),
-		textFlag(&p.hosts, "allowed-hosts", "further `NAMES` that clients call this server by, with "+
-			"commas between; * is every one (default: localhost and what it listens on)"),
+		textFlag(&p.apiKey, "api-key", "ask clients for this `KEY`; others on this machine can "+
+			"read it in /proc/PID/cmdline, so --api-key-file is better"),
+		textFlag(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the server, "+
+			"with commas between; * is every one (default: pages of this machine)"),
+		textFlag(&p.hosts, "allowed-hosts", "further `NAMES` that clients call this server by, "+
+			"with commas between; * is every one (default: localhost and what it listens on)"),
 		minFlag(&p.maxBody, "max-body", 1, "refuse request bodies of more than `MIB`"),
 		enumFlag(&p.logLevel, "log-level", "log from `LEVEL` on: debug, info (a line a request), "+
 			"warning or error", "debug", "info", "warning", "error"),
-		enumFlag(&p.logFormat, "log-format", "write the log as `FORMAT`: text, json, a JSON object "+
-			"a line, or auto: short lines on a terminal, else text", "auto", "text", "json"),
-		switchFlag(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, prompts "+
-			"included; without it none is logged"),
+		enumFlag(&p.logFormat, "log-format", "write the log as `FORMAT`: text, json, a JSON "+
+			"object a line, or auto: short lines on a terminal, else text", "auto", "text", "json"),
+		switchFlag(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, "+
+			"prompts included; without it none is logged"),
 		switchFlag(&p.answers.IgnoreImages, "ignore-images", "replace images by a note to the "+
 			"model; by default they are refused, since it reads text only"),
 		enumFlag(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
@@ -79,8 +79,8 @@ func (p *portFlags) flags() []cli.Flag {
 }
 
 func anyUserFlag(any *bool) cli.Flag {
-	return switchFlag(any, "any-user", "serve the programs of every user of this machine; without it, "+
-		"and without a key, a loopback address and a Unix socket serve those of yours alone")
+	return switchFlag(any, "any-user", "serve the programs of every user of this machine; without "+
+		"it, and without a key, a loopback address and a Unix socket serve those of yours alone")
 }
 
 // ownUserOnly refuses other users' programs on a local server without a key. If the system does not

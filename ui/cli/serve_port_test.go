@@ -123,8 +123,8 @@ func TestListenUnixRefuses(t *testing.T) {
 	}
 }
 
-// TestAddressesReachTheListener: of a listener at every address those are told that a client can
-// use, of another one its own.
+// TestAddressesReachTheListener: for a wildcard listener the addresses that a client can use, for
+// another one its own.
 func TestAddressesReachTheListener(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "0.0.0.0", "::", "::1", "localhost"} {
 		l, err := listen(host, 0)
@@ -154,7 +154,7 @@ func TestASocketIsItsUsers(t *testing.T) {
 		t.Skip("sockets have no mode")
 	}
 	path := filepath.Join(t.TempDir(), "s")
-	for range 2 { // the second stands on what an earlier server has left
+	for range 2 { // the second finds an earlier server's socket
 		l, err := listenUnix(path, 0o600)
 		if err != nil {
 			t.Fatal(err)

@@ -17,8 +17,14 @@ func (s *server) showBlock(lines []string) {
 	var b strings.Builder
 	m, w := s.Models.First(), columns(&b)
 	fmt.Fprintf(w, "\nossrun serve · %s · %s\n", m.ID(), m.Device())
-	fmt.Fprintf(w, "  API\t%s/v1  (%s, %s)\n", s.url(), either(s.beyond(), "other machines too",
-		"this computer only"), either(s.asksForKey(), "with a key", "no key"))
+	users, key := "this computer only", "no key"
+	if s.isPublic() {
+		users = "other machines too"
+	}
+	if s.asksForKey() {
+		key = "with a key"
+	}
+	fmt.Fprintf(w, "  API\t%s/v1  (%s, %s)\n", s.url(), users, key)
 	fmt.Fprintf(w, "  Chat\t%s\n", s.url())
 	if plan, ok := s.Models.Plan(); ok {
 		fmt.Fprintf(w, "  Context\t%s tokens · %s at once\n", digits(plan.Context),
@@ -38,9 +44,12 @@ func (s *server) showBlock(lines []string) {
 // showReady ends the block with lines to paste.
 func (s *server) showReady() {
 	if base, err := reachable(s.url()); err == nil && s.uds == "" {
+		key := "none"
+		if s.asksForKey() {
+			key = "THE-KEY"
+		}
 		fmt.Fprintf(s.t.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
-			"  ossrun launch codex        # or claude, opencode\n", base,
-			either(s.asksForKey(), "THE-KEY", "none"))
+			"  ossrun launch codex        # or claude, opencode\n", base, key)
 	}
 	fmt.Fprintf(s.t.Err, "\nReady in %.1f s. Ctrl+C stops.\n\n", time.Since(s.began).Seconds())
 }
@@ -56,28 +65,28 @@ func (h requestLines) WithAttrs([]slog.Attr) slog.Handler           { return h }
 func (h requestLines) WithGroup(string) slog.Handler                { return h }
 
 func (h requestLines) Handle(_ context.Context, r slog.Record) error {
-	of, line := map[string]slog.Value{}, r.Message
+	attrs, line := map[string]slog.Value{}, r.Message
 	r.Attrs(func(a slog.Attr) bool {
-		of[a.Key] = a.Value
+		attrs[a.Key] = a.Value
 		line += "  " + a.String()
 		return true
 	})
 	if r.Message == "request" {
-		path := strings.TrimPrefix(strings.TrimPrefix(of["path"].String(), "/"), "v1/")
-		line = fmt.Sprintf("%d  %-18s", of["status"].Int64(), path)
-		if fault, bad := of["error"]; bad {
+		path := strings.TrimPrefix(strings.TrimPrefix(attrs["path"].String(), "/"), "v1/")
+		line = fmt.Sprintf("%d  %-18s", attrs["status"].Int64(), path)
+		if fault, bad := attrs["error"]; bad {
 			line += "  " + fault.String()
 		} else {
-			if prompt := of["prompt_tokens"].Int64(); prompt > 0 {
-				line += fmt.Sprintf("  %d → %d tokens", prompt, of["completion_tokens"].Int64())
+			if prompt := attrs["prompt_tokens"].Int64(); prompt > 0 {
+				line += fmt.Sprintf("  %d → %d tokens", prompt, attrs["completion_tokens"].Int64())
 			}
-			line += fmt.Sprintf("  %.2f s", float64(of["ms"].Int64())/1000)
+			line += fmt.Sprintf("  %.2f s", float64(attrs["ms"].Int64())/1000)
 		}
-		if key, named := of["key"]; named {
+		if key, named := attrs["key"]; named {
 			line += "  " + key.String()
 		}
 	}
 	line = strings.NewReplacer("\n", " ", "\r", " ").Replace(line) // from paths or prompts
-	_, err := fmt.Fprintf(cleaned{h.to}, "%s  %s\n", r.Time.Format(time.TimeOnly), line)
+	_, err := fmt.Fprintf(cleanWriter{h.to}, "%s  %s\n", r.Time.Format(time.TimeOnly), line)
 	return err
 }

@@ -107,7 +107,7 @@ func serviceFor(system string, words []string) (service, error) {
 // Wrong usage and missing models would only fail again.
 func systemdUnit(words []string) string {
 	special := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%")
-	quoted := each(words, func(w string) string { return `"` + special.Replace(w) + `"` })
+	quoted := mapSlice(words, func(w string) string { return `"` + special.Replace(w) + `"` })
 	return "[Unit]\nDescription=ossrun: an OpenAI-compatible server for gpt-oss\n" +
 		"After=network.target\n\n[Service]\nExecStart=" + strings.Join(quoted, " ") +
 		"\nRestart=on-failure\nRestartSec=5\nRestartPreventExitStatus=2 3\n" +
@@ -153,7 +153,7 @@ func windowsTask(words []string) string {
   <Actions>
     <Exec>
       <Command>` + escapeXML(words[0]) + `</Command>
-      <Arguments>` + escapeXML(strings.Join(each(words[1:], windowsWord), " ")) + `</Arguments>
+      <Arguments>` + escapeXML(strings.Join(mapSlice(words[1:], windowsWord), " ")) + `</Arguments>
     </Exec>
   </Actions>
 </Task>

@@ -64,7 +64,7 @@ func TestServiceDefinitions(t *testing.T) {
 	}
 }
 
-// Install, status and remove, with a systemctl that writes down what it is told.
+// Install, status and remove, with a systemctl that records its arguments.
 func TestServiceLife(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the stand-in is a systemctl")

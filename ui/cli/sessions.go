@@ -19,7 +19,7 @@ import (
 )
 
 func sessionsCommand(t Terminal) *cli.Command {
-	asJSON := mark("json", "as JSON")
+	asJSON := boolFlag("json", "as JSON")
 	return &cli.Command{
 		Name:  "sessions",
 		Usage: "list, show, export or delete kept conversations",
@@ -60,17 +60,17 @@ func sessionsCommand(t Terminal) *cli.Command {
 					"Example: ossrun sessions rm 41d2ab90\n" +
 					"         ossrun sessions rm --before 2026-01-31 --yes\n" +
 					"         ossrun sessions rm --all",
-				Flags: flagTable(mark("all", "delete every conversation"),
+				Flags: flagTable(boolFlag("all", "delete every conversation"),
 					&cli.StringFlag{Name: "before", Usage: "delete those last changed before " +
 						"`DATE`, such as 2026-01-31, or longer ago than 30d"},
-					mark("yes", "do not ask")),
+					boolFlag("yes", "do not ask")),
 				Action: func(c *cli.Context) error { return removeSessions(c, t) }},
 		},
 	}
 }
 
 // withSessions opens the store of conversations, if it exists.
-func withSessions(c *cli.Context, work func(chat.Places) error) error {
+func withSessions(c *cli.Context, work func(chat.Stores) error) error {
 	file := stateFile("kept.db")
 	o := session.StoreOptions{TTL: session.RememberedFor, File: file,
 		Notify: func(line string) { fmt.Fprintf(c.App.ErrWriter, "ossrun: %s\n", line) }}
@@ -81,13 +81,13 @@ func withSessions(c *cli.Context, work func(chat.Places) error) error {
 	if err != nil {
 		return fail(exitFailure, "reading the conversations: %s", err)
 	}
-	err = work(chat.Places{Store: store, History: stateFile("history"),
+	err = work(chat.Stores{Store: store, History: stateFile("history"),
 		Pictures: stateFile("pictures"), Claim: claimChat})
 	return errors.Join(err, store.Close())
 }
 
 func listSessions(c *cli.Context) error {
-	return withSessions(c, func(p chat.Places) error {
+	return withSessions(c, func(p chat.Stores) error {
 		all := chat.List(p.Store)
 		if c.Bool("json") {
 			return writeJSONLine(c.App.Writer, all)
@@ -109,10 +109,14 @@ func listSessions(c *cli.Context) error {
 // oneSession finds the conversation named by the first of n arguments.
 func oneSession(c *cli.Context, n int, work func(s chat.Saved, rest string) error) error {
 	if c.NArg() != n {
+		needs := "one ID or name"
+		if n > 1 {
+			needs = "an ID or name, and a file"
+		}
 		return fail(exitUsage, "%s needs %s. Run ossrun sessions list to see the IDs",
-			c.Command.Name, either(n == 1, "one ID or name", "an ID or name, and a file"))
+			c.Command.Name, needs)
 	}
-	return withSessions(c, func(p chat.Places) error {
+	return withSessions(c, func(p chat.Stores) error {
 		s, err := findSession(p, c.Args().First())
 		if err != nil {
 			return err
@@ -121,7 +125,7 @@ func oneSession(c *cli.Context, n int, work func(s chat.Saved, rest string) erro
 	})
 }
 
-func findSession(p chat.Places, name string) (s chat.Saved, err error) {
+func findSession(p chat.Stores, name string) (s chat.Saved, err error) {
 	if name == "" {
 		return s, fail(exitUsage, "an ID or a name is missing. Run ossrun sessions list to see "+
 			"them")
@@ -179,10 +183,12 @@ func beforeTime(text string) (time.Time, error) {
 }
 
 func removeSessions(c *cli.Context, t Terminal) error {
-	all, before := c.Bool("all"), c.String("before")
+	all, cutoff := c.Bool("all"), c.String("before")
 	ways := 0
-	for _, given := range []bool{all, c.IsSet("before"), c.NArg() > 0} {
-		ways += either(given, 1, 0)
+	for _, isSet := range []bool{all, c.IsSet("before"), c.NArg() > 0} {
+		if isSet {
+			ways++
+		}
 	}
 	if ways != 1 {
 		return fail(exitUsage, "rm needs IDs or names, or --before, or --all. Run ossrun sessions "+
@@ -192,8 +198,8 @@ func removeSessions(c *cli.Context, t Terminal) error {
 		return fail(exitUsage, "rm asks before it deletes, and needs a terminal for that. "+
 			"Give --yes")
 	}
-	return withSessions(c, func(p chat.Places) error {
-		chosen, err := sessionsToRemove(c, p, before)
+	return withSessions(c, func(p chat.Stores) error {
+		chosen, err := sessionsToRemove(c, p, cutoff)
 		if err != nil {
 			return err
 		}
@@ -202,7 +208,7 @@ func removeSessions(c *cli.Context, t Terminal) error {
 			if len(chosen) == 1 {
 				what = strconv.Quote(chosen[0].Name)
 			}
-			switch agreed, err := yes(t, "Delete "+what+" for good? [y/N] ", false); {
+			switch agreed, err := askYes(t, "Delete "+what+" for good? [y/N] ", false); {
 			case err != nil:
 				return err
 			case !agreed:
@@ -224,11 +230,11 @@ func removeSessions(c *cli.Context, t Terminal) error {
 	})
 }
 
-func sessionsToRemove(c *cli.Context, p chat.Places, before string) (chosen []chat.Saved,
+func sessionsToRemove(c *cli.Context, p chat.Stores, cutoff string) (chosen []chat.Saved,
 	err error) {
 	limit := time.Now().AddDate(1, 0, 0)
-	if before != "" {
-		if limit, err = beforeTime(before); err != nil {
+	if cutoff != "" {
+		if limit, err = beforeTime(cutoff); err != nil {
 			return nil, err
 		}
 	}

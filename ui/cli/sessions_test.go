@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
-// What a chat has kept is listed, shown, exported and deleted by a verb, and what was deleted is in
-// no file of the state folder any more.
+// Saved conversations are listed, shown, exported and deleted by a verb, and a deleted one is in no
+// file of the state folder any more.
 func TestSessionsVerb(t *testing.T) {
 	t.Parallel()
 	term, cmd := startInTerminal(t, 100, 30, "chat", "--model", "demo", "--temperature", "0")

@@ -32,17 +32,17 @@ func configFlag() []cli.Flag {
 }
 
 func printConfigFlag() []cli.Flag {
-	return flagTable(groupSettings, mark("print-config", "print every setting with where it comes "+
-		"from, as a config file, and exit"))
+	return flagTable(groupSettings, boolFlag("print-config", "print every setting with where it "+
+		"comes from, as a config file, and exit"))
 }
 
 // deviceFlags choose the device: for chat, serve, bench and doctor.
 func deviceFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupModel,
-		oneOf(&s.Device, "device", "`D` is auto, cpu or gpu", "auto", "cpu", "gpu"),
-		wholeNumbers(&s.GPUs, "gpu", "", 0, "0,1", "use these GPUs, as `0,1`"),
-		toggle(&s.Isolate, "isolate", "run the GPU engine in a process of its own, so that a "+
+		enumFlag(&s.Device, "device", "`D` is auto, cpu or gpu", "auto", "cpu", "gpu"),
+		intsFlag(&s.GPUs, "gpu", "", 0, "0,1", "use these GPUs, as `0,1`"),
+		switchFlag(&s.Isolate, "isolate", "run the GPU engine in a process of its own, so that a "+
 			"driver that crashes or hangs ends the running requests only"))
 }
 
@@ -50,11 +50,11 @@ func deviceFlags(o *serve.Options) []cli.Flag {
 func engineFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupModel,
-		text(&o.Model, "model", "`M` is 20b, 120b, demo, a name such as openai/gpt-oss-20b, or a "+
-			"folder (default: the best installed one that fits)"),
+		textFlag(&o.Model, "model", "`M` is 20b, 120b, demo, a name such as openai/gpt-oss-20b, "+
+			"or a folder (default: the best installed one that fits)"),
 		deviceFlags(o),
-		parsed("cpu-experts", "auto", "compute the experts of the last `N` layers on the CPU; "+
-			"auto: of as few layers as needed to fit the model on the GPUs",
+		checkedFlag("cpu-experts", "auto", "compute the experts of the last `N` layers on the "+
+			"CPU; auto: of as few layers as needed to fit the model on the GPUs",
 			"must be auto or a number of layers", func(v string) bool {
 				if s.CPUExperts = 0; v == "" || v == "auto" {
 					return true
@@ -63,23 +63,23 @@ func engineFlags(o *serve.Options) []cli.Flag {
 				s.CPUExperts = n
 				return err == nil && n >= 0
 			}),
-		atLeast(&s.Threads, "threads", 0,
+		minFlag(&s.Threads, "threads", 0,
 			"`N` CPU threads (0, the default: every core this process may use)"),
 		configFlag())
 }
 
 // loraFlag adds adapters to the model: for chat and serve.
 func loraFlag(o *serve.Options) cli.Flag {
-	return several("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name to the "+
-		"model; FOLDER:0.5 adds half of it, NAME=FOLDER makes a second model of it; may be given "+
-		"several times (default: none)",
+	return repeatedFlag("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name to "+
+		"the model; FOLDER:0.5 adds half of it, NAME=FOLDER makes a second model of it; may be "+
+		"given several times (default: none)",
 		func(v string) error {
-			for _, text := range listOf(v) {
+			for _, text := range splitList(v) {
 				_, adapter, _ := lora.Named(text)
 				if _, err := lora.Find(adapter); err != nil {
 					return fail(exitModel, "--lora: %s", err)
 				}
-				o.Lora = append(o.Lora, text)
+				o.Adapters = append(o.Adapters, text)
 			}
 			return nil
 		})
@@ -89,10 +89,10 @@ func loraFlag(o *serve.Options) cli.Flag {
 func memoryFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings
 	return flagTable(groupMemory,
-		atLeast(&s.MaxModelLen, "max-model-len", serve.LeastContext, "longest context in "+
+		minFlag(&s.MaxModelLen, "max-model-len", serve.LeastContext, "longest context in "+
 			"`TOKENS`, prompt and answer together (default: as long as memory allows)"),
 		groupModel,
-		toggle(&s.Deterministic, "deterministic",
+		switchFlag(&s.Deterministic, "deterministic",
 			"the same seed gives the same tokens whatever else runs; the CPU always works so"),
 		computeFlag(s, "auto", "precision of the inputs of matrix products: `MODE` is exact, int8 "+
 			"(8 bits into the experts), int8-fast (8 bits into all 8-bit weights, on the CPU), "+
@@ -103,7 +103,7 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 			"large models, with bf16 until the copy is built in the background"),
 		groupMemory,
 		cacheFlag(s),
-		between(&s.GPUMemoryUtilization, "gpu-memory-utilization",
+		boundedFlag(&s.GPUMemoryUtilization, "gpu-memory-utilization",
 			func(v float64) bool { return v >= 0.05 && v <= 1 }, "lie between 0.05 and 1",
 			"take at most this `SHARE` of the free memory, 0.05 to 1, on the CPU too (default: "+
 				"all but a reserve)"),
@@ -111,8 +111,8 @@ func memoryFlags(o *serve.Options) []cli.Flag {
 }
 
 func cacheFlag(s *engine.Settings) cli.Flag {
-	return parsed("kv-cache-dtype", "auto", "type of the KV cache: `TYPE` is auto, bf16, fp8 (in "+
-		"the full-attention layers only) or f32", "must be auto, bf16, fp8 or f32",
+	return checkedFlag("kv-cache-dtype", "auto", "type of the KV cache: `TYPE` is auto, bf16, fp8 "+
+		"(in the full-attention layers only) or f32", "must be auto, bf16, fp8 or f32",
 		func(v string) (ok bool) {
 			s.KVCacheDtype, ok = kvCacheDtypes[strings.ToLower(v)]
 			return ok
@@ -125,7 +125,8 @@ var kvCacheDtypes = map[string]string{"auto": "", "bf16": "bf16", "bfloat16": "b
 
 // computeFlag chooses the compute mode. Auto is the device's default.
 func computeFlag(s *engine.Settings, standard, usage string) cli.Flag {
-	return parsed("compute", standard, usage, "must be auto, exact, bf16, mx, int8 or int8-fast",
+	return checkedFlag("compute", standard, usage, "must be auto, exact, bf16, mx, int8 or "+
+		"int8-fast",
 		func(v string) bool {
 			v = strings.ToLower(v)
 			s.Compute = strings.TrimPrefix(v, "auto")
@@ -136,7 +137,7 @@ func computeFlag(s *engine.Settings, standard, usage string) cli.Flag {
 
 // denseFlag chooses the dense type. Auto depends on model and device.
 func denseFlag(s *engine.Settings, usage string) cli.Flag {
-	return choice("dense", "auto", usage, func(word string) {
+	return choiceFlag("dense", "auto", usage, func(word string) {
 		s.Dense = strings.TrimPrefix(word, "auto")
 	}, "auto", engine.DenseBF16, engine.DenseQ8)
 }
@@ -145,22 +146,24 @@ func denseFlag(s *engine.Settings, usage string) cli.Flag {
 func samplingFlags(a *session.Request) []cli.Flag {
 	*a = session.Request{Effort: "medium", Params: sample.Defaults()}
 	return flagTable(groupSampling,
-		oneOf(&a.Effort, "effort", "how long the model thinks: `E` is low, medium or high",
+		enumFlag(&a.Effort, "effort", "how long the model thinks: `E` is low, medium or high",
 			"low", "medium", "high"),
-		text(&a.Instructions, "system", "instructions for the model, as a developer message: `TEXT`"),
+		textFlag(&a.Instructions, "system", "instructions for the model, as a developer message: "+
+			"`TEXT`"),
 		temperatureFlag(&a.Params.Temperature, "`T` of 0 always takes the most probable token"),
-		between(&a.Params.TopP, "top-p", func(v float64) bool { return v > 0 && v <= 1 },
+		boundedFlag(&a.Params.TopP, "top-p", func(v float64) bool { return v > 0 && v <= 1 },
 			"lie above 0 and be at most 1",
 			"sample from the most probable tokens that together have `P`"),
-		seedFlag(&a.Params.Seed, "the same seed `N` gives the same text (default: another each time)"),
+		seedFlag(&a.Params.Seed, "the same seed `N` gives the same text (default: another each "+
+			"time)"),
 		maxReasoningFlag(&a.MaxReasoning),
-		atLeast(&a.MaxTokens, "max-tokens", 1,
+		minFlag(&a.MaxTokens, "max-tokens", 1,
 			"stop after `N` tokens, reasoning included (default: the context's end)"))
 }
 
 func temperatureFlag[F float32 | float64](to *F, usage string) cli.Flag {
 	n := sample.NumberNamed("temperature")
-	return between(to, n.Name, func(v float64) bool { return v >= n.Low && v <= n.High },
+	return boundedFlag(to, n.Name, func(v float64) bool { return v >= n.Low && v <= n.High },
 		fmt.Sprintf("lie between %v and %v", n.Low, n.High), usage)
 }
 
@@ -187,13 +190,16 @@ func maxReasoningFlag(to *int) cli.Flag {
 
 // toolFlags bind tools.Options. standard is the default of --tools.
 func toolFlags(o *tools.Options, standard string) []cli.Flag {
-	*o = tools.Options{Names: listOf(standard)}
-	about := either(standard == "", "(default: none)", "(default: auto on 127.0.0.1, else none)")
+	*o = tools.Options{Names: splitList(standard)}
+	about := "(default: auto on 127.0.0.1, else none)"
+	if standard == "" {
+		about = "(default: none)"
+	}
 	return flagTable(groupTools,
-		parsed("tools", standard, "let the model use these `TOOLS`: browser, python, auto for "+
-			"those that can run here, or none "+about, "must be browser, python, auto or none, "+
-			"with commas between", func(v string) bool {
-			o.Names = listOf(strings.ToLower(v))
+		checkedFlag("tools", standard, "let the model use these `TOOLS`: browser, python, auto "+
+			"for those that can run here, or none "+about, "must be browser, python, auto or "+
+			"none, with commas between", func(v string) bool {
+			o.Names = splitList(strings.ToLower(v))
 			if len(o.Names) == 1 && o.Names[0] == "none" {
 				o.Names = nil
 			}
@@ -201,15 +207,15 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 				return !slices.Contains([]string{tools.Browser, tools.Python, tools.Auto}, name)
 			})
 		}),
-		parsed("tool-server", "", "the tools of MCP servers at `HOST:PORT,...`, as for vLLM; demo "+
-			"is --tools browser,python", "must be HOST:PORT or a URL", func(v string) bool {
-			o.Servers = listOf(v)
-			return !slices.ContainsFunc(o.Servers, func(at string) bool {
-				_, err := mcp.Address(at)
-				return err != nil && at != "demo"
+		checkedFlag("tool-server", "", "the tools of MCP servers at `HOST:PORT,...`, as for vLLM; "+
+			"demo is --tools browser,python", "must be HOST:PORT or a URL", func(v string) bool {
+			o.Servers = splitList(v)
+			return !slices.ContainsFunc(o.Servers, func(address string) bool {
+				_, err := mcp.Address(address)
+				return err != nil && address != "demo"
 			})
 		}),
-		read("mcp-config", "", "the tools of the MCP servers in `FILE`, an mcp.json as for "+
+		funcFlag("mcp-config", "", "the tools of the MCP servers in `FILE`, an mcp.json as for "+
 			"Claude, Cursor or VS Code", func(v string) (err error) {
 			if v == "" {
 				return nil
@@ -225,24 +231,24 @@ func toolFlags(o *tools.Options, standard string) []cli.Flag {
 // backendFlags choose what the built-in tools run on.
 func backendFlags(o *tools.Options) []cli.Flag {
 	return flagTable(groupTools,
-		parsed("python-tool", "", "run the model's python in `SANDBOX`: bwrap, podman, docker, or "+
-			"unsafe, which is none (default: the first that works)",
+		checkedFlag("python-tool", "", "run the model's python in `SANDBOX`: bwrap, podman, "+
+			"docker, or unsafe, which is none (default: the first that works)",
 			"must be one of "+strings.Join(python.Names, ", "), func(v string) bool {
 				o.Sandbox = strings.ToLower(v)
 				return slices.Contains(python.Names, o.Sandbox)
 			}),
-		parsed("search", "", "search with `E`: exa, brave, the URL of a SearXNG, or none (default: "+
-			"what EXA_API_KEY, BRAVE_API_KEY or SEARXNG_URL is set for)",
+		checkedFlag("search", "", "search with `E`: exa, brave, the URL of a SearXNG, or none "+
+			"(default: what EXA_API_KEY, BRAVE_API_KEY or SEARXNG_URL is set for)",
 			"must be exa, brave, none or the URL of a SearXNG", func(v string) bool {
 				o.Search = v
 				return strings.Contains(v, "://") ||
 					slices.Contains([]string{"exa", "brave", "searxng", "none", ""}, v)
 			}),
-		parsed("browser-allow", "", "let the browser reach these `NETWORKS` too, as "+
+		checkedFlag("browser-allow", "", "let the browser reach these `NETWORKS` too, as "+
 			"192.168.0.0/16,10.1.2.3 (default: public addresses only)",
 			"must be addresses or networks such as 192.168.0.0/16", func(v string) (ok bool) {
 				ok = true
-				o.Allow = each(listOf(v), func(text string) netip.Prefix {
+				o.Allow = mapSlice(splitList(v), func(text string) netip.Prefix {
 					network, err := tools.Network(text)
 					ok = ok && err == nil
 					return network
@@ -266,10 +272,10 @@ func openTools(ctx context.Context, o tools.Options, report func(string)) (*tool
 	return t, nil
 }
 
-func toolLine(e session.ToolEnd, so session.Result) string {
+func toolLine(e session.ToolEnd, result session.Result) string {
 	line := e.Result.Title
-	if line == "" && e.Index < len(so.Calls) {
-		line = so.Calls[e.Index].Recipient
+	if line == "" && e.Index < len(result.Calls) {
+		line = result.Calls[e.Index].Recipient
 	}
 	if e.Err != nil {
 		line += ": " + e.Err.Error()
@@ -279,11 +285,11 @@ func toolLine(e session.ToolEnd, so session.Result) string {
 
 // printSources lists an answer's sources on stderr.
 func printSources(t Terminal, res session.Result) {
-	answer, told := []rune(res.Answer), map[string]bool{}
+	answer, printed := []rune(res.Answer), map[string]bool{}
 	for _, x := range res.Citations {
 		line := fmt.Sprintf("%s %s, %s", string(answer[x.Start:x.End]), x.Title, x.URL)
-		if !told[line] {
-			told[line] = true
+		if !printed[line] {
+			printed[line] = true
 			fmt.Fprintln(t.Err, printable(line, isTerminal(t.Err)))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// beside starts another program in the world of the first.
+// beside starts another program in the environment of the first.
 func beside(t *testing.T, first *exec.Cmd, args ...string) (*terminal, *exec.Cmd) {
 	t.Helper()
 	return runInTerminal(t, 100, 30, again(first, args...))

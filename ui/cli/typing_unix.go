@@ -22,13 +22,13 @@ func holdTyping(in io.Reader) (restore func()) {
 	if !ok {
 		return func() {}
 	}
-	before, err := term.GetState(f.Fd())
+	state, err := term.GetState(f.Fd())
 	if err != nil { // not a terminal
 		return func() {}
 	}
-	held := *before
-	held.Iflag &^= unix.ICRNL
-	held.Lflag &^= unix.ECHO
-	_ = term.SetState(f.Fd(), &held) // on failure keys are echoed
-	return func() { _ = term.Restore(f.Fd(), before) }
+	quiet := *state
+	quiet.Iflag &^= unix.ICRNL
+	quiet.Lflag &^= unix.ECHO
+	_ = term.SetState(f.Fd(), &quiet) // on failure keys are echoed
+	return func() { _ = term.Restore(f.Fd(), state) }
 }

@@ -55,7 +55,7 @@ func build() buildInfo {
 }
 
 // fullBuild adds the kernel hashes, which takes a moment.
-func wholeBuild() (b buildInfo, err error) {
+func fullBuild() (b buildInfo, err error) {
 	b = build()
 	if b.Kernels.CPU, err = serve.CPUKernelHash(); err != nil {
 		return b, fail(exitFailure, "hashing the kernels: %s", err)
@@ -66,9 +66,12 @@ func wholeBuild() (b buildInfo, err error) {
 }
 
 func (b buildInfo) String() string {
-	return fmt.Sprintf("ossrun %s (commit %s, kernels cpu %s gpu %s, %s, %s/%s%s)", b.Version,
-		b.Commit, b.Kernels.CPU, cmp.Or(b.Kernels.GPU, "none"), b.Go, b.OS, b.Arch,
-		either(b.Static, ", static", ""))
+	platform := b.OS + "/" + b.Arch
+	if b.Static {
+		platform += ", static"
+	}
+	return fmt.Sprintf("ossrun %s (commit %s, kernels cpu %s gpu %s, %s, %s)", b.Version, b.Commit,
+		b.Kernels.CPU, cmp.Or(b.Kernels.GPU, "none"), b.Go, platform)
 }
 
 func versionCommand() *cli.Command {
@@ -78,12 +81,12 @@ func versionCommand() *cli.Command {
 		Usage: "print version, commit, kernels and platform",
 		Description: "Examples: ossrun version --json\n" +
 			"          ossrun version --verify",
-		Flags: flagTable(mark("json", "as one JSON object"),
-			mark("verify", "compare this executable with the signed checksums of its release"),
-			text(&from, "from", "with --verify: the `FOLDER` or address that has checksums.txt and "+
-				"checksums.txt.minisig (default: the release on GitHub)")),
+		Flags: flagTable(boolFlag("json", "as one JSON object"),
+			boolFlag("verify", "compare this executable with the signed checksums of its release"),
+			textFlag(&from, "from", "with --verify: the `FOLDER` or address that has "+
+				"checksums.txt and checksums.txt.minisig (default: the release on GitHub)")),
 		Action: func(c *cli.Context) error {
-			b, err := wholeBuild()
+			b, err := fullBuild()
 			if err == nil && c.Bool("verify") {
 				b.Verified, err = b.verify(c.Context, from)
 			} else if err == nil && from != "" {

@@ -26,7 +26,7 @@ import (
 // releases is the address of published releases.
 const releases = "https://github.com/ossrun/ossrun/releases/download"
 
-const mostChecksums = 1 << 20 // bytes
+const maxChecksums = 1 << 20 // bytes
 
 // Tests replace these.
 var (
@@ -60,7 +60,7 @@ func (b buildInfo) verify(ctx context.Context, from string) (sum string, err err
 	if want == "" {
 		return "", fail(exitFailure, "%s in %s does not name %s", checksums.File, release, name)
 	}
-	if sum, err = ownSum(); err != nil {
+	if sum, err = executableSum(); err != nil {
 		return "", fail(exitFailure, "this executable cannot be read: %s", err)
 	}
 	if sum != want {
@@ -72,7 +72,7 @@ func (b buildInfo) verify(ctx context.Context, from string) (sum string, err err
 
 func fetch(ctx context.Context, release, name string) ([]byte, error) {
 	if !strings.Contains(release, "://") {
-		text, err := mapping.ReadText(filepath.Join(release, name), mostChecksums)
+		text, err := mapping.ReadText(filepath.Join(release, name), maxChecksums)
 		if err != nil {
 			return nil, fail(exitFailure, "the checksums cannot be read: %s", err)
 		}
@@ -87,7 +87,7 @@ func fetch(ctx context.Context, release, name string) ([]byte, error) {
 	var text []byte
 	if err == nil {
 		defer answer.Body.Close()
-		text, err = io.ReadAll(io.LimitReader(answer.Body, mostChecksums))
+		text, err = io.ReadAll(io.LimitReader(answer.Body, maxChecksums))
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -104,7 +104,7 @@ func fetch(ctx context.Context, release, name string) ([]byte, error) {
 }
 
 // executableSum is the SHA-256 of the running executable.
-func ownSum() (string, error) {
+func executableSum() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return "", err

@@ -19,8 +19,8 @@ import (
 	"github.com/ossrun/ossrun/assets/release/checksums"
 )
 
-// signedRelease is what a release of 1.2.3 with this executable has, by the key of the tests, which
-// minisign made; another sum stands in for the executable's where one is given.
+// signedRelease is the files of release 1.2.3 with this executable, signed by the tests' key, which
+// minisign made; a given sum replaces the executable's.
 func signedRelease(t *testing.T, sum string) (list, signature []byte) {
 	t.Helper()
 	self, err := os.Executable()

@@ -39,12 +39,12 @@ func (s *vllmSettings) flags() []cli.Flag {
 	r := &s.request
 	s.print = "plan"
 	return flagTable(groupVLLM,
-		switchFlag(&s.dryRun, "dry-run", "print the plan, with a reason and its place in the guide "+
-			"for each line, and start nothing"),
+		switchFlag(&s.dryRun, "dry-run", "print the plan, with a reason and its place in the "+
+			"guide for each line, and start nothing"),
 		enumFlag(&s.print, "print", "print the plan as `FORM`: plan, shell (one line), k8s or "+
 			"compose; start nothing", "plan", "shell", "k8s", "compose"),
-		textFlag(&r.Hardware, "hardware", "plan for `NAME`, such as H100, B200 or MI300X (default: "+
-			"what is found here)"),
+		textFlag(&r.Hardware, "hardware", "plan for `NAME`, such as H100, B200 or MI300X "+
+			"(default: what is found here)"),
 		enumFlag(&r.Launch, "launch", "start vLLM by `WAY`: docker, or local for an installed one "+
 			"(default: docker)", "docker", "local"),
 		enumFlag(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3", "eagle3"),
@@ -57,8 +57,8 @@ func (s *vllmSettings) flags() []cli.Flag {
 		minFlag(&r.Nodes, "nodes", 1, "spread the model over `N` machines, by Ray"),
 		serversFlag(&s.upstream, "upstream", "answer through the servers at `URLS`, with commas "+
 			"between, that run already, vLLM's or ones like them, and start none", splitList),
-		textFlag(&s.upstreamModel, "upstream-model", "what those servers call the model (default: the "+
-			"first that each lists)"))
+		textFlag(&s.upstreamModel, "upstream-model", "what those servers call the model (default: "+
+			"the first that each lists)"))
 }
 
 func (s *vllmSettings) unused(c *cli.Context) error {

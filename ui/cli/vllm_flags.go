@@ -28,7 +28,7 @@ type vllmFlag struct {
 	names   string // separated by blanks, vLLM's own first
 	boolean bool
 	many    bool                      // may be given several times
-	here    string                    // equivalent in this engine
+	note    string                    // equivalent in this engine
 	refuse  func(value string) string // why a value is refused, or ""; nil: never
 }
 
@@ -39,8 +39,8 @@ const (
 
 func only(accepted ...string) func(string) string {
 	return func(v string) string {
-		given := strings.TrimSpace(v)
-		same := func(a string) bool { return strings.EqualFold(given, a) }
+		value := strings.TrimSpace(v)
+		same := func(a string) bool { return strings.EqualFold(value, a) }
 		if slices.ContainsFunc(accepted, same) {
 			return ""
 		}
@@ -59,8 +59,8 @@ func oneDevice(v string) string {
 	return ""
 }
 
-func named(v string) string {
-	for _, adapter := range listOf(v) {
+func requireNames(v string) string {
+	for _, adapter := range splitList(v) {
 		if _, _, ok := lora.Named(adapter); !ok {
 			return fmt.Sprintf("must be NAME=FOLDER or NAME=hf:owner/name, not %q", v)
 		}
@@ -68,7 +68,7 @@ func named(v string) string {
 	return ""
 }
 
-func never(why string) func(string) string { return func(string) string { return why } }
+func refuseAlways(why string) func(string) string { return func(string) string { return why } }
 
 func notAboveZero(what string) func(string) string {
 	return func(v string) string {
@@ -88,17 +88,17 @@ func atMost20Logprobs(v string) string {
 
 // noted is a flag with a value, valued one with a check of its value, switched one without a value,
 // refused one that is always an error.
-func noted(names, here string) vllmFlag { return vllmFlag{names: names, here: here} }
+func noted(names, note string) vllmFlag { return vllmFlag{names: names, note: note} }
 
-func valued(names, here string, refuse func(string) string) vllmFlag {
-	return vllmFlag{names: names, here: here, refuse: refuse}
+func valued(names, note string, refuse func(string) string) vllmFlag {
+	return vllmFlag{names: names, note: note, refuse: refuse}
 }
 
-func switched(names, here string) vllmFlag {
-	return vllmFlag{names: names, here: here, boolean: true}
+func switched(names, note string) vllmFlag {
+	return vllmFlag{names: names, note: note, boolean: true}
 }
 
-func refused(names, why string) vllmFlag { return vllmFlag{names: names, refuse: never(why)} }
+func refused(names, why string) vllmFlag { return vllmFlag{names: names, refuse: refuseAlways(why)} }
 
 var vllmFlags = []vllmFlag{
 	valued("tool-call-parser", "calls are always parsed, from Harmony's tokens", only("openai")),
@@ -112,19 +112,19 @@ var vllmFlags = []vllmFlag{
 	switched("enable-expert-parallel", "has no effect on one device"),
 	noted("distributed-executor-backend", "has no effect on one device"),
 	switched("enable-lora", "always on; --lora FOLDER adds an adapter"),
-	valued("lora-modules", "each is a model beside its base, as with --lora", named),
+	valued("lora-modules", "each is a model beside its base, as with --lora", requireNames),
 	noted("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for buckets "+
 		"of rows, the powers of two up to --max-num-batched-tokens, whatever the size"),
 	noted("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of rows, "+
 		"the powers of two up to --max-num-batched-tokens, whatever the sizes"),
-	{names: "compilation-config cc O", many: true, here: "the step is compiled once, at start; " +
+	{names: "compilation-config cc O", many: true, note: "the step is compiled once, at start; " +
 		"there is nothing to set"},
 	switched("enforce-eager", "the step is compiled once, at start; there is nothing to set"),
 	switched("async-scheduling", "the scheduler is this engine's own and needs no switch"),
 	switched("no-async-scheduling", "the scheduler is this engine's own and needs no switch"),
 	switched("enable-chunked-prefill", "always on, in chunks of --max-num-batched-tokens"),
-	{names: "no-enable-chunked-prefill", boolean: true, refuse: never("prefill always comes in " +
-		"chunks; --max-num-batched-tokens sets their size")},
+	{names: "no-enable-chunked-prefill", boolean: true, refuse: refuseAlways("prefill always " +
+		"comes in chunks; --max-num-batched-tokens sets their size")},
 	valued("scheduling-policy", "first come, first served", only("fcfs")),
 	valued("num-scheduler-steps", "every step is scheduled by itself", only("1")),
 	noted("attention-backend", "the device has one attention, with sinks and windows"),
@@ -142,8 +142,8 @@ var vllmFlags = []vllmFlag{
 	switched("trust-remote-code", "code that comes with a model is never run"),
 	noted("tokenizer", "the vocabulary o200k_harmony is built in"),
 	noted("tokenizer-mode", "the vocabulary o200k_harmony is built in"),
-	{names: "skip-tokenizer-init", boolean: true, refuse: never("the port speaks text; the " +
-		"vocabulary o200k_harmony is built in")},
+	{names: "skip-tokenizer-init", boolean: true, refuse: refuseAlways("the port speaks text; " +
+		"the vocabulary o200k_harmony is built in")},
 	refused("hf-token", "set the environment variable HF_TOKEN, or run hf auth login"),
 	refused("hf-config-path", "config.json is read from the model's own folder"),
 	refused("revision", "name it with the model: --model hf:OWNER/NAME@REVISION"),
@@ -190,13 +190,16 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 		if !c.IsSet(name) || w.boolean && !c.Bool(name) {
 			continue
 		}
-		value, shown := either(w.boolean, "true", c.String(name)), written(c, name)
+		value, setting := "true", written(c, name)
+		if !w.boolean {
+			value = c.String(name)
+		}
 		if w.refuse != nil {
 			if why := w.refuse(value); why != "" {
-				return nil, fail(exitUsage, "%s: %s", shown, why)
+				return nil, fail(exitUsage, "%s: %s", setting, why)
 			}
 		}
-		notes = append(notes, shown+": "+w.here)
+		notes = append(notes, setting+": "+w.note)
 	}
 	return notes, nil
 }
@@ -222,8 +225,8 @@ func noSpeculationFlag(s *engine.Settings) cli.Flag {
 	return &cli.BoolFlag{Name: "no-speculation", Usage: "compute one token of a request at a " +
 		"time; without it the CPU engine tries what the text may repeat (drafts), where that " +
 		"pays. The text is the same",
-		Action: func(_ *cli.Context, off bool) error {
-			if off {
+		Action: func(_ *cli.Context, disabled bool) error {
+			if disabled {
 				s.Drafts = 0
 			}
 			return nil
@@ -235,7 +238,7 @@ func speculation(c *cli.Context, config string, o *serve.Options) (notes []strin
 	if config == "" || c.Bool("no-speculation") {
 		return nil, nil
 	}
-	shown := written(c, "speculative-config")
+	flagName := written(c, "speculative-config")
 	var keys map[string]json.RawMessage
 	var read struct {
 		Model, Method string
@@ -244,35 +247,35 @@ func speculation(c *cli.Context, config string, o *serve.Options) (notes []strin
 	for _, into := range []any{&keys, &read} {
 		if err := json.Unmarshal([]byte(config), into); err != nil {
 			return nil, fail(exitUsage, `%s must be a JSON object such as {"method":"ngram",`+
-				`"num_speculative_tokens":8}`, shown)
+				`"num_speculative_tokens":8}`, flagName)
 		}
 	}
 	methods := []string{"", "ngram", "suffix"}
 	switch {
 	case !slices.Contains(methods, read.Model):
 		return nil, fail(exitUsage, "%s: speculative decoding with %s is not in this version. %s",
-			shown, read.Model, elsewhere)
+			flagName, read.Model, elsewhere)
 	case !slices.Contains(methods, read.Method):
 		return nil, fail(exitUsage, "%s: the methods are ngram and suffix, which are one here, "+
-			"not %q. %s", shown, read.Method, elsewhere)
+			"not %q. %s", flagName, read.Method, elsewhere)
 	}
 	o.Speculate = true
 	if n := read.Tokens; n != nil {
 		if *n < 1 {
 			return nil, fail(exitUsage, "%s: num_speculative_tokens must be at least 1, not %d",
-				shown, *n)
+				flagName, *n)
 		}
 		if o.Settings.Drafts = min(*n, draft.Most); *n > draft.Most {
-			notes = append(notes, fmt.Sprintf("%s: drafts have %d tokens at most", shown,
+			notes = append(notes, fmt.Sprintf("%s: drafts have %d tokens at most", flagName,
 				draft.Most))
 		}
 	}
-	for _, known := range []string{"model", "method", "num_speculative_tokens"} {
-		delete(keys, known)
+	for _, key := range []string{"model", "method", "num_speculative_tokens"} {
+		delete(keys, key)
 	}
 	if len(keys) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: drafts follow the longest match in prompt and "+
-			"answer, where they pay; these say nothing more: %s", shown,
+			"answer, where they pay; these say nothing more: %s", flagName,
 			strings.Join(slices.Sorted(maps.Keys(keys)), ", ")))
 	}
 	return notes, nil

@@ -1,7 +1,7 @@
 package cli
 
-// This program's port in front of vLLM: an executable named vllm stands in for it, which is the
-// demo behind our own port, and servers that run already.
+// This port with vLLM as its upstream: an executable named vllm replaces it, which is the demo on
+// our own port, and running servers.
 
 import (
 	"encoding/json"
@@ -70,8 +70,8 @@ const strictAnswer = `,"response_format":{"type":"json_schema","json_schema":{"n
 	`"strict":true,"schema":{"type":"object","properties":{"degrees":{"type":"integer"}},` +
 	`"required":["degrees"],"additionalProperties":false}}}`
 
-// vLLM is started, asked and stopped: what comes through our port is what comes without it, a
-// strict form too, and nothing of it outlives us.
+// vLLM is started, asked and stopped: our port passes its answers on unchanged, a strict form too,
+// and nothing of it outlives us.
 func TestVLLMBehindOurPort(t *testing.T) {
 	t.Parallel()
 	front, pid := fakeVLLM(t)
@@ -149,7 +149,7 @@ func TestVLLMThatDies(t *testing.T) {
 	}
 }
 
-// This program is killed, and vLLM, which nobody else would end, does not outlive it.
+// This program is killed, and vLLM, which has no other parent, does not outlive it.
 func TestVLLMEndsWithAKilledFront(t *testing.T) {
 	t.Parallel()
 	front, pid := fakeVLLM(t)

@@ -61,14 +61,14 @@ func environment(names []string) string {
 		case !ok:
 			continue
 		case secretName.MatchString(name):
-			value = hidden
+			value = redacted
 		}
 		fmt.Fprintf(&b, "%s=%s\n", name, value)
 	}
 	return b.String()
 }
 
-const hidden = "[taken out]"
+const redacted = "[taken out]"
 
 var (
 	secretName = regexp.MustCompile(`(?i)(key|token|secret|password|passwd|credential|auth)`)
@@ -86,9 +86,9 @@ type redactor struct{ words [][2]string }
 
 func newRedactor() *redactor {
 	r := &redactor{}
-	add := func(word, instead string) {
+	add := func(word, replacement string) {
 		if len(word) > 2 {
-			r.words = append(r.words, [2]string{word, instead})
+			r.words = append(r.words, [2]string{word, replacement})
 		}
 	}
 	if home, err := os.UserHomeDir(); err == nil {
@@ -107,9 +107,9 @@ func newRedactor() *redactor {
 }
 
 func (r *redactor) text(s string) string {
-	s = secretLine.ReplaceAllString(s, "${1}"+hidden)
-	s = secretForm.ReplaceAllString(s, hidden)
-	s = userinfo.ReplaceAllString(s, "://"+hidden+"@")
+	s = secretLine.ReplaceAllString(s, "${1}"+redacted)
+	s = secretForm.ReplaceAllString(s, redacted)
+	s = userinfo.ReplaceAllString(s, "://"+redacted+"@")
 	s = address.ReplaceAllStringFunc(s, func(ip string) string {
 		if strings.HasPrefix(ip, "127.") || ip == "0.0.0.0" {
 			return ip

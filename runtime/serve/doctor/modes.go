@@ -23,7 +23,7 @@ type Mode struct {
 }
 
 // measuredModes have the figures of docs/performance.md; modes_test.go compares them.
-var measured = []Mode{
+var measuredModes = []Mode{
 	{Compute: engine.Int8, Dense: engine.DenseQ8, KL: 2.0e-3},
 	{Compute: engine.Int8Fast, Dense: engine.DenseQ8, KL: 2.6e-3},
 	{Compute: engine.Int8, Dense: engine.DenseBF16, KL: 8.9e-4},
@@ -32,7 +32,7 @@ var measured = []Mode{
 
 // Closeness returns the KL of a mode on the CPU; 0: not measured.
 func Closeness(compute, dense string) float64 {
-	for _, m := range measured {
+	for _, m := range measuredModes {
 		if m.Compute == compute && m.Dense == dense {
 			return m.KL
 		}
@@ -43,11 +43,11 @@ func Closeness(compute, dense string) float64 {
 // modesOf returns the modes for a model of shape spec if the CPU reads rate bytes a second, the one
 // in s first.
 func modesOf(s engine.Settings, spec models.Spec, rate float64) (list []Mode, err error) {
-	for _, m := range measured {
+	for _, m := range measuredModes {
 		first := m.Compute == s.Compute && m.Dense == s.Dense
-		with := s
-		with.Compute, with.Dense = m.Compute, m.Dense
-		if m.ReadBound, err = serve.ReadBound(spec, with, rate); err != nil {
+		variant := s
+		variant.Compute, variant.Dense = m.Compute, m.Dense
+		if m.ReadBound, err = serve.ReadBound(spec, variant, rate); err != nil {
 			return nil, err
 		}
 		if first {

@@ -19,7 +19,7 @@ func TestModesAreThoseOfTheResults(t *testing.T) {
 	text := hosttest.Must(os.ReadFile("../../../docs/performance.md"))(t)
 	rows := []string{"int8 and `--dense q8`", "int8-fast and `--dense q8`",
 		"int8 into the experts", "exact, 1 to 5,000 tokens"}
-	for i, m := range measured {
+	for i, m := range measuredModes {
 		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(rows[i]) + ` \| (\S+) \|`).
 			FindSubmatch(text)
 		if row == nil || strings.ReplaceAll(fmt.Sprintf("%.1e", m.KL), "e-0", "e-") !=
@@ -29,8 +29,8 @@ func TestModesAreThoseOfTheResults(t *testing.T) {
 	}
 }
 
-// The default stands first, and fewer bytes are more tokens: 20b reads 2.6 GB a token with 8-bit
-// dense weights and 3.7 with the released ones.
+// The default is first, and fewer bytes give more tokens: 20b reads 2.6 GB a token with 8-bit dense
+// weights and 3.7 with the released ones.
 func TestModes(t *testing.T) {
 	b, _, err := serve.Open(t.Context(), engine.Settings{Device: "cpu"}, func(string) {})
 	hosttest.Check(t, err)

@@ -40,7 +40,7 @@ type SelftestRow struct {
 }
 
 // WholeModels is the part of the self-test that times a whole model.
-type Whole struct {
+type WholeModels struct {
 	Model     string         `json:"model"`
 	Bandwidth float64        `json:"measured_gb_per_s"`
 	Points    []device.Speed `json:"points"`
@@ -69,7 +69,7 @@ func (p Proofs) OK() bool {
 // Extent is how much the self-test runs.
 type Extent struct {
 	Shapes, Timed []enginetest.Shape
-	Whole         models.Spec    // GPU: the model that is timed; no layers: none
+	WholeModel    models.Spec    // GPU: the model that is timed; no layers: none
 	Points        []device.Point // and at which points
 	Rounds        int
 	// GPU: the row counts proved at that model's width, each so many times
@@ -87,7 +87,7 @@ func (d *Doctor) RunSelftest(ctx context.Context, show func(any)) error {
 }
 
 // AddTraffic puts the worker's message counts into the report.
-func (d *Doctor) CountMessages() {
+func (d *Doctor) AddTraffic() {
 	if g, ok := d.dev.(*gpu.Backend); ok {
 		d.Worker = g.Traffic()
 	}
@@ -96,8 +96,8 @@ func (d *Doctor) CountMessages() {
 // Memory of a whole model besides its weights. On the card: steps of 2,048 tokens and the cache of
 // eight sequences of 4,096. On the host, where the weights are made: the program.
 const (
-	besideOnCard = 2 << 30
-	besideOnHost = 1 << 30
+	cardReserve = 2 << 30
+	hostReserve = 1 << 30
 )
 
 // FullExtent is the self-test of a GPU: small shapes for correctness, the published width for
@@ -110,12 +110,12 @@ func FullExtent(dev, host interface {
 	spec := models.Spec20B()
 	_, free := dev.Memory()
 	_, hostFree := host.Memory()
-	made := checkpoint.SyntheticBytes(spec) + besideOnHost // for any number of layers
-	room := free - besideOnCard
+	hostBytes := checkpoint.SyntheticBytes(spec) + hostReserve // for any number of layers
+	room := free - cardReserve
 	if dev.Caps().Integrated { // both copies are in the same memory
-		room = min(room, hostFree-besideOnCard-made)
+		room = min(room, hostFree-cardReserve-hostBytes)
 	}
-	for spec.Layers > 0 && (spec.WeightBytes() > room || made > hostFree) {
+	for spec.Layers > 0 && (spec.WeightBytes() > room || hostBytes > hostFree) {
 		spec.Layers -= 2
 	}
 	return Extent{enginetest.Small(), []enginetest.Shape{enginetest.Published(1),
@@ -164,15 +164,15 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 	if r.Kernels, err = dev.Prove(ctx, func(t Trial) { show(t) }); err != nil {
 		return err
 	}
-	choosing := slices.IndexFunc(r.Kernels,
+	sampling := slices.IndexFunc(r.Kernels,
 		func(p device.Proof) bool { return p.Variant == device.Sampling })
-	if choosing >= 0 && r.Kernels[choosing].OK { // with the vocabulary of a real model
-		if r.Kernels[choosing], err = dev.ProveSampling(ctx, e.Whole.Vocab); err != nil {
+	if sampling >= 0 && r.Kernels[sampling].OK { // with the vocabulary of a real model
+		if r.Kernels[sampling], err = dev.ProveSampling(ctx, e.WholeModel.Vocab); err != nil {
 			return err
 		}
 	}
 	show(Proofs(r.Kernels))
-	right := true // the operations, by whatever kernels are enabled
+	allOK := true // the operations, by whatever kernels are enabled
 	if err := testOps(ctx, dev.Ops, dev.Caps().Arch, e, func(row SelftestRow) {
 		row.Device, row.Percent = dev.Name(), 100*row.GBs/gbs
 		// The operations keep all of float32 in three terms, so they can reach at most a third of
@@ -182,30 +182,30 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 		}
 		r.Selftest = append(r.Selftest, row)
 		show(row)
-		right = right && row.OK
+		allOK = allOK && row.OK
 	}); err != nil {
 		return err
 	}
-	right = right && (choosing < 0 || r.Kernels[choosing].OK)
-	if e.Whole.Layers > 0 {
-		if err := dev.ProveWidth(ctx, e.Whole, e.WidthRows, e.Times, func(t Trial) {
+	allOK = allOK && (sampling < 0 || r.Kernels[sampling].OK)
+	if e.WholeModel.Layers > 0 {
+		if err := dev.ProveWidth(ctx, e.WholeModel, e.WidthRows, e.Times, func(t Trial) {
 			r.Width = append(r.Width, t)
 			show(t)
-			right = right && Proofs(t.Proofs).OK()
+			allOK = allOK && Proofs(t.Proofs).OK()
 		}); err != nil {
 			return err
 		}
 	}
 	switch {
-	case !right: // the speed of wrong results is worthless
-	case e.Whole.Layers == 0:
-		show(Models("whole models: not timed, no memory for two layers of " + e.Whole.Name))
+	case !allOK: // the speed of wrong results is worthless
+	case e.WholeModel.Layers == 0:
+		show(Models("whole models: not timed, no memory for two layers of " + e.WholeModel.Name))
 	default:
 		if err := r.wholeModels(ctx, dev, e, gbs, show); err != nil {
 			return fmt.Errorf("whole models: %w", err)
 		}
 	}
-	ok := right && Proofs(r.Kernels).OK()
+	ok := allOK && Proofs(r.Kernels).OK()
 	show(Verdict(ok))
 	r.pass(ok)
 	return nil
@@ -214,12 +214,12 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 // wholeModels times prefill and decode of a model of random weights.
 func (r *Report) wholeModels(ctx context.Context, dev *gpu.Backend, e Extent, gbs float64,
 	show func(any)) error {
-	r.Whole = &Whole{Bandwidth: gbs,
-		Model: fmt.Sprintf("%s, %d layers, random weights", e.Whole.Name, e.Whole.Layers)}
-	show(Models(r.Whole.Model))
-	return dev.Whole(ctx, e.Whole, e.Points, e.Rounds, func(s Speed) {
+	r.WholeModels = &WholeModels{Bandwidth: gbs,
+		Model: fmt.Sprintf("%s, %d layers, random weights", e.WholeModel.Name, e.WholeModel.Layers)}
+	show(Models(r.WholeModels.Model))
+	return dev.Whole(ctx, e.WholeModel, e.Points, e.Rounds, func(s Speed) {
 		show(s)
-		r.Whole.Points = append(r.Whole.Points, s)
+		r.WholeModels.Points = append(r.WholeModels.Points, s)
 	})
 }
 

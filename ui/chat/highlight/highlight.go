@@ -72,8 +72,8 @@ func Find(name string) *Language {
 }
 
 // Line appends the tokens of one line, without its line end, and returns the State for the next.
-func (l *Language) Line(tokens []Token, before State, line string) ([]Token, State) {
-	s := scanner{State: before, tokens: tokens, mine: len(tokens), line: line, base: l}
+func (l *Language) Line(tokens []Token, state State, line string) ([]Token, State) {
+	s := scanner{State: state, tokens: tokens, earlier: len(tokens), line: line, base: l}
 	s.read()
 	return s.tokens, s.State
 }

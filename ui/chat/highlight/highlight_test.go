@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // marks are how the tokens of a golden file are marked: by the first letter of their kind.
 var marks = [...]string{"", "c", "k", "t", "s", "n", "f", "g", "y", "v", "i", "d", "h"}
 
-// read marks the tokens of a text and holds what is true of every text.
+// read marks the tokens of a text and checks what holds for every text.
 func read(t testing.TB, l *Language, text string) string {
 	t.Helper()
 	var b strings.Builder
@@ -141,7 +141,7 @@ func TestTable(t *testing.T) {
 		for i, r := range l.regions {
 			switch {
 			case r.open == "",
-				r.shut == "" && (r.is('L') || r.is('N') || r.is('C') || r.code != nil ||
+				r.shut == "" && (r.has('L') || r.has('N') || r.has('C') || r.code != nil ||
 					r.hole != ""),
 				r.hole != "" && !strings.ContainsAny(r.hole, "{("):
 				t.Errorf("%s: region %d is %+v", l.names[0], i, r)
@@ -155,8 +155,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What is open at the end of a text is what a language says of it, and a line behind it is read by
-// that.
+// A region open at the end of a text affects the next line, as its language says.
 func TestUnfinished(t *testing.T) {
 	for _, c := range []struct{ lang, text, want string }{
 		{"go", "s := \"not closed\nx := 1", "s := ⟨s \"not closed⟩\nx := ⟨n 1⟩"},
@@ -202,8 +201,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// Every language on every other one's sample and on its pieces: what a wrong name behind a fence
-// asks for.
+// Every language on every other one's sample and its pieces, as with a wrong name after a fence.
 func TestEveryLanguageReadsEveryText(t *testing.T) {
 	for _, text := range samples(t) {
 		for _, l := range languages() {

@@ -13,9 +13,9 @@ type scanner struct {
 	State
 	base, lang *Language // of the line; of the code at pos
 	tokens     []Token
-	mine       int // tokens of earlier lines
+	earlier    int // tokens of earlier lines
 	line       string
-	at, from   int // tokens cover the line up to pos; the last one begins at start
+	pos, start int // tokens cover the line up to pos; the last one begins at start
 	first      int // start of the text after blanks and list marks
 	looked     int // bytes in loops that look ahead; tests bound it by the line's length
 
@@ -27,15 +27,15 @@ type scanner struct {
 func (s *scanner) read() {
 	s.first = s.skip(0)
 	s.command = !s.arguments
-	for s.at < len(s.line) {
+	for s.pos < len(s.line) {
 		f := s.top()
 		r := f.region
 		switch s.lang = cmp.Or(f.code, s.base); {
 		case r != nil && f.code == nil:
 			s.text(f)
-		case r != nil && r.code != nil && strings.HasPrefix(s.line[s.at:], r.shut):
+		case r != nil && r.code != nil && strings.HasPrefix(s.line[s.pos:], r.shut):
 			s.pop()
-			s.take(r.kind, s.at+len(r.shut))
+			s.take(r.kind, s.pos+len(r.shut))
 		default:
 			s.step()
 		}
@@ -43,7 +43,7 @@ func (s *scanner) read() {
 	carried := strings.HasSuffix(s.line, `\`)
 	s.arguments = carried && !s.command
 	for i, f := range s.frames[:s.depth] {
-		if !f.region.is('L') && !(carried && f.region.is('E')) {
+		if !f.region.has('L') && !(carried && f.region.has('E')) {
 			clear(s.frames[i:]) // equal states must compare equal
 			s.depth = int8(i)
 			break
@@ -53,15 +53,15 @@ func (s *scanner) read() {
 
 // take makes the line up to end a token of this kind.
 func (s *scanner) take(kind Kind, end int) {
-	if end = min(end, len(s.line)); end <= s.at {
+	if end = min(end, len(s.line)); end <= s.pos {
 		return
 	}
-	if n := len(s.tokens); n > s.mine && s.tokens[n-1].Kind == kind {
-		s.tokens[n-1].Text = s.line[s.from:end]
+	if n := len(s.tokens); n > s.earlier && s.tokens[n-1].Kind == kind {
+		s.tokens[n-1].Text = s.line[s.start:end]
 	} else {
-		s.tokens, s.from = append(s.tokens, Token{kind, s.line[s.at:end]}), s.at
+		s.tokens, s.start = append(s.tokens, Token{kind, s.line[s.pos:end]}), s.pos
 	}
-	s.at = end
+	s.pos = end
 }
 
 // byteAt is the byte at i, or 0 outside the line.
@@ -102,16 +102,16 @@ func (s *scanner) pop() {
 
 // begins reports whether region r begins here.
 func (s *scanner) begins(r *region) bool {
-	end := s.at + len(r.open)
-	behind := s.byteAt(end)
-	return strings.HasPrefix(s.line[s.at:], r.open) &&
-		(!r.is('S') || s.at == 0) &&
-		(!r.is('F') || s.at == s.first) &&
-		(!r.is('W') || s.at == 0 || !s.lang.holds[s.line[s.at-1]]) &&
-		(!r.is('O') || !s.value) &&
-		(!r.is('M') || letter(behind) || behind == '/' || behind == '!' || behind == '?') &&
-		(!r.is('C') || strings.Contains(s.line[end:min(end+200, len(s.line))], r.shut)) &&
-		(!r.is('H') || behind == '\\' || behind != '\'' && s.charEnds(end))
+	end := s.pos + len(r.open)
+	next := s.byteAt(end)
+	return strings.HasPrefix(s.line[s.pos:], r.open) &&
+		(!r.has('S') || s.pos == 0) &&
+		(!r.has('F') || s.pos == s.first) &&
+		(!r.has('W') || s.pos == 0 || !s.lang.holds[s.line[s.pos-1]]) &&
+		(!r.has('O') || !s.value) &&
+		(!r.has('M') || letter(next) || next == '/' || next == '!' || next == '?') &&
+		(!r.has('C') || strings.Contains(s.line[end:min(end+200, len(s.line))], r.shut)) &&
+		(!r.has('H') || next == '\\' || next != '\'' && s.charEnds(end))
 }
 
 // charEnds reports whether a quote follows the character at i.
@@ -122,18 +122,18 @@ func (s *scanner) charEnds(i int) bool {
 
 // open takes the opening of a region, if one begins here.
 func (s *scanner) open() bool {
-	for _, r := range s.lang.opens[s.line[s.at]] {
+	for _, r := range s.lang.opens[s.line[s.pos]] {
 		if !s.begins(r) || s.depth == maxDepth {
 			continue
 		}
-		end := s.at + len(r.open)
+		end := s.pos + len(r.open)
 		s.expect = Text
-		if r.is('K') {
+		if r.has('K') {
 			s.take(r.kind, end)
 			s.first, s.command = s.skip(end), true
 			return true
 		}
-		if r.is('M') && r.code != nil {
+		if r.has('M') && r.code != nil {
 			for end++; end < len(s.line) && r.code.holds[s.line[end]]; end++ {
 			}
 		}
@@ -148,7 +148,7 @@ func (s *scanner) open() bool {
 // text takes an open region up to its end, its next hole, or the end of the line.
 func (s *scanner) text(f *frame) {
 	r := f.region
-	end, closed, hole := s.inside(f, s.at)
+	end, closed, hole := s.inside(f, s.pos)
 	s.take(r.kind, end)
 	switch {
 	case hole:
@@ -157,7 +157,7 @@ func (s *scanner) text(f *frame) {
 	case closed:
 		s.pop()
 		s.value = r.kind == String
-		if key := s.key(r.lang, s.at, true); s.value && key != Text {
+		if key := s.key(r.lang, s.pos, true); s.value && key != Text {
 			s.tokens[len(s.tokens)-1].Kind = key
 		}
 	}
@@ -177,13 +177,13 @@ func (s *scanner) inside(f *frame, i int) (end int, closed, hole bool) {
 				return i + len(r.hole), false, true
 			}
 			i++
-		case s.line[i] == '\\' && r.is('E'):
+		case s.line[i] == '\\' && r.has('E'):
 			i++
-		case r.is('N') && strings.HasPrefix(rest, r.nest):
+		case r.has('N') && strings.HasPrefix(rest, r.nest):
 			f.nested++
 			i += len(r.nest) - 1
 		case r.shut != "" && strings.HasPrefix(rest, r.shut):
-			if f.nested--; f.nested <= 0 || !r.is('N') {
+			if f.nested--; f.nested <= 0 || !r.has('N') {
 				return i + len(r.shut), true, false
 			}
 			i += len(r.shut) - 1
@@ -194,23 +194,23 @@ func (s *scanner) inside(f *frame, i int) (end int, closed, hole bool) {
 
 // step takes the next piece of code.
 func (s *scanner) step() {
-	l, c, next, before := s.lang, s.line[s.at], s.byteAt(s.at+1), s.byteAt(s.at-1)
+	l, c, next, prev := s.lang, s.line[s.pos], s.byteAt(s.pos+1), s.byteAt(s.pos-1)
 	mark := l.marks[c]
 	switch {
 	case c == ' ' || c == '\t':
-		s.take(Text, s.skip(s.at))
+		s.take(Text, s.skip(s.pos))
 	case l.opens[c] != nil && s.open():
-	case l.is('P'):
-		end := s.at + 1
+	case l.has('P'):
+		end := s.pos + 1
 		for end < len(s.line) && l.opens[s.line[end]] == nil {
 			end++
 		}
 		s.take(Text, end)
-	case digit(c) || c == '.' && digit(next) && !s.value && before != '.':
+	case digit(c) || c == '.' && digit(next) && !s.value && prev != '.':
 		s.number()
 	case mark != Text && l.starts[next] && next != c && next != '-' &&
-		(c == '$' || before != c && !l.holds[before]):
-		s.take(mark, s.wordEnd(s.at+1))
+		(c == '$' || prev != c && !l.holds[prev]):
+		s.take(mark, s.wordEnd(s.pos+1))
 		s.value, s.command, s.expect = mark != Keyword, false, Text
 	case l.starts[c]:
 		s.word()
@@ -236,7 +236,7 @@ func (s *scanner) bracket(c byte) {
 			s.pop()
 		}
 	}
-	s.take(kind, s.at+1)
+	s.take(kind, s.pos+1)
 }
 
 // key is the kind of the key that ends at end, or Text. The colon of an unquoted key must be
@@ -251,45 +251,45 @@ func (s *scanner) key(l *Language, end int, quoted bool) Kind {
 }
 
 func (s *scanner) word() {
-	l, end := s.lang, s.wordEnd(s.at)
-	text, next, before := s.line[s.at:end], s.byteAt(end), s.byteAt(s.at-1)
-	known, expected, key := l.words[text], s.expect, s.key(l, end, false)
-	kind := known.kind
+	l, end := s.lang, s.wordEnd(s.pos)
+	text, next, prev := s.line[s.pos:end], s.byteAt(end), s.byteAt(s.pos-1)
+	info, expected, key := l.words[text], s.expect, s.key(l, end, false)
+	kind := info.kind
 	s.expect = Text
 	switch {
-	case kind == Keyword && (before == '.' && s.byteAt(s.at-2) != '.' || // the name of a member
-		l.is('S') && !s.command && text != "in" && text != "do" && text != "AS"):
+	case kind == Keyword && (prev == '.' && s.byteAt(s.pos-2) != '.' || // the name of a member
+		l.has('S') && !s.command && text != "in" && text != "do" && text != "AS"):
 		kind = Text
 	case kind == Keyword:
-		s.expect = known.next
+		s.expect = info.next
 	case expected != Text:
 		kind = expected
 	case !s.value && key != Text:
 		kind = key
-	case l.is('S') && (!s.command || text[0] == '-'):
+	case l.has('S') && (!s.command || text[0] == '-'):
 		kind = Text
-	case l.is('S') && next == '=':
+	case l.has('S') && next == '=':
 		kind = Variable
 	case kind != Text:
-	case l.is('S'):
+	case l.has('S'):
 		kind = Function
-	case l.is('A'):
+	case l.has('A'):
 		kind = Key
 	case next == '(', l.marks['-'] != Text && strings.IndexByte(text, '-') > 0:
 		kind = Function
-	case l.is('C') && text[0] >= 'A' && text[0] <= 'Z' &&
+	case l.has('C') && text[0] >= 'A' && text[0] <= 'Z' &&
 		(len(text) == 1 || strings.ContainsFunc(text, func(c rune) bool { return c >= 'a' })):
 		kind = Type
 	}
 	s.value = kind != Keyword
-	s.command = kind == Keyword && !known.operand || s.command && text[0] == '-'
+	s.command = kind == Keyword && !info.operand || s.command && text[0] == '-'
 	s.take(kind, end)
 }
 
 func (s *scanner) number() {
-	i := s.at + 1
+	i := s.pos + 1
 	for ; i < len(s.line); i++ {
-		c, exponent := s.line[i], s.line[i-1]|0x20 == 'e' && s.byteAt(s.at+1)|0x20 != 'x'
+		c, exponent := s.line[i], s.line[i-1]|0x20 == 'e' && s.byteAt(s.pos+1)|0x20 != 'x'
 		if !(c < 0x80 && wordByte(c) || digit(s.byteAt(i+1)) && (c == '.' || c == '\'' ||
 			exponent && (c == '+' || c == '-'))) {
 			break

@@ -33,7 +33,7 @@ type word struct {
 // languages.txt.
 type forms uint32
 
-func (f forms) is(letter byte) bool { return f>>(letter-'A')&1 == 1 }
+func (f forms) has(letter byte) bool { return f>>(letter-'A')&1 == 1 }
 
 func (f *forms) set(letters string) {
 	for _, letter := range letters {
@@ -111,7 +111,7 @@ func (l *Language) property(words []string, find func(string) *Language) {
 				operand: true}}[name]
 		for _, w := range words {
 			l.words[w] = is
-			if l.is('I') {
+			if l.has('I') {
 				l.words[strings.ToUpper(w)] = is
 			}
 		}
@@ -133,8 +133,8 @@ func newRegion(f []string, find func(string) *Language) region {
 	if strings.Contains(r.hole, "(") {
 		r.bracket = "()"
 	}
-	r.stops['\\'] = r.stops['\\'] || r.is('E')
-	if r.is('N') {
+	r.stops['\\'] = r.stops['\\'] || r.has('E')
+	if r.has('N') {
 		r.nest = r.open[len(r.open)-len(r.shut):]
 		r.stops[r.nest[0]] = true
 	}

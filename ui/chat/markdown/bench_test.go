@@ -11,14 +11,14 @@ import (
 func BenchmarkTail(b *testing.B) {
 	for name, text := range map[string]string{
 		"paragraph": strings.Repeat(
-			"Some **bold** words and `code` in a paragraph that does not end. ", longestBlock/66),
-		"line": strings.Repeat("word ", longestBlock/5),
+			"Some **bold** words and `code` in a paragraph that does not end. ", maxBlock/66),
+		"line": strings.Repeat("word ", maxBlock/5),
 		"code": "```go\n" + strings.Repeat("\tx := f(1, \"two\") // a comment\n",
-			longestBlock/32),
+			maxBlock/32),
 		"table": "| a | b |\n|---|---|\n" +
-			strings.Repeat("| one cell | **two** `x` and more words |\n", longestBlock/50),
-		"item": "- top\n" + strings.Repeat("  - an item with *words*\n", longestBlock/26),
-		"wide": strings.Repeat("日本語のテキスト。", longestBlock/27),
+			strings.Repeat("| one cell | **two** `x` and more words |\n", maxBlock/50),
+		"item": "- top\n" + strings.Repeat("  - an item with *words*\n", maxBlock/26),
+		"wide": strings.Repeat("日本語のテキスト。", maxBlock/27),
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := New(term.Palette{}, 0)

@@ -10,13 +10,13 @@ import (
 )
 
 // maxMarks are limits for a block, far above real texts of 16 KiB.
-var mostMarks = map[string]int{"[": 300, "*": 800, "_": 800, "`": 800, "$": 800, `\`: 800}
+var maxMarks = map[string]int{"[": 300, "*": 800, "_": 800, "`": 800, "$": 800, `\`: 800}
 
 // maxNesting is how many lists and quotes may begin in one line.
-const mostNested = 24
+const maxNesting = 24
 
 func costly(source string) bool {
-	for mark, most := range mostMarks {
+	for mark, most := range maxMarks {
 		if strings.Count(source, mark) > most {
 			return true
 		}
@@ -33,7 +33,7 @@ func costly(source string) bool {
 					break
 				}
 			}
-			if depth == mostNested {
+			if depth == maxNesting {
 				return true
 			}
 			line = line[n:]

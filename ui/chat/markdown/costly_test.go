@@ -47,7 +47,7 @@ func TestNoMarksMakeAFrameDear(t *testing.T) {
 	}
 }
 
-// What people write is read, also where it is long.
+// Real texts are parsed, long ones too.
 func TestLongTextIsStillRead(t *testing.T) {
 	long := strings.Repeat("A **word**, `code`, a [link](http://a.example) and _more_. ", 130)
 	if costly(long) || costly("> > - 1. a") ||

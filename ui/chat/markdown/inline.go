@@ -166,11 +166,11 @@ func formulaEnd(text string) string {
 // dollars is the formula between $ or $$ at the start of a line, and its size with the marks, or 0.
 // It rejects prices and variables: no blanks inside the marks, no letters or digits around them,
 // and several words need a mathematical sign.
-func dollars(line string, before rune) (inner string, size int) {
+func dollars(line string, prev rune) (inner string, size int) {
 	mark := line[:min(run(line), 2)]
 	rest := line[len(mark):]
 	end := strings.Index(rest, mark)
-	if end <= 0 || before == '$' || before < 0x80 && isWord(byte(before)) {
+	if end <= 0 || prev == '$' || prev < 0x80 && isWord(byte(prev)) {
 		return "", 0
 	}
 	inner, size = rest[:end], end+2*len(mark)

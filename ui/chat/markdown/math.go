@@ -16,44 +16,44 @@ import (
 
 // Math converts a formula to text, or returns it unchanged if it cannot.
 func Math(latex string) string {
-	m := mathReader{rest: latex}
+	m := mathReader{input: latex}
 	text := m.list(0)
-	if m.failed || m.rest != "" || !utf8.ValidString(latex) || strings.TrimSpace(text) == "" {
+	if m.failed || m.input != "" || !utf8.ValidString(latex) || strings.TrimSpace(text) == "" {
 		return latex
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// maxNesting bounds the depth of groups.
-const deepest = 30
+// maxDepth bounds the nesting of groups.
+const maxDepth = 30
 
 type mathReader struct {
-	rest   string
-	deep   int
+	input  string
+	depth  int
 	failed bool // cannot be converted; input is empty then
 }
 
 func (m *mathReader) fail() string {
-	m.failed, m.rest = true, ""
+	m.failed, m.input = true, ""
 	return ""
 }
 
 // list reads atoms up to a closing mark, which is not consumed; 0 is the formula's end.
 func (m *mathReader) list(end byte) string {
-	if m.deep++; m.deep > deepest {
+	if m.depth++; m.depth > maxDepth {
 		return m.fail()
 	}
-	defer func() { m.deep-- }()
+	defer func() { m.depth-- }()
 	var b strings.Builder
-	for m.rest != "" && (end == 0 || m.rest[0] != end) {
-		if c := m.rest[0]; c == '^' || c == '_' {
-			m.rest = m.rest[1:]
-			b.WriteString(script(c, m.filled(m.atom())))
+	for m.input != "" && (end == 0 || m.input[0] != end) {
+		if c := m.input[0]; c == '^' || c == '_' {
+			m.input = m.input[1:]
+			b.WriteString(script(c, m.nonEmpty(m.atom())))
 		} else {
 			b.WriteString(m.atom())
 		}
 	}
-	if end != 0 && m.rest == "" {
+	if end != 0 && m.input == "" {
 		return m.fail()
 	}
 	return b.String()
@@ -62,21 +62,21 @@ func (m *mathReader) list(end byte) string {
 // group reads the text between a mark and its end.
 func (m *mathReader) group(open, end byte) string {
 	m.blanks()
-	if m.rest == "" || m.rest[0] != open {
+	if m.input == "" || m.input[0] != open {
 		return m.fail()
 	}
-	m.rest = m.rest[1:]
+	m.input = m.input[1:]
 	inner := m.list(end)
 	if !m.failed {
-		m.rest = m.rest[1:]
+		m.input = m.input[1:]
 	}
 	return inner
 }
 
-func (m *mathReader) blanks() { m.rest = strings.TrimLeft(m.rest, " \t\n") }
+func (m *mathReader) blanks() { m.input = strings.TrimLeft(m.input, " \t\n") }
 
 // nonEmpty trims text and fails if it is empty.
-func (m *mathReader) filled(text string) string {
+func (m *mathReader) nonEmpty(text string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return m.fail()
 	}
@@ -85,10 +85,10 @@ func (m *mathReader) filled(text string) string {
 
 // atom reads a character, a command with its arguments, or a group.
 func (m *mathReader) atom() string {
-	if m.rest == "" {
+	if m.input == "" {
 		return m.fail()
 	}
-	switch m.rest[0] {
+	switch m.input[0] {
 	case '{':
 		return m.group('{', '}')
 	case '\\':
@@ -96,26 +96,26 @@ func (m *mathReader) atom() string {
 	case '^', '_', '}', '&', '~', '#', '%', '$':
 		return m.fail()
 	case '\'':
-		m.rest = m.rest[1:]
+		m.input = m.input[1:]
 		return "′"
 	}
-	_, n := utf8.DecodeRuneInString(m.rest)
-	text := m.rest[:n]
-	m.rest = m.rest[n:]
+	_, n := utf8.DecodeRuneInString(m.input)
+	text := m.input[:n]
+	m.input = m.input[n:]
 	return text
 }
 
 func (m *mathReader) command() string {
 	n := 1
-	for n < len(m.rest) && isLetter(m.rest[n]) {
+	for n < len(m.input) && isLetter(m.input[n]) {
 		n++
 	}
 	if n == 1 {
-		if len(m.rest) < 2 {
+		if len(m.input) < 2 {
 			return m.fail()
 		}
-		c := m.rest[1]
-		m.rest = m.rest[2:]
+		c := m.input[1]
+		m.input = m.input[2:]
 		switch c {
 		case ',', ';', ':', ' ':
 			return " "
@@ -128,8 +128,8 @@ func (m *mathReader) command() string {
 		}
 		return m.fail()
 	}
-	name := m.rest[1:n]
-	m.rest = m.rest[n:]
+	name := m.input[1:n]
+	m.input = m.input[n:]
 	if text := cmp.Or(formulas["symbols"][name], formulas["functions"][name]); text != "" {
 		return text
 	}
@@ -142,17 +142,17 @@ func (m *mathReader) command() string {
 		return "  "
 	case "left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr":
 		m.blanks()
-		if strings.HasPrefix(m.rest, ".") {
-			m.rest = m.rest[1:]
+		if strings.HasPrefix(m.input, ".") {
+			m.input = m.input[1:]
 			return ""
 		}
 		return m.atom()
 	case "frac", "dfrac", "tfrac":
-		over := compound(m.argument())
-		return over + "/" + compound(m.argument())
+		numerator := parenthesize(m.argument())
+		return numerator + "/" + parenthesize(m.argument())
 	case "sqrt":
 		sign := m.root()
-		return sign + compound(m.argument())
+		return sign + parenthesize(m.argument())
 	case "boxed":
 		return m.group('{', '}')
 	case "text", "mathrm", "operatorname", "mathbf", "mathit", "textbf", "textit", "mathsf":
@@ -168,12 +168,12 @@ func (m *mathReader) command() string {
 // argument reads a command's argument: a group or one atom.
 func (m *mathReader) argument() string {
 	m.blanks()
-	return m.filled(m.atom())
+	return m.nonEmpty(m.atom())
 }
 
 // root reads the sign of a root, with its index.
 func (m *mathReader) root() string {
-	if m.blanks(); !strings.HasPrefix(m.rest, "[") {
+	if m.blanks(); !strings.HasPrefix(m.input, "[") {
 		return "√"
 	}
 	switch index := strings.TrimSpace(m.group('[', ']')); index {
@@ -182,8 +182,8 @@ func (m *mathReader) root() string {
 	case "4":
 		return "∜"
 	default:
-		up, whole := mapped(index, mathUp)
-		if !whole {
+		up, ok := translate(index, mathUp)
+		if !ok {
 			return m.fail()
 		}
 		return up + "√"
@@ -193,16 +193,16 @@ func (m *mathReader) root() string {
 // words reads a group of plain text.
 func (m *mathReader) words() string {
 	m.blanks()
-	inner, rest, ok := strings.Cut(strings.TrimPrefix(m.rest, "{"), "}")
-	if !strings.HasPrefix(m.rest, "{") || !ok || strings.ContainsAny(inner, `\{$^_&`) {
+	inner, rest, ok := strings.Cut(strings.TrimPrefix(m.input, "{"), "}")
+	if !strings.HasPrefix(m.input, "{") || !ok || strings.ContainsAny(inner, `\{$^_&`) {
 		return m.fail()
 	}
-	m.rest = rest
+	m.input = rest
 	return inner
 }
 
-// compound adds parentheses to text of more than one term.
-func compound(text string) string {
+// parenthesize adds parentheses to text of more than one term.
+func parenthesize(text string) string {
 	depth := 0
 	if strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") {
 		for i, r := range text {
@@ -230,7 +230,7 @@ func script(mark byte, text string) string {
 	if mark == '_' {
 		table = mathDown
 	}
-	if small, ok := mapped(strings.ReplaceAll(text, " ", ""), table); ok {
+	if small, ok := translate(strings.ReplaceAll(text, " ", ""), table); ok {
 		return small
 	}
 	if text == "′" || text == "°" || text == "∘" {
@@ -239,14 +239,14 @@ func script(mark byte, text string) string {
 	if utf8.RuneCountInString(text) == 1 {
 		return string(mark) + text
 	}
-	if inner := compound(text); strings.HasPrefix(inner, "(") {
+	if inner := parenthesize(text); strings.HasPrefix(inner, "(") {
 		return string(mark) + inner
 	}
 	return string(mark) + "(" + text + ")"
 }
 
-// mapped translates text by a table, if it has all characters.
-func mapped(text string, table map[rune]rune) (string, bool) {
+// translate translates text by a table, if it has all characters.
+func translate(text string, table map[rune]rune) (string, bool) {
 	var b strings.Builder
 	for _, r := range text {
 		small, ok := table[r]
@@ -278,8 +278,8 @@ var formulas = func() map[string]map[string]string {
 	return all
 }()
 
-// smalls maps the characters of one text to those of another.
-func smalls(from, to string) map[rune]rune {
+// charMap maps the characters of one text to those of another.
+func charMap(from, to string) map[rune]rune {
 	table, small := map[rune]rune{}, []rune(to)
 	for i, r := range []rune(from) {
 		table[r] = small[i]
@@ -289,8 +289,8 @@ func smalls(from, to string) map[rune]rune {
 
 // Superscript and subscript characters.
 var (
-	mathUp = smalls("0123456789+-=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVWαβγδθφχ",
+	mathUp = charMap("0123456789+-=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVWαβγδθφχ",
 		"⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂᵅᵝᵞᵟᶿᵠᵡ")
-	mathDown = smalls("0123456789+-=()aehijklmnoprstuvxβγρφχ",
+	mathDown = charMap("0123456789+-=()aehijklmnoprstuvxβγρφχ",
 		"₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ")
 )

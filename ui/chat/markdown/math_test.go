@@ -53,8 +53,8 @@ func TestMath(t *testing.T) {
 	}
 }
 
-// essence is what of a formula must not be lost: letters and digits outside of commands, and signs;
-// small characters count as what they stand for.
+// essence is the part of a formula that must not be lost: letters and digits outside commands, and
+// signs; small characters count as the ones they replace.
 func essence(text string, latex bool) string {
 	back := map[rune]rune{}
 	for _, table := range []map[rune]rune{mathUp, mathDown} {
@@ -107,8 +107,8 @@ func essence(text string, latex bool) string {
 	return kept.String()
 }
 
-// No formula makes it panic, and none loses a letter or a digit: what is converted has them all, in
-// their order, and what is not is as it was.
+// No formula causes a panic or loses a letter or a digit: a converted one has them all in order,
+// and another one is unchanged.
 func FuzzMath(f *testing.F) {
 	for _, s := range []string{`\frac{-b \pm \sqrt{b^2}}{2a}`, `\sum_{i=1}^{n}`, `\sqrt[n]{x}`, `{{}`,
 		`\left.`, `\text{a b}`, `x^{y^{z}}`, `\`, `_`, `\mathbb R`, "\xff", `\frac\frac12{3}4`} {

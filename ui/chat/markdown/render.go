@@ -50,7 +50,7 @@ type renderer struct {
 	code    *highlighter
 	source  []byte
 	// highlighting state at the start of the next code block, then at its end
-	within highlight.State
+	state  highlight.State
 	extra  int      // columns that code may exceed the text by
 	number int      // of the last code block so far
 	codes  []string // the code blocks
@@ -153,8 +153,8 @@ func (r *renderer) codeBlock(lang string, n ast.Node, width int) []term.Row {
 		rows = []term.Row{{{Text: term.Cut("┄ "+label, max(width-2, 1)), Style: term.Dim}}}
 	}
 	r.codes = append(r.codes, strings.Join(lines, "\n")+"\n")
-	colours, within := r.code.lines(lang, r.within, lines)
-	r.within = within
+	colours, within := r.code.lines(lang, r.state, lines)
+	r.state = within
 	for _, line := range colours {
 		rows = append(rows, term.Chop(line, max(width-2, 1),
 			term.Span{Text: "↪ ", Style: term.Dim})...)
@@ -211,12 +211,12 @@ func expand(line string) string {
 // listing is written, only its last piece is scanned again.
 const (
 	pieceLines = 48
-	remembered = 512 // pieces
+	maxPieces  = 512 // pieces
 )
 
 // A highlighter colours code, with a cache.
 type highlighter struct {
-	pieces map[piece]coloured
+	pieces map[piece]colouredPiece
 	tokens []highlight.Token // buffer for one line
 }
 
@@ -226,12 +226,12 @@ type piece struct {
 	text   string
 }
 
-type coloured struct {
+type colouredPiece struct {
 	rows   []term.Row
 	within highlight.State // at its end
 }
 
-func newHighlighter() *highlighter { return &highlighter{pieces: map[piece]coloured{}} }
+func newHighlighter() *highlighter { return &highlighter{pieces: map[piece]colouredPiece{}} }
 
 // lines returns one row for each line of code that begins in a State, and the State after it.
 func (h *highlighter) lines(name string, within highlight.State, lines []string) ([]term.Row,
@@ -251,15 +251,15 @@ func (h *highlighter) lines(name string, within highlight.State, lines []string)
 			return append(rows, last.rows...), last.within
 		}
 		key := piece{lang, within, strings.Join(lines[:n], "\n")}
-		got, ok := h.pieces[key]
+		entry, ok := h.pieces[key]
 		if !ok {
-			got = h.colour(lang, within, lines[:n])
-			if len(h.pieces) >= remembered {
+			entry = h.colour(lang, within, lines[:n])
+			if len(h.pieces) >= maxPieces {
 				clear(h.pieces)
 			}
-			h.pieces[key] = got
+			h.pieces[key] = entry
 		}
-		rows, within = append(rows, got.rows...), got.within
+		rows, within = append(rows, entry.rows...), entry.within
 		lines = lines[n:]
 	}
 	return rows, within
@@ -272,7 +272,7 @@ func Code(lang, text string) []term.Row {
 }
 
 func (h *highlighter) colour(lang *highlight.Language, within highlight.State,
-	lines []string) coloured {
+	lines []string) colouredPiece {
 	rows := make([]term.Row, len(lines))
 	for i, line := range lines {
 		h.tokens, within = lang.Line(h.tokens[:0], within, expand(line))
@@ -282,7 +282,7 @@ func (h *highlighter) colour(lang *highlight.Language, within highlight.State,
 		}
 		rows[i] = row
 	}
-	return coloured{rows, within}
+	return colouredPiece{rows, within}
 }
 
 // theme has few colours, all readable on light and dark backgrounds.

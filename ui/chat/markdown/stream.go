@@ -22,23 +22,23 @@ import (
 // maxLine and maxBlock are the lengths in bytes at which a line or block is cut: an endless
 // paragraph must not make each frame slower than the last.
 const (
-	longestLine  = 8 << 10
-	longestBlock = 16 << 10
+	maxLine  = 8 << 10
+	maxBlock = 16 << 10
 )
 
 // A Stream holds one growing text and its rows.
 type Stream struct {
 	palette term.Palette
 	code    *highlighter
-	within  highlight.State // state after the last finished code block
+	state   highlight.State // state after the last finished code block
 
-	text   strings.Builder // everything so far
-	blocks []block         // finished ones
-	open   block           // the tail's kind and gap
-	start  int             // start of the tail
-	line   int             // start of the line being read
-	blank  bool            // the line before was empty
-	ended  bool
+	text     strings.Builder // everything so far
+	blocks   []block         // finished ones
+	open     block           // the tail's kind and gap
+	start    int             // start of the tail
+	line     int             // start of the line being read
+	blank    bool            // the line before was empty
+	complete bool
 
 	width  int
 	wide   int      // columns for code
@@ -47,9 +47,9 @@ type Stream struct {
 	tail   []string
 	tailAt int // length of the text that tail renders, -1: none
 
-	before    int      // code blocks of the conversation before this text
-	codes     []string // of blocks[:done]
-	tailCodes []string
+	codeOffset int      // code blocks of the conversation before this text
+	codes      []string // of blocks[:done]
+	tailCodes  []string
 }
 
 // A block is a piece of text that is parsed on its own.
@@ -80,25 +80,25 @@ const (
 
 // New returns an empty Stream. codeOffset is how many code blocks the conversation had, for
 // numbering.
-func New(p term.Palette, before int) *Stream {
-	return &Stream{palette: p, code: newHighlighter(), tailAt: -1, before: before}
+func New(p term.Palette, codeOffset int) *Stream {
+	return &Stream{palette: p, code: newHighlighter(), tailAt: -1, codeOffset: codeOffset}
 }
 
 // Push adds cleaned text.
 func (s *Stream) Push(text string) {
-	if text == "" || s.ended {
+	if text == "" || s.complete {
 		return
 	}
 	s.text.WriteString(text)
 	all := s.text.String()
 	for {
-		line, size := term.FirstLine(all[s.line:], longestLine)
+		line, size := term.FirstLine(all[s.line:], maxLine)
 		if size == 0 {
 			return
 		}
 		s.take(all, line, size)
 		s.line += size
-		if s.line-s.start > longestBlock {
+		if s.line-s.start > maxBlock {
 			s.cut(all)
 		}
 	}
@@ -106,7 +106,7 @@ func (s *Stream) Push(text string) {
 
 // End marks the end of the text: withheld unfinished marks are shown.
 func (s *Stream) End() {
-	s.ended = true
+	s.complete = true
 	s.tailAt = -1
 }
 
@@ -200,11 +200,11 @@ func (s *Stream) last() kind {
 }
 
 // gap decides on a blank row before the next block: if the text has one, and around some kinds.
-func (s *Stream) gap(before, next kind, blank bool) bool {
-	return before != none && (blank || roomy(before) || roomy(next))
+func (s *Stream) gap(prev, next kind, blank bool) bool {
+	return prev != none && (blank || needsGap(prev) || needsGap(next))
 }
 
-func roomy(k kind) bool {
+func needsGap(k kind) bool {
 	return k == heading || k == table || k == fenced || k == formula || k == rule || k == quote
 }
 
@@ -305,7 +305,7 @@ func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 	for ; s.done < len(s.blocks); s.done++ {
 		b := s.blocks[s.done]
 		rows, codes := s.render(b, b.source, len(s.codes))
-		s.stable, s.codes = append(s.stable, rows...), joined(s.codes, codes, b.cut)
+		s.stable, s.codes = append(s.stable, rows...), joinCode(s.codes, codes, b.cut)
 		s.tailAt = -1
 	}
 	if s.tailAt != s.text.Len() {
@@ -318,16 +318,16 @@ func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 // Code is the code blocks so far.
 func (s *Stream) Code() []string {
 	s.Rows(cmp.Or(s.width, 80), cmp.Or(s.wide, 80)) // 80 before the first Rows
-	return joined(slices.Clone(s.codes), s.tailCodes, s.open.cut && s.open.kind == fenced)
+	return joinCode(slices.Clone(s.codes), s.tailCodes, s.open.cut && s.open.kind == fenced)
 }
 
-// joined appends a block's code blocks; the first one may continue a cut one.
-func joined(codes, more []string, cut bool) []string {
-	if cut && len(more) > 0 && len(codes) > 0 {
-		codes[len(codes)-1] += more[0]
-		more = more[1:]
+// joinCode appends a block's code blocks; the first one may continue a cut one.
+func joinCode(codes, next []string, cut bool) []string {
+	if cut && len(next) > 0 && len(codes) > 0 {
+		codes[len(codes)-1] += next[0]
+		next = next[1:]
 	}
-	return append(codes, more...)
+	return append(codes, next...)
 }
 
 // renderTail renders the unfinished block. Its last line may begin the next block and is shown as
@@ -340,11 +340,12 @@ func (s *Stream) renderTail() (rows, codes []string) {
 		last := all[s.line:]
 		trimmed := strings.TrimSpace(last)
 		indent := len(last) - len(strings.TrimLeft(last, " \t"))
-		if trimmed != "" && !s.continues(kindOf(trimmed), indent) && (s.ended || !undecided(last)) {
+		if trimmed != "" && !s.continues(kindOf(trimmed), indent) &&
+			(s.complete || !undecided(last)) {
 			rows, codes := s.render(b, all[s.start:s.line], len(s.codes))
 			next := block{kind: kindOf(trimmed), gap: s.gap(b.kind, kindOf(trimmed), s.blank)}
-			more, last := s.render(next, s.closed(next, last), len(s.codes)+len(codes))
-			return append(rows, more...), append(codes, last...)
+			nextRows, last := s.render(next, s.closeMarks(next, last), len(s.codes)+len(codes))
+			return append(rows, nextRows...), append(codes, last...)
 		}
 	}
 	if b.kind == none {
@@ -355,12 +356,12 @@ func (s *Stream) renderTail() (rows, codes []string) {
 		b = block{kind: kindOf(trimmed)}
 		b.gap = s.gap(s.last(), b.kind, s.blank)
 	}
-	return s.render(b, s.closed(b, source), len(s.codes))
+	return s.render(b, s.closeMarks(b, source), len(s.codes))
 }
 
-// closed closes the open marks of an unfinished source.
-func (s *Stream) closed(b block, source string) string {
-	if s.ended || b.kind != fenced && costly(source) {
+// closeMarks closes the open marks of an unfinished source.
+func (s *Stream) closeMarks(b block, source string) string {
+	if s.complete || b.kind != fenced && costly(source) {
 		return source
 	}
 	return unfinished(b.kind, source)
@@ -370,10 +371,10 @@ func (s *Stream) closed(b block, source string) string {
 // text has before it.
 func (s *Stream) render(b block, source string, number int) (painted, codes []string) {
 	r := renderer{palette: s.palette, code: s.code, extra: s.wide - s.width,
-		number: s.before + number, cut: b.cut && b.kind == fenced}
+		number: s.codeOffset + number, cut: b.cut && b.kind == fenced}
 	if b.cut {
 		source = b.header + source
-		r.within = s.within // the state at the cut continues
+		r.state = s.state // the state at the cut continues
 	}
 	r.source = []byte(source)
 	var rows []term.Row
@@ -385,7 +386,7 @@ func (s *Stream) render(b block, source string, number int) (painted, codes []st
 		rows = r.document(s.width)
 	}
 	if b.kind == fenced && b.source != "" {
-		s.within = r.within
+		s.state = r.state
 	}
 	if len(rows) == 0 {
 		return nil, nil

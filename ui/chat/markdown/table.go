@@ -11,7 +11,7 @@ import (
 )
 
 // minColumn is the least width of a narrowed column.
-const narrowest = 5
+const minColumn = 5
 
 // table lays out columns as wide as their cells. If they do not fit, the widest are narrowed and
 // wrapped; if that does not fit either, each row becomes a list of "header: cell".
@@ -40,7 +40,7 @@ func (r *renderer) table(n *east.Table, width int) []term.Row {
 		}
 	}
 	room := width - 3*(columns-1)
-	if room < columns*narrowest && sum(widths) > room {
+	if room < columns*minColumn && sum(widths) > room {
 		return r.records(cells, width)
 	}
 	narrow(widths, words, room)
@@ -78,20 +78,20 @@ func (r *renderer) tableRow(line [][]term.Span, widths []int, align []east.Align
 			if y < len(wrapped[i]) {
 				cell = wrapped[i][y]
 			}
-			left, right := 0, max(w-cell.Width(), 0)
+			padLeft, padRight := 0, max(w-cell.Width(), 0)
 			switch align[i] {
 			case east.AlignRight:
-				left, right = right, 0
+				padLeft, padRight = padRight, 0
 			case east.AlignCenter:
-				left = right / 2
-				right -= left
+				padLeft = padRight / 2
+				padRight -= padLeft
 			}
 			if i == len(widths)-1 {
-				right = 0
+				padRight = 0
 			}
-			rows[y] = append(rows[y], term.Span{Text: strings.Repeat(" ", left)})
+			rows[y] = append(rows[y], term.Span{Text: strings.Repeat(" ", padLeft)})
 			rows[y] = append(rows[y], cell...)
-			rows[y] = append(rows[y], term.Span{Text: strings.Repeat(" ", right)})
+			rows[y] = append(rows[y], term.Span{Text: strings.Repeat(" ", padRight)})
 		}
 	}
 	return rows
@@ -119,17 +119,17 @@ func (r *renderer) records(cells [][][]term.Span, width int) []term.Row {
 // narrow shrinks the widest columns until all fit: first those wider than their longest word, then
 // all.
 func narrow(widths, words []int, room int) {
-	for over := sum(widths) - room; over > 0; over-- {
-		at, loose := -1, false
+	for excess := sum(widths) - room; excess > 0; excess-- {
+		widest, loose := -1, false
 		for i, w := range widths {
-			if l := w > words[i]; at < 0 || l && !loose || l == loose && w > widths[at] {
-				at, loose = i, l
+			if l := w > words[i]; widest < 0 || l && !loose || l == loose && w > widths[widest] {
+				widest, loose = i, l
 			}
 		}
-		if widths[at] <= 1 {
+		if widths[widest] <= 1 {
 			return
 		}
-		widths[at]--
+		widths[widest]--
 	}
 }
 

@@ -62,8 +62,8 @@ func unfinished(k kind, source string) string {
 		from = i + 2
 	}
 	text := body[from:] + last
-	if at := openFormula(text); at >= 0 { // it begins in the last line
-		text, last = text[:at], text[len(body)-from:at]
+	if start := openFormula(text); start >= 0 { // it begins in the last line
+		text, last = text[:start], text[len(body)-from:start]
 	}
 	if trimmed := strings.TrimRight(text, "*_`~\\"); trimmed != text &&
 		!strings.HasSuffix(trimmed, "\\") {
@@ -83,14 +83,15 @@ func unfinished(k kind, source string) string {
 // openFormula is the start of an unclosed formula at the end of text, or -1. It is withheld: an
 // incomplete formula cannot be converted.
 func openFormula(text string) int {
-	at := max(strings.LastIndex(text, `\(`), strings.LastIndex(text, `\[`))
-	if at < 0 || at > 0 && text[at-1] == '\\' {
+	start := max(strings.LastIndex(text, `\(`), strings.LastIndex(text, `\[`))
+	if start < 0 || start > 0 && text[start-1] == '\\' {
 		return -1
 	}
-	if rest := text[at:]; strings.Contains(rest, formulaEnd(rest)) || strings.Contains(rest, "\n") {
+	rest := text[start:]
+	if strings.Contains(rest, formulaEnd(rest)) || strings.Contains(rest, "\n") {
 		return -1
 	}
-	return at
+	return start
 }
 
 // openMarks returns the marks that close the open code span, emphasis and link at the end of text.
@@ -106,11 +107,11 @@ func openMarks(text string) string {
 			}
 		case '$':
 			line, _, _ := strings.Cut(text[i:], "\n")
-			before := rune(' ')
+			prev := rune(' ')
 			if i > 0 {
-				before = rune(text[i-1])
+				prev = rune(text[i-1])
 			}
-			_, size := dollars(line, before)
+			_, size := dollars(line, prev)
 			i += max(size, 1)
 		case '`':
 			n := run(text[i:])

@@ -53,7 +53,7 @@ func (c *Cleaner) Push(s string) string {
 			b.WriteRune(0x2421)
 		case r < 0xa0 && r >= 0x80:
 			b.WriteRune(utf8.RuneError)
-		case hidden(r):
+		case isHidden(r):
 		default:
 			b.WriteRune(r) // invalid UTF-8 was decoded as U+FFFD
 		}
@@ -72,7 +72,7 @@ func (c *Cleaner) Flush() string {
 
 // isHidden reports marks, embeddings, overrides and isolates, which can reorder the shown text, and
 // the byte order mark.
-func hidden(r rune) bool {
+func isHidden(r rune) bool {
 	return r == 0x061c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e ||
 		r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }

@@ -54,7 +54,7 @@ func TestThemesCanBeRead(t *testing.T) {
 		held := func(name string, theme Theme, backgrounds []int) {
 			for _, behind := range backgrounds {
 				for c := Red; c <= Cyan; c++ {
-					shown := theme.of(c)
+					shown := theme.replace(c)
 					if got := contrast(terminal.colours[shown], behind); got < 3 {
 						t.Errorf("%s: %s of %s as %s on %06x has a contrast of %.1f:1", terminal.name,
 							colours[c], name, colours[shown], behind, got)

@@ -83,7 +83,7 @@ func (p Palette) Paint(row Row) string {
 		if p.NoColor {
 			style &^= colour
 		} else {
-			style = p.Theme.of(style)
+			style = p.Theme.replace(style)
 		}
 		if style != now {
 			flush()
@@ -169,23 +169,23 @@ func ParseTheme(text string) (t Theme, err error) {
 			continue
 		}
 		name, value, _ := strings.Cut(part, "=")
-		of, to := slices.Index(colours, name), slices.Index(colours, value)
+		colourIndex, to := slices.Index(colours, name), slices.Index(colours, value)
 		if value == "" {
 			return t, fmt.Errorf("unknown theme %q. Use dark, light or none, or change colours: "+
 				"light,green=bright-blue", part)
 		}
-		if of < int(Red) || of > int(Cyan) || to < 0 {
+		if colourIndex < int(Red) || colourIndex > int(Cyan) || to < 0 {
 			return t, fmt.Errorf("no colours such as %q. Use for example green=bright-blue, "+
 				"red=magenta or cyan=none", part)
 		}
-		if t[of] = Style(to); to == 0 {
-			t[of] = noColour
+		if t[colourIndex] = Style(to); to == 0 {
+			t[colourIndex] = noColour
 		}
 	}
 	return t, nil
 }
 
-func (t Theme) of(s Style) Style {
+func (t Theme) replace(s Style) Style {
 	c := s & colour
 	if c == 0 || int(c) >= len(t) || t[c] == 0 {
 		return s

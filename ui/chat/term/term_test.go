@@ -97,7 +97,7 @@ func unsafe(t *testing.T, s string) {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(rest)
-		if unicode.Is(unicode.Cc, r) || hidden(r) {
+		if unicode.Is(unicode.Cc, r) || isHidden(r) {
 			t.Fatalf("control character %U in %q", r, s)
 		}
 		rest = rest[n:]
@@ -202,7 +202,7 @@ func TestFirstLine(t *testing.T) {
 		if line != c.line || size != c.size {
 			t.Errorf("FirstLine(%q) = %q, %d, want %q, %d", c.text, line, size, c.line, c.size)
 		}
-		// what has come so far may leave it open, but not end it elsewhere
+		// the text so far may leave it open, but not end it elsewhere
 		for n := range len(c.text) {
 			if l, s := FirstLine(c.text[:n], 8); s != 0 && (l != line || s != size) {
 				t.Errorf("FirstLine(%q) = %q, %d, of the whole %q, %d", c.text[:n], l, s, line,

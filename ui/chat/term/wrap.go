@@ -138,37 +138,37 @@ func Chop(row Row, width int, lead Span) []Row {
 		}
 	}
 	var rows []Row
-	var now Row
+	var current Row
 	for len(pieces) > 0 {
-		used, at, blank := now.Width(), 0, 0 // index after the last blank of the second half
-		for at < len(pieces) && (at == 0 || used+pieces[at].width <= width) {
-			used += pieces[at].width
-			if at++; pieces[at-1].Text == " " && used > width/2 {
-				blank = at
+		used, end, blank := current.Width(), 0, 0 // index after the last blank of the second half
+		for end < len(pieces) && (end == 0 || used+pieces[end].width <= width) {
+			used += pieces[end].width
+			if end++; pieces[end-1].Text == " " && used > width/2 {
+				blank = end
 			}
 		}
-		if at < len(pieces) && blank > 0 {
-			at = blank
+		if end < len(pieces) && blank > 0 {
+			end = blank
 		}
-		for _, p := range pieces[:at] {
-			if last := len(now) - 1; last >= 0 && now[last].Style == p.Style {
-				now[last].Text += p.Text
+		for _, p := range pieces[:end] {
+			if last := len(current) - 1; last >= 0 && current[last].Style == p.Style {
+				current[last].Text += p.Text
 			} else {
-				now = append(now, p.Span)
+				current = append(current, p.Span)
 			}
 		}
-		rows, pieces, now = append(rows, now), pieces[at:], nil
+		rows, pieces, current = append(rows, current), pieces[end:], nil
 		if Width(lead.Text) < width {
-			now = Row{lead}
+			current = Row{lead}
 		}
 	}
 	return rows
 }
 
 // Prefix puts first before the first row and later before the others.
-func Prefix(rows []Row, first, rest Span) []Row {
+func Prefix(rows []Row, first, later Span) []Row {
 	for i, r := range rows {
-		p := rest
+		p := later
 		if i == 0 {
 			p = first
 		}
@@ -180,23 +180,23 @@ func Prefix(rows []Row, first, rest Span) []Row {
 // FirstLine returns the first line of text without its end, and its size with it; size is 0 for an
 // incomplete line. A line longer than limit ends at the next blank or is cut: endless text must not
 // make each frame slower. The result never depends on how much text follows.
-func FirstLine(text string, longest int) (line string, size int) {
-	window := text[:min(len(text), 2*longest)]
+func FirstLine(text string, limit int) (line string, size int) {
+	window := text[:min(len(text), 2*limit)]
 	end := strings.IndexByte(window, '\n')
-	if (end < 0 || end > longest) && len(window) > longest {
-		blank := strings.IndexByte(window[longest:], ' ')
-		if blank >= 0 && (end < 0 || longest+blank < end) {
-			end = longest + blank
+	if (end < 0 || end > limit) && len(window) > limit {
+		blank := strings.IndexByte(window[limit:], ' ')
+		if blank >= 0 && (end < 0 || limit+blank < end) {
+			end = limit + blank
 		}
 	}
 	if end >= 0 {
 		return text[:end], end + 1
 	}
-	if len(text) <= 2*longest {
+	if len(text) <= 2*limit {
 		return "", 0
 	}
-	cut := 2 * longest
-	for cut > longest && !utf8.RuneStart(text[cut]) {
+	cut := 2 * limit
+	for cut > limit && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
 	return text[:cut], cut
@@ -239,15 +239,15 @@ func Cut(s string, width int) string {
 	if width <= 0 {
 		return ""
 	}
-	at, used, fits := 0, 0, 0
-	for at < len(s) {
-		n, w := Cluster(s[at:])
+	end, used, fits := 0, 0, 0
+	for end < len(s) {
+		n, w := Cluster(s[end:])
 		if used+w > width {
 			return s[:fits] + "…"
 		}
-		at, used = at+n, used+w
+		end, used = end+n, used+w
 		if used < width {
-			fits = at
+			fits = end
 		}
 	}
 	return s
