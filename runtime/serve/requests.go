@@ -77,7 +77,6 @@ func (p Plan) WithRequests(r Requests, b engine.Backend, swap int64) Plan {
 	return p
 }
 
-// defaultSwap is the default host memory for pages.
 func (p Plan) defaultSwap() int64 { return min(p.Spare, maxSpareSwap) }
 
 // Requests is the plan of a server; zero if Options.MaxBody is 0.

@@ -259,7 +259,6 @@ func (m *Models) names(f checkpoint.Found) []string {
 	return append([]string{f.Name}, slices.Compact(aliases)...)
 }
 
-// servesOne reports whether only the first model is served.
 func (m *Models) servesOne() bool { return m.upstreams != nil || len(m.options.ServedNames) > 0 }
 
 // all are the first model, those with adapters, and the other cached models of the catalogue.

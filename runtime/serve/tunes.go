@@ -130,7 +130,6 @@ func copySources(source checkpoint.Found, ckpt *checkpoint.Checkpoint) []copySou
 	return list
 }
 
-// hasCopies reports whether all copies are in the folder.
 func hasCopies(list []copySource, folder string) bool {
 	return !slices.ContainsFunc(list,
 		func(c copySource) bool { return q8.Ready(c.Found, folder) == "" })

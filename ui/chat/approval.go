@@ -71,7 +71,6 @@ func (a *Approval) Ask(ctx context.Context, server, tool, arguments string) (boo
 
 func (a approvalAsk) key() string { return a.server + "\x00" + a.tool }
 
-// nextAsk waits for the next question.
 func (m *Model) nextAsk() tea.Cmd {
 	if m.options.Approval == nil {
 		return nil
@@ -154,7 +153,6 @@ func (a approvalAsk) head() string {
 
 func (m *Model) askWidth() int { return max(m.width-2*m.margin()-2, 1) }
 
-// askRows are the question above the editor.
 func (m *Model) askRows() []term.Row {
 	if m.asking == nil {
 		return nil

@@ -88,7 +88,6 @@ func legacySequence(k tea.KeyMsg) (text string) {
 	return text
 }
 
-// parseKey parses a key's sequence.
 func parseKey(sequence string) (k tea.KeyMsg, ok bool) {
 	body := strings.TrimPrefix(sequence, "\x1b[")
 	fields := strings.Split(strings.TrimRight(body, "u~"), ";")

@@ -200,7 +200,6 @@ func (e *editor) rows(width int) []span {
 	return rows
 }
 
-// row is the row of the cursor.
 func (e *editor) row(rows []span) int {
 	i := 0
 	for i+1 < len(rows) && rows[i+1].start <= e.cursor {

@@ -127,7 +127,6 @@ func (m *Model) confirm(text string, yes func(m *Model) tea.Cmd) tea.Cmd {
 	return nil
 }
 
-// answerConfirmation handles the answering key.
 func (m *Model) answerConfirmation(key string) tea.Cmd {
 	c := m.confirming
 	if m.confirming = nil; key != "y" {

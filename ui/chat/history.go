@@ -145,7 +145,6 @@ func (f *historyFile) queue(text string) {
 	f.pending = append(f.pending, text)
 }
 
-// flush writes the queued questions.
 func (f *historyFile) flush() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

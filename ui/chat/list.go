@@ -103,7 +103,6 @@ func (m *Model) askFor(label, text string, take func(m *Model, text string) tea.
 	return nil
 }
 
-// answerPrompt ends the prompt.
 func (m *Model) answerPrompt(accepted bool) tea.Cmd {
 	p, text := m.textPrompt, strings.TrimSpace(m.editor.text)
 	m.textPrompt = nil
@@ -139,7 +138,6 @@ func (m *Model) listKey(name string) (tea.Cmd, bool) {
 	return nil, false
 }
 
-// renameOther renames a conversation that is not on the screen.
 func (m *Model) renameOther(id, name string) tea.Cmd {
 	places := m.stores()
 	return m.do(func() outcome {
@@ -163,7 +161,6 @@ func (m *Model) renameOther(id, name string) tea.Cmd {
 	})
 }
 
-// refreshList reloads the shown lists after a change.
 func (m *Model) refreshList() tea.Cmd {
 	m.menu.command = ""
 	if m.recent == nil {
@@ -181,7 +178,6 @@ func ExportName(path string) error {
 	return fmt.Errorf("%s files cannot be written. Use .md, .txt or .json", ext)
 }
 
-// export writes the visible conversation to a file.
 func (m *Model) export(path string) tea.Cmd {
 	if path == "" {
 		return m.showError("/export needs a file. Type /export chat.md or /export chat.json.")

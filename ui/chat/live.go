@@ -166,7 +166,6 @@ func (b *eventQueue) next(ctx context.Context, number int, last time.Time,
 	}
 }
 
-// finishTurn handles the last event of a turn.
 func (m *Model) finishTurn(d session.Done) {
 	l := m.live
 	l.finish = d.Finish

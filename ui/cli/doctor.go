@@ -158,7 +158,6 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 	return nil
 }
 
-// attackSandboxes tries the known escapes from each working python sandbox.
 func attackSandboxes(ctx context.Context, out io.Writer, d *doctor.Doctor) error {
 	fmt.Fprintln(out)
 	attacked := 0
@@ -215,7 +214,6 @@ func runGolden(ctx context.Context, out io.Writer, d *doctor.Doctor, dir string)
 
 var expectedRates = bench.Expect // takes a second; tests replace it
 
-// expectSpeeds adds the expected CPU speed of models that fit.
 func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	var list []*doctor.Model
 	var specs []models.Spec

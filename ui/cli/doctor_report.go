@@ -136,7 +136,6 @@ func speedOf(x doctor.Model) string {
 		"are computed now; %s", x.Expected, most)
 }
 
-// copyLine describes the 8-bit copy of a model's dense weights.
 func copyLine(m doctor.Model) string {
 	switch {
 	case m.Modes[0].Dense != engine.DenseQ8:

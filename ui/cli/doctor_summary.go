@@ -96,7 +96,6 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 // marks are the marks of parts that work, and of those that can be fixed.
 var marks = map[bool]string{true: "✓", false: "!"}
 
-// expected is the expected speed of one answer.
 func expected(x doctor.Model) string {
 	if !x.Fits || x.Expected == 0 {
 		return "-"

@@ -171,7 +171,6 @@ func invalidValue(f cli.Flag, name, value string) string {
 	return fmt.Sprintf("%s must %s, not %q", dashed(name), must, value)
 }
 
-// dashed is a flag as it is written.
 func dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -221,7 +220,6 @@ func checkedFlag(name, standard, usage, must string, take func(string) bool) *cl
 	})
 }
 
-// repeatedFlag is a text that may be given several times.
 func repeatedFlag(name, usage string, take func(string) error) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: usage,
 		Action: func(_ *cli.Context, list []string) (err error) {

@@ -67,7 +67,6 @@ func harmonyCommand() *cli.Command {
 	}
 }
 
-// answerLines answers the verb's input line by line.
 func answerLines(c *cli.Context, answer func([]byte) (any, error)) error {
 	in := c.App.Reader
 	if c.Args().Len() > 1 {

@@ -137,7 +137,6 @@ func importSource(ctx context.Context, t Terminal, name string, client *hub.Clie
 	return name, remote, err
 }
 
-// importName is the name of a source.
 func importName(path, source string) string {
 	if e, ok := models.Lookup(source); ok {
 		return e.Spec.Name

@@ -133,7 +133,6 @@ func printKey(c *cli.Context, t Terminal, name, key string) error {
 	return err
 }
 
-// changeKey changes the key with the argument's name.
 func changeKey(c *cli.Context, work func(all []keys.Key, i int) ([]keys.Key, error),
 	done func(name string) error) error {
 	if c.NArg() != 1 {

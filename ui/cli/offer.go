@@ -36,7 +36,6 @@ func modelOptions(c *cli.Context, t Terminal, o *serve.Options) serve.Options {
 	return *o
 }
 
-// notify reports notices of runtime/serve.
 func notify(t Terminal) func(string) {
 	return func(line string) { t.report("%s", line) }
 }
@@ -153,7 +152,6 @@ func askYes(t Terminal, question string, standard bool) (bool, error) {
 	return answer == "y" || answer == "yes" || answer == "" && standard, err
 }
 
-// foreignModels are the usable models of other programs.
 func foreignModels() []checkpoint.Foreign {
 	return slices.DeleteFunc(checkpoint.ListForeign(),
 		func(e checkpoint.Foreign) bool { return e.Model == nil })

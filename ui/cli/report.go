@@ -39,7 +39,6 @@ func (r *report) row(label, format string, args ...any) {
 	fmt.Fprintf(r, "%s\t%s\n", text, fmt.Sprintf(format, args...))
 }
 
-// writeJSON writes a report as one indented JSON object.
 func writeJSON(w io.Writer, report any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
@@ -69,7 +68,6 @@ func textOutput(c *cli.Context) io.Writer {
 	return c.App.Writer
 }
 
-// mapSlice maps a list through a function.
 func mapSlice[T, U any](list []T, f func(T) U) []U {
 	out := make([]U, len(list))
 	for i, item := range list {

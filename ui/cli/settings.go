@@ -283,7 +283,6 @@ func toolLine(e session.ToolEnd, result session.Result) string {
 	return fmt.Sprintf("[%s, %.1f s]", line, e.Took.Seconds())
 }
 
-// printSources lists an answer's sources on stderr.
 func printSources(t Terminal, res session.Result) {
 	answer, printed := []rune(res.Answer), map[string]bool{}
 	for _, x := range res.Citations {

@@ -103,7 +103,6 @@ func fetch(ctx context.Context, release, name string) ([]byte, error) {
 	return text, nil
 }
 
-// executableSum is the SHA-256 of the running executable.
 func executableSum() (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -204,7 +204,6 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 	return notes, nil
 }
 
-// written is a setting as the user gave it.
 func written(c *cli.Context, name string) string {
 	if from := origin(c, name); from != commandLine {
 		return from + ": " + name

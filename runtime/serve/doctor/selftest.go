@@ -211,7 +211,6 @@ func (r *Report) SelftestGPU(ctx context.Context, dev *gpu.Backend, e Extent,
 	return nil
 }
 
-// wholeModels times prefill and decode of a model of random weights.
 func (r *Report) wholeModels(ctx context.Context, dev *gpu.Backend, e Extent, gbs float64,
 	show func(any)) error {
 	r.WholeModels = &WholeModels{Bandwidth: gbs,

@@ -192,7 +192,6 @@ func (s *scanner) inside(f *frame, i int) (end int, closed, hole bool) {
 	return len(s.line), false, false
 }
 
-// step takes the next piece of code.
 func (s *scanner) step() {
 	l, c, next, prev := s.lang, s.line[s.pos], s.byteAt(s.pos+1), s.byteAt(s.pos-1)
 	mark := l.marks[c]

@@ -42,7 +42,6 @@ func costly(source string) bool {
 	return false
 }
 
-// plain wraps each line of a text.
 func plain(source string, width int) (rows []term.Row) {
 	for line := range strings.Lines(source) {
 		rows = append(rows, term.Wrap([]term.Span{{Text: strings.TrimRight(line, "\n")}}, width)...)

@@ -165,7 +165,6 @@ func (m *mathReader) command() string {
 	return m.fail()
 }
 
-// argument reads a command's argument: a group or one atom.
 func (m *mathReader) argument() string {
 	m.blanks()
 	return m.nonEmpty(m.atom())
