@@ -39,7 +39,7 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 	if tuned.Name != "it+tune" || keyOf(tuned) == keyOf(base) {
 		t.Errorf("it is called %s, and kept as %s", tuned.Name, keyOf(tuned))
 	}
-	asked := func(found checkpoint.Found, dense string) []float32 {
+	asked := func(found checkpoint.Model, dense string) []float32 {
 		m, _ := denseModels(t, found, dense, cache)
 		list := answered(t, m)
 		if err, lost := m.Close(); err != nil || lost != nil {
@@ -64,7 +64,7 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 	if len(copies) != 2 || len(records) != 2 {
 		t.Fatalf("%q, %q", copies, records)
 	}
-	for name, found := range map[string]checkpoint.Found{"base": base, "tuned": tuned} {
+	for name, found := range map[string]checkpoint.Model{"base": base, "tuned": tuned} {
 		if !slices.Equal(asked(found, engine.DenseQ8), first[name+" "+engine.DenseQ8]) {
 			t.Errorf("a later start of %s answers otherwise", name)
 		}
@@ -87,7 +87,7 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 func TestTunesAreOneEngine(t *testing.T) {
 	all, router := denseAdapter(t), denseAdapter(t, "router.weight")
 	base := denseModel(t)
-	list := []checkpoint.Found{base}
+	list := []checkpoint.Model{base}
 	for name, folder := range map[string]string{"all": all, "router": router} {
 		tune := hosttest.Must(base.With([]string{folder}))(t)
 		tune.Name = name
@@ -178,7 +178,7 @@ func TestAdapterSharesExperts(t *testing.T) {
 // one.
 func TestAdapterNames(t *testing.T) {
 	folder := denseAdapter(t)
-	found := checkpoint.Found{Name: "it", Path: "/it"}
+	found := checkpoint.Model{Name: "it", Path: "/it"}
 	for _, test := range []struct {
 		given []string
 		want  string // of the model that answers by default, and the others; or the error
@@ -197,8 +197,8 @@ func TestAdapterNames(t *testing.T) {
 		names := got.Name
 		for _, tune := range m.adapters {
 			names += " " + tune.Name
-			if len(tune.Lora) != len(got.Lora)+1 || keyOf(tune) == keyOf(got) {
-				t.Errorf("%q: %s is %v beside %v", test.given, tune.Name, tune.Lora, got.Lora)
+			if len(tune.Adapters) != len(got.Adapters)+1 || keyOf(tune) == keyOf(got) {
+				t.Errorf("%q: %s is %v beside %v", test.given, tune.Name, tune.Adapters, got.Adapters)
 			}
 		}
 		if err == nil && names != test.want || err != nil && !strings.Contains(err.Error(),

@@ -156,7 +156,7 @@ func (m *Models) takeBackend() (engine.Backend, error) {
 
 // fitBackend returns the backend to load the model on, its room and the settings: b, or the CPU if
 // the choice is automatic and the GPUs have no room. It closes b unless it returns it.
-func (m *Models) fitBackend(b engine.Backend, source checkpoint.Found,
+func (m *Models) fitBackend(b engine.Backend, source checkpoint.Model,
 	ckpt *checkpoint.Checkpoint) (engine.Backend, engine.Settings, engine.Room, error) {
 	spec := ckpt.Spec
 	s := modelSettings(b, source, spec, SettingsFor(b, m.options))
@@ -182,7 +182,7 @@ func (m *Models) fitBackend(b engine.Backend, source checkpoint.Found,
 }
 
 // modelSettings adds to s the settings that depend on the model.
-func modelSettings(b engine.Backend, source checkpoint.Found, spec models.Spec,
+func modelSettings(b engine.Backend, source checkpoint.Model, spec models.Spec,
 	s engine.Settings) engine.Settings {
 	if source.Demo && s.MaxModelLen == 0 {
 		s.MaxModelLen = demoContext
@@ -207,7 +207,7 @@ func currentRoom(b engine.Backend, spec models.Spec, s engine.Settings) (engine.
 }
 
 // PlanOn plans loading a model on an open backend. No memory is allocated.
-func PlanOn(b engine.Backend, source checkpoint.Found, spec models.Spec, s engine.Settings) (Plan,
+func PlanOn(b engine.Backend, source checkpoint.Model, spec models.Spec, s engine.Settings) (Plan,
 	error) {
 	s = modelSettings(b, source, spec, s)
 	r, err := currentRoom(b, spec, s)
@@ -218,7 +218,7 @@ func PlanOn(b engine.Backend, source checkpoint.Found, spec models.Spec, s engin
 }
 
 // Needs returns the bytes for a model of shape spec and one sequence of s.MaxModelLen tokens.
-func Needs(b engine.Backend, source checkpoint.Found, spec models.Spec, s engine.Settings) (int64,
+func Needs(b engine.Backend, source checkpoint.Model, spec models.Spec, s engine.Settings) (int64,
 	error) {
 	s = modelSettings(b, source, spec, s)
 	r, err := currentRoom(b, spec, s)

@@ -44,7 +44,7 @@ func asked(t *testing.T, args ...string) Options {
 
 // openedFor opens the device for a model, or for none if found is zero, passes it on, and returns
 // the notices.
-func openedFor(t *testing.T, found checkpoint.Found, args []string,
+func openedFor(t *testing.T, found checkpoint.Model, args []string,
 	use func(engine.Backend) error) (said string, err error) {
 	t.Helper()
 	o := asked(t, args...)
@@ -75,7 +75,7 @@ func openedFor(t *testing.T, found checkpoint.Found, args []string,
 // opened is the name of the device that flags open, and the notices.
 func opened(t *testing.T, args ...string) (name, said string, err error) {
 	t.Helper()
-	said, err = openedFor(t, checkpoint.Found{}, args, func(b engine.Backend) error {
+	said, err = openedFor(t, checkpoint.Model{}, args, func(b engine.Backend) error {
 		name = b.Name()
 		return nil
 	})
@@ -189,7 +189,7 @@ func TestDeviceFitsAsLoaded(t *testing.T) {
 	found := hosttest.Must(checkpoint.Resolve(dir))(t)
 	drivertest.Use(t, drivertest.Machine{Devices: 2, Name: "Fake Card", Major: 9, Memory: 960 << 20})
 	longest := 0 // context with dense weights in 8 bits
-	if _, err := openedFor(t, checkpoint.Found{}, []string{"--dense", "q8"},
+	if _, err := openedFor(t, checkpoint.Model{}, []string{"--dense", "q8"},
 		func(b engine.Backend) error {
 			plan, err := PlanOn(b, found, spec, SettingsFor(b, asked(t, "--dense", "q8")))
 			longest = plan.Context
@@ -258,7 +258,7 @@ func TestDeviceComputes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tiny")
 	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 1).Write(dir))
 	logits := func(args ...string) (all []float32) {
-		hosttest.Must(openedFor(t, checkpoint.Found{}, args, func(b engine.Backend) error {
+		hosttest.Must(openedFor(t, checkpoint.Model{}, args, func(b engine.Backend) error {
 			ckpt, err := checkpoint.Open(dir)
 			if err != nil {
 				return err

@@ -54,7 +54,7 @@ func DenseFor(spec models.Spec, s engine.Settings, caps engine.Caps) string {
 }
 
 // DefaultsFor returns the default settings for a model of shape spec.
-func DefaultsFor(b engine.Backend, source checkpoint.Found, spec models.Spec) engine.Settings {
+func DefaultsFor(b engine.Backend, source checkpoint.Model, spec models.Spec) engine.Settings {
 	return modelSettings(b, source, spec, SettingsFor(b, DefaultOptions()))
 }
 
@@ -100,7 +100,7 @@ func (b *background) end() {
 
 // copyDense makes the copy of a loaded model, then reloads the model with it.
 func (m *Models) copyDense(model *Model, list []copySource, folder string) backgroundTask {
-	notify, source := m.options.NotifyBackground, list[0].Found
+	notify, source := m.options.NotifyBackground, list[0].Model
 	return func(ctx context.Context, waitIdle func() error) {
 		var err error
 		for _, c := range list {
@@ -136,13 +136,13 @@ func (m *Models) copyDense(model *Model, list []copySource, folder string) backg
 }
 
 // orderWeights writes a GGUF model's weights in the released order.
-func (m *Models) orderWeights(model *Model, source checkpoint.Found) backgroundTask {
+func (m *Models) orderWeights(model *Model, source checkpoint.Model) backgroundTask {
 	notify := m.options.NotifyBackground
 	return func(ctx context.Context, waitIdle func() error) {
 		if source.Ordered() != "" {
 			return // the load of another adapter has written them
 		}
-		switch err := model.ckpt.Order(waitIdle); {
+		switch err := model.ckpt.WriteOrdered(waitIdle); {
 		case ctx.Err() != nil:
 		case err != nil:
 			notify(fmt.Sprintf("each start puts the weights of %s in order, since they cannot be "+
@@ -158,13 +158,13 @@ func (m *Models) orderWeights(model *Model, source checkpoint.Found) backgroundT
 // checkDense verifies the copy of a loaded model once a day. A damaged one is reported, and the
 // model is reloaded without it, which makes a new copy.
 func (m *Models) checkDense(model *Model, list []copySource, folder string) backgroundTask {
-	notify, source := m.options.NotifyBackground, list[0].Found
+	notify, source := m.options.NotifyBackground, list[0].Model
 	return func(ctx context.Context, waitIdle func() error) {
 		for {
 			var err error
 			for _, c := range list {
 				if err == nil {
-					err = q8.Check(q8.Ready(c.Found, folder), waitIdle)
+					err = q8.Check(q8.Ready(c.Model, folder), waitIdle)
 				}
 			}
 			if errors.Is(err, q8.ErrDamaged) {

@@ -24,7 +24,7 @@ import (
 
 // denseModel is a small model of random weights, in files that count as settled, for which a copy
 // is worth it.
-func denseModel(t *testing.T) checkpoint.Found {
+func denseModel(t *testing.T) checkpoint.Model {
 	t.Helper()
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Experts = 2, 64, 32, 4
@@ -42,7 +42,7 @@ func denseModel(t *testing.T) checkpoint.Found {
 }
 
 // settle waits until the files of a model count as settled.
-func settle(t *testing.T, found checkpoint.Found) {
+func settle(t *testing.T, found checkpoint.Model) {
 	t.Helper()
 	porttest.Eventually(t, func() (any, bool) {
 		since := time.Now().Add(-checkpoint.Settling - time.Second)
@@ -52,8 +52,8 @@ func settle(t *testing.T, found checkpoint.Found) {
 }
 
 // denseModels serve it, with adapters, on the CPU; said gets the notices.
-func denseModels(t *testing.T, found checkpoint.Found, dense, cache string,
-	tunes ...checkpoint.Found) (m *Models, said chan string) {
+func denseModels(t *testing.T, found checkpoint.Model, dense, cache string,
+	tunes ...checkpoint.Model) (m *Models, said chan string) {
 	t.Helper()
 	said = make(chan string, 100)
 	o := DefaultOptions()
@@ -255,7 +255,7 @@ func TestDenseFor(t *testing.T) {
 				x.want)
 		}
 	}
-	found := checkpoint.Found{Name: "20b", Path: filepath.Join(t.TempDir(), "none")}
+	found := checkpoint.Model{Name: "20b", Path: filepath.Join(t.TempDir(), "none")}
 	s := modelSettings(b, found, big, SettingsFor(b, DefaultOptions()))
 	s.MaxModelLen = 8192
 	for gib, want := range map[int64]string{32: engine.DenseBF16, 14: engine.DenseQ8} {

@@ -94,7 +94,7 @@ func (m *Models) Preview(ctx context.Context, e models.Entry) (p Preview, err er
 	p.Device = b.Name()
 	p.OnGPU, p.GPUs = onGPU(b), gpu.Detect(ctx)
 	p.Total, p.Free = b.Memory()
-	source := checkpoint.Found{Name: e.ID}
+	source := checkpoint.Model{Name: e.ID}
 	s := modelSettings(b, source, e.Spec, SettingsFor(b, m.options))
 	p.Plan, p.PlanErr = PlanOn(b, source, e.Spec, s)
 	s.MaxModelLen = min(gpu.UsableContext, e.Spec.MaxPosition)

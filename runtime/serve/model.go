@@ -92,7 +92,7 @@ func (m *Model) Close() error {
 }
 
 // LoadOn loads a model on a backend, which Close closes. Open settings get the backend's defaults.
-func LoadOn(source checkpoint.Found, b engine.Backend, s engine.Settings) (_ *Model, err error) {
+func LoadOn(source checkpoint.Model, b engine.Backend, s engine.Settings) (_ *Model, err error) {
 	m := &Model{backend: b}
 	defer func() {
 		if err != nil {
@@ -115,7 +115,7 @@ func LoadOn(source checkpoint.Found, b engine.Backend, s engine.Settings) (_ *Mo
 
 // load loads a model next to others that stay loaded. The error wraps errNoRoom if it fits only
 // without them.
-func (m *Models) load(source checkpoint.Found, loaded []loadedModel) (_ *Model, err error) {
+func (m *Models) load(source checkpoint.Model, loaded []loadedModel) (_ *Model, err error) {
 	ctx := m.ctx
 	model := &Model{}
 	defer func() {
@@ -174,7 +174,7 @@ func (m *Models) load(source checkpoint.Found, loaded []loadedModel) (_ *Model, 
 	if slow := model.plan.Slow(); slow != "" {
 		m.options.Notify(source.Name + ": " + slow)
 	}
-	notes := Notes(source.Words())
+	notes := Notes(source.ChatDefaults())
 	var tasks []backgroundTask
 	copies := ""
 	if copyable {
@@ -233,7 +233,7 @@ func (m *Models) reopen(failed engine.Backend, spec models.Spec, s engine.Settin
 
 // start makes the engine of an open checkpoint on a backend with room for it. shared and p may be
 // nil.
-func (m *Model) start(ctx context.Context, source checkpoint.Found, s engine.Settings,
+func (m *Model) start(ctx context.Context, source checkpoint.Model, s engine.Settings,
 	r engine.Room, shared *sharedState, p progress) (err error) {
 	tables := make(chan struct{}) // of package grammar, made while weights are read
 	go func() {
@@ -289,7 +289,7 @@ func (p progress) during(what string, work func(show func(done, total int64)) er
 
 // readWeights reads weights into the host's memory with several readers: mapped files into the page
 // cache, GGUF files in the engine's order into private memory unless a device copies them.
-func readWeights(ctx context.Context, source checkpoint.Found, ckpt *checkpoint.Checkpoint,
+func readWeights(ctx context.Context, source checkpoint.Model, ckpt *checkpoint.Checkpoint,
 	b engine.Backend,
 	s engine.Settings, p progress) error {
 	var replaced checkpoint.Replaced // by an 8-bit copy of an earlier start
@@ -313,12 +313,12 @@ func readWeights(ctx context.Context, source checkpoint.Found, ckpt *checkpoint.
 			return c.Merge(ctx, skip, show)
 		})
 	}
-	if len(source.Lora) > 0 {
+	if len(source.Adapters) > 0 {
 		err = merge(source.Name, ckpt, replaced.Covers)
 	}
 	for i, changed := range ckpt.Changed() {
 		if err == nil {
-			err = merge(source.Tunes[i].Name, ckpt.Tunes[i], func(name string) bool {
+			err = merge(source.Adapted[i].Name, ckpt.Adapted[i], func(name string) bool {
 				return !slices.Contains(changed, name) ||
 					replaced.Covers != nil && replaced.Covers(name)
 			})
@@ -328,7 +328,7 @@ func readWeights(ctx context.Context, source checkpoint.Found, ckpt *checkpoint.
 }
 
 // newEngine reads the weights, and copies them to a device with a memory of its own.
-func (m *Model) newEngine(ctx context.Context, source checkpoint.Found, s engine.Settings,
+func (m *Model) newEngine(ctx context.Context, source checkpoint.Model, s engine.Settings,
 	p progress) (engine.Engine, error) {
 	if err := readWeights(ctx, source, m.ckpt, m.backend, s, p); err != nil {
 		return nil, err
@@ -422,7 +422,7 @@ func NewUpstream(ctx context.Context, o Options, e Upstreams) *Models {
 	m := newModels(ctx, o)
 	m.upstreams, m.effective = &e, EffectiveOptions{Options: o}
 	m.effective.Settings.MaxWaiting = cmp.Or(o.Settings.MaxWaiting, defaultMaxWaiting)
-	source := checkpoint.Found{Name: e.Name, Path: "elsewhere"}
+	source := checkpoint.Model{Name: e.Name, Path: "elsewhere"}
 	if entry, ok := models.Lookup(e.Name); ok {
 		source.Name = entry.ID
 	}
@@ -430,7 +430,7 @@ func NewUpstream(ctx context.Context, o Options, e Upstreams) *Models {
 	return m
 }
 
-func (m *Models) loadUpstream(source checkpoint.Found) (_ *Model, err error) {
+func (m *Models) loadUpstream(source checkpoint.Model) (_ *Model, err error) {
 	e := servers{stop: func() error { return nil }}
 	o := m.upstreams.Servers
 	o.Notify, o.Context = m.options.Notify, m.options.Settings.MaxModelLen

@@ -16,7 +16,7 @@ import (
 )
 
 // Notes returns such lines.
-func Notes(w checkpoint.Words) (notes []string) {
+func Notes(w checkpoint.ChatDefaults) (notes []string) {
 	if differs := harmony.TemplateDiffers(w.Template); len(differs) > 0 {
 		notes = append(notes, "Harmony is used in place of its own chat template, which "+
 			strings.Join(differs, ", "))

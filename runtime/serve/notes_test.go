@@ -34,12 +34,12 @@ func TestNotes(t *testing.T) {
 		`{"eos_token_id": [200002, 200007]}`: {"its generation config ends turns with <|end|>, " +
 			"which ends a message in Harmony: turns end with <|return|> and <|call|>"},
 	} {
-		got := Notes(checkpoint.Words{Generation: []byte(generation)})
+		got := Notes(checkpoint.ChatDefaults{Generation: []byte(generation)})
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q", generation, got)
 		}
 	}
-	if got := Notes(checkpoint.Words{Template: "<|im_start|>"}); !slices.Equal(got, []string{
+	if got := Notes(checkpoint.ChatDefaults{Template: "<|im_start|>"}); !slices.Equal(got, []string{
 		"Harmony is used in place of its own chat template, which has <|im_start|> in place of " +
 			"Harmony's tokens"}) {
 		t.Errorf("%q", got)
@@ -101,7 +101,7 @@ func FuzzNotes(f *testing.F) {
 		`{"top_p": 1e999, "min_p": "0", "eos_token_id": 200007}`)
 	f.Fuzz(func(t *testing.T, tokenizer, generation string) {
 		for _, template := range []string{tokenizer, models.TemplateOf([]byte(tokenizer))} {
-			for _, note := range Notes(checkpoint.Words{Template: template,
+			for _, note := range Notes(checkpoint.ChatDefaults{Template: template,
 				Generation: []byte(generation)}) {
 				if strings.ContainsAny(note, "\n\x1b") || len(note) > 2000 {
 					t.Errorf("no line: %q", note)

@@ -156,8 +156,8 @@ func (p Plan) Lines() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("memory: weights %s + conversations %s + working memory %s = %s of %s free, "+
-			"%s stay free", gb(p.Weights-p.OnDisk), gb(p.KV), gb(p.Scratch), gb(p.Total), gb(p.Free),
-			gb(p.Remaining)),
+			"%s stay free", gb(p.Weights-p.OnDisk), gb(p.KV), gb(p.Scratch), gb(p.Total),
+			gb(p.Free), gb(p.Remaining)),
 		fmt.Sprintf("context: %d tokens%s", p.Context, several),
 	}
 	if p.Context < p.MaxPosition && !p.Bounded {

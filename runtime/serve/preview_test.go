@@ -17,7 +17,7 @@ func TestPreview(t *testing.T) {
 	defer m.Close()
 	for id, want := range map[string]int64{"20b": 2_600_000_000, "120b": 3_600_000_000} {
 		e, _ := models.Lookup(id)
-		n, err := tokenBytes(e.Spec, modelSettings(m.Backend(), checkpoint.Found{}, e.Spec,
+		n, err := tokenBytes(e.Spec, modelSettings(m.Backend(), checkpoint.Model{}, e.Spec,
 			SettingsFor(m.Backend(), DefaultOptions())))
 		if err != nil || n < want*97/100 || n > want*103/100 {
 			t.Errorf("%s: %d bytes a token, want about %d: %v", id, n, want, err)

@@ -35,9 +35,9 @@ type Models struct {
 	requests Requests
 	loaded   *loadedSet
 	shared   *sharedState
-	first    checkpoint.Found // the default for requests without a model
+	first    checkpoint.Model // the default for requests without a model
 	// adapters are the first model with an adapter each, served under the adapter's name
-	adapters  []checkpoint.Found
+	adapters  []checkpoint.Model
 	oneEngine bool // first and adapters share one engine
 
 	damaged   chan error // see Damaged
@@ -46,7 +46,7 @@ type Models struct {
 	mu sync.Mutex
 	// spare is the backend opened by New for the first load
 	spare    engine.Backend
-	sources  map[string]checkpoint.Found // by key
+	sources  map[string]checkpoint.Model // by key
 	contexts map[string]int              // known context lengths, by key
 }
 
@@ -72,7 +72,7 @@ func newModels(ctx context.Context, o Options) *Models {
 	if o.NotifyBackground == nil {
 		o.NotifyBackground = o.Notify
 	}
-	m := &Models{ctx: ctx, options: o, sources: map[string]checkpoint.Found{},
+	m := &Models{ctx: ctx, options: o, sources: map[string]checkpoint.Model{},
 		contexts: map[string]int{}, damaged: make(chan error, 1)}
 	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
 	return m
@@ -89,7 +89,7 @@ func (m *Models) OnGPU() bool { return m.spare != nil && onGPU(m.spare) }
 
 // Find finds the model of the options, else the best cached one that fits, else calls absent. The
 // adapters of the options are added.
-func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
+func (m *Models) Find(absent func(*Models) (checkpoint.Model, error)) (checkpoint.Model, error) {
 	source, err := m.find(absent)
 	if err != nil {
 		return source, err
@@ -100,7 +100,7 @@ func (m *Models) Find(absent func(*Models) (checkpoint.Found, error)) (checkpoin
 	return source, nil
 }
 
-func (m *Models) find(absent func(*Models) (checkpoint.Found, error)) (checkpoint.Found, error) {
+func (m *Models) find(absent func(*Models) (checkpoint.Model, error)) (checkpoint.Model, error) {
 	if m.options.Model != "" {
 		source, err := checkpoint.Resolve(m.options.Model)
 		if err != nil {
@@ -116,7 +116,7 @@ func (m *Models) find(absent func(*Models) (checkpoint.Found, error)) (checkpoin
 }
 
 // Open opens the files of a model, for work on Backend.
-func (m *Models) Open(source checkpoint.Found) (*checkpoint.Checkpoint, error) {
+func (m *Models) Open(source checkpoint.Model) (*checkpoint.Checkpoint, error) {
 	ckpt, err := source.Open()
 	if err != nil {
 		return nil, &ModelError{err}
@@ -129,7 +129,7 @@ func (m *Models) Open(source checkpoint.Found) (*checkpoint.Checkpoint, error) {
 }
 
 // Choose makes source the default model, and opens what the models share.
-func (m *Models) Choose(source checkpoint.Found) {
+func (m *Models) Choose(source checkpoint.Model) {
 	m.choose(source)
 	keep := m.options.Keep
 	keep.SwapSpace = m.effective.Keep.SwapSpace
@@ -246,7 +246,7 @@ func (m *Models) loadKey(key string, loaded []loadedModel) (loadedModel, error) 
 }
 
 // names are what clients call a model; the first is shown in answers, metrics and lists.
-func (m *Models) names(f checkpoint.Found) []string {
+func (m *Models) names(f checkpoint.Model) []string {
 	if len(m.options.ServedNames) > 0 && keyOf(f) == keyOf(m.first) {
 		return m.options.ServedNames
 	}
@@ -262,8 +262,8 @@ func (m *Models) names(f checkpoint.Found) []string {
 func (m *Models) servesOne() bool { return m.upstreams != nil || len(m.options.ServedNames) > 0 }
 
 // all are the first model, those with adapters, and the other cached models of the catalogue.
-func (m *Models) all() []checkpoint.Found {
-	list := append([]checkpoint.Found{m.first}, m.adapters...)
+func (m *Models) all() []checkpoint.Model {
+	list := append([]checkpoint.Model{m.first}, m.adapters...)
 	if m.servesOne() {
 		return list
 	}
@@ -353,7 +353,7 @@ func (m *Models) Status() []Status {
 // runner is a model, loaded by its first turn.
 type runner struct {
 	models *Models
-	source checkpoint.Found
+	source checkpoint.Model
 }
 
 func (r *runner) ID() string { return r.models.names(r.source)[0] }

@@ -18,7 +18,7 @@ import (
 
 // adapt adds the adapters of the options to a model. A named one becomes a model of its own, with
 // the unnamed ones too.
-func (m *Models) adapt(base checkpoint.Found) (checkpoint.Found, error) {
+func (m *Models) adapt(base checkpoint.Model) (checkpoint.Model, error) {
 	var plain, named []string
 	for _, text := range m.options.Adapters {
 		if _, _, ok := lora.Named(text); ok {
@@ -37,7 +37,7 @@ func (m *Models) adapt(base checkpoint.Found) (checkpoint.Found, error) {
 		same := func(n string) bool { return strings.EqualFold(n, name) }
 		_, isCatalogue := models.Lookup(name)
 		if isCatalogue || same(base.Name) || slices.ContainsFunc(m.options.ServedNames, same) ||
-			slices.ContainsFunc(m.adapters, func(f checkpoint.Found) bool { return same(f.Name) }) {
+			slices.ContainsFunc(m.adapters, func(f checkpoint.Model) bool { return same(f.Name) }) {
 			return base, fmt.Errorf("--lora %s: another model is called %s; choose another name",
 				text, name)
 		}
@@ -52,10 +52,10 @@ func (m *Models) adapt(base checkpoint.Found) (checkpoint.Found, error) {
 }
 
 // choose makes source the first model, with its adapters in one engine if the device can.
-func (m *Models) choose(source checkpoint.Found) {
+func (m *Models) choose(source checkpoint.Model) {
 	m.oneEngine = m.spare != nil && m.spare.Caps().Tunes && len(m.adapters) > 0
 	if m.oneEngine {
-		source.Tunes = m.adapters
+		source.Adapted = m.adapters
 	} else {
 		for _, adapter := range m.adapters {
 			m.sources[keyOf(adapter)] = adapter
@@ -67,21 +67,21 @@ func (m *Models) choose(source checkpoint.Found) {
 }
 
 // keyOf identifies a model: its path and its adapters.
-func keyOf(f checkpoint.Found) string {
+func keyOf(f checkpoint.Model) string {
 	key := f.Path
 	if f.Demo {
 		key = models.Demo
 	}
-	for _, adapter := range f.Lora {
+	for _, adapter := range f.Adapters {
 		key += "+" + adapter.String()
 	}
 	return key
 }
 
 // locate returns the engine's key and the adapter's index in it (0: base).
-func (m *Models) locate(f checkpoint.Found) (key string, adapter int) {
+func (m *Models) locate(f checkpoint.Model) (key string, adapter int) {
 	key = keyOf(f)
-	for i, t := range m.first.Tunes {
+	for i, t := range m.first.Adapted {
 		if keyOf(t) == key {
 			return keyOf(m.first), i + 1
 		}
@@ -98,16 +98,16 @@ func (m *Model) adapterModel(adapter int) *Model {
 }
 
 // addAdapters makes a model for each adapter. The first model's plan has their memory.
-func (m *Model) addAdapters(source checkpoint.Found) {
-	for i, adapter := range source.Tunes {
+func (m *Model) addAdapters(source checkpoint.Model) {
+	for i, adapter := range source.Adapted {
 		m.adapters = append(m.adapters, &Model{Model: m.Model.Adapter(i+1, adapter.Name),
-			ckpt: m.ckpt.Tunes[i], backend: m.backend, dense: m.dense})
+			ckpt: m.ckpt.Adapted[i], backend: m.backend, dense: m.dense})
 	}
 }
 
 // pagesOf names the pages of each adapter: the base's name plus the adapter IDs.
 func pagesOf(base string, ckpt *checkpoint.Checkpoint) (names []string) {
-	for _, adapter := range ckpt.Tunes {
+	for _, adapter := range ckpt.Adapted {
 		names = append(names, base+" "+adapter.AdapterIDs)
 	}
 	return names
@@ -115,16 +115,16 @@ func pagesOf(base string, ckpt *checkpoint.Checkpoint) (names []string) {
 
 // copySource is a model whose dense weights are copied in 8 bits.
 type copySource struct {
-	checkpoint.Found
+	checkpoint.Model
 	ckpt *checkpoint.Checkpoint
 }
 
 // copySources returns a model, and its adapters that change weights in the copy.
-func copySources(source checkpoint.Found, ckpt *checkpoint.Checkpoint) []copySource {
+func copySources(source checkpoint.Model, ckpt *checkpoint.Checkpoint) []copySource {
 	list := []copySource{{source, ckpt}}
 	for i, names := range ckpt.Changed() {
 		if slices.ContainsFunc(names, q8.Replaces) {
-			list = append(list, copySource{source.Tunes[i], ckpt.Tunes[i]})
+			list = append(list, copySource{source.Adapted[i], ckpt.Adapted[i]})
 		}
 	}
 	return list
@@ -132,5 +132,5 @@ func copySources(source checkpoint.Found, ckpt *checkpoint.Checkpoint) []copySou
 
 func hasCopies(list []copySource, folder string) bool {
 	return !slices.ContainsFunc(list,
-		func(c copySource) bool { return q8.Ready(c.Found, folder) == "" })
+		func(c copySource) bool { return q8.Ready(c.Model, folder) == "" })
 }

@@ -28,7 +28,7 @@ type answer struct {
 	tools      bool     // this process runs its calls
 	sources    []source // of its citations
 	ending     string   // one line under an answer that was cut short
-	tone       term.Style
+	endStyle   term.Style
 }
 
 // A part is a stretch of one kind.
@@ -79,7 +79,7 @@ func (a *answer) take(e session.Event, now time.Time) bool {
 		c.output += c.outputCleaner.Push(e.Text)
 		return false
 	case session.ToolEnd:
-		a.call(e.Index).returned(e, now)
+		a.call(e.Index).recordResult(e, now)
 		return false
 	case session.CallArguments:
 		if c, ok := a.last().(*call); ok {
@@ -149,7 +149,7 @@ func (a *answer) finish(now time.Time, ending string, tone term.Style) {
 			c.running, c.endTime, c.failed = false, now, "it was not run to its end"
 		}
 	}
-	a.live, a.ending, a.tone = false, ending, tone
+	a.live, a.ending, a.endStyle = false, ending, tone
 }
 
 // spinner is shown until the first event.
@@ -173,7 +173,7 @@ func (a *answer) runs(l layout) []run {
 			spinner[int(max(waited, 0)/(100*time.Millisecond))%len(spinner)],
 			cmp.Or(l.loading, "reading the prompt"))
 		if waited >= time.Second {
-			text += ", " + seconds(waited)
+			text += ", " + formatDuration(waited)
 		}
 		add(run{rows: []string{l.dim(text, l.width)}})
 	}
@@ -181,7 +181,7 @@ func (a *answer) runs(l layout) []run {
 		add(run{rows: a.footnotes(l)})
 	}
 	if a.ending != "" {
-		ending := term.Row{{Text: a.ending, Style: a.tone}}
+		ending := term.Row{{Text: a.ending, Style: a.endStyle}}
 		add(run{rows: l.palette.PaintAll(term.Wrap(ending, l.width))})
 	}
 	for i := range out {
@@ -222,7 +222,7 @@ func (t *reasoningText) head() string {
 	if end.IsZero() {
 		end, verb = t.latest, "thinking,"
 	}
-	return verb + " " + seconds(end.Sub(t.started)) + ", " + counted(t.tokens, "token")
+	return verb + " " + formatDuration(end.Sub(t.started)) + ", " + formatCount(t.tokens, "token")
 }
 
 func (t *reasoningText) runs(l layout, live bool) []run {
@@ -269,8 +269,8 @@ func (s *answerText) runs(l layout, _ bool) []run {
 	return []run{{rows: stable}, {rows: tail}}
 }
 
-// seconds formats a duration: 0.4 s, 12 s, 2 min 5 s.
-func seconds(d time.Duration) string {
+// formatDuration formats a duration: 0.4 s, 12 s, 2 min 5 s.
+func formatDuration(d time.Duration) string {
 	switch s := d.Seconds(); {
 	case s < 10:
 		return fmt.Sprintf("%.1f s", max(s, 0))
@@ -385,8 +385,8 @@ type call struct {
 
 func (c *call) end(time.Time) {}
 
-// returned records the result of a call that this process ran.
-func (c *call) returned(e session.ToolEnd, now time.Time) {
+// recordResult records the result of a call that this process ran.
+func (c *call) recordResult(e session.ToolEnd, now time.Time) {
 	c.running, c.endTime = false, now
 	if began := now.Add(-e.Took); began.After(c.started) { // otherwise it waited first
 		c.started = began
@@ -419,11 +419,11 @@ func (c *call) state(l layout) string {
 	case c.running && l.asking:
 		return " · waits for your answer"
 	case c.running:
-		return " · running, " + seconds(l.now.Sub(c.started))
+		return " · running, " + formatDuration(l.now.Sub(c.started))
 	case c.failed != "":
-		return " · failed after " + seconds(c.endTime.Sub(c.started))
+		return " · failed after " + formatDuration(c.endTime.Sub(c.started))
 	case !c.endTime.IsZero() && c.endTime.After(c.started):
-		return " · " + seconds(c.endTime.Sub(c.started))
+		return " · " + formatDuration(c.endTime.Sub(c.started))
 	}
 	return ""
 }
@@ -485,7 +485,7 @@ func (c *call) rows(l layout, code, text string, style term.Style, limit int, la
 	}
 	if !l.unfolded && len(rows) > limit {
 		hint := term.Row{{Text: fmt.Sprintf("… Ctrl+T shows all of %s",
-			counted(total, "line")), Style: term.Dim}}
+			formatCount(total, "line")), Style: term.Dim}}
 		if last {
 			rows = append([]term.Row{hint}, rows[len(rows)-limit+1:]...)
 		} else {

@@ -171,8 +171,9 @@ func (m *Model) askRows() []term.Row {
 	}
 	arguments := formatArguments(m.asking.arguments, width)
 	if n := len(arguments); m.asking.inTranscript {
-		arguments = append(arguments[:2:2], term.Row{{Text: term.Cut(fmt.Sprintf(
-			"… all %s are above, PgUp scrolls", counted(n, "row")), width), Style: term.Yellow}})
+		hint := fmt.Sprintf("… all %s are above, PgUp scrolls", formatCount(n, "row"))
+		arguments = append(arguments[:2:2], term.Row{{Text: term.Cut(hint, width),
+			Style: term.Yellow}})
 	}
 	edge := func(mark string) term.Span {
 		return term.Span{Text: strings.Repeat(" ", m.margin()) + mark, Style: term.Yellow}
@@ -196,7 +197,7 @@ func formatArguments(arguments string, width int) (rows []term.Row) {
 	}
 	wide = min(wide, width/3)
 	for _, a := range all {
-		name, indent := term.Span{Text: padded(a.name, wide) + "  ", Style: term.Cyan},
+		name, indent := term.Span{Text: pad(a.name, wide) + "  ", Style: term.Cyan},
 			term.Span{Text: strings.Repeat(" ", wide+2)}
 		if term.Width(a.name) > wide || strings.Contains(a.name, "\n") {
 			name.Text = a.name

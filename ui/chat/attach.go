@@ -39,7 +39,7 @@ func (m *Model) paste(text string) {
 
 func chip(n int, text string) string {
 	return fmt.Sprintf("[paste %d: %s lines, %s characters]", n, // saved with unsent text
-		thousands(strings.Count(text, "\n")+1), thousands(utf8.RuneCountInString(text)))
+		formatNumber(strings.Count(text, "\n")+1), formatNumber(utf8.RuneCountInString(text)))
 }
 
 // prepare saves a message, reads its attachments, then asks it.
@@ -53,7 +53,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	}
 	m.preparing = text
 	wait, id := m.saveAndWait(), m.id
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		wait()
 		files, attached, missing, err := attachments(text)
 		return func(m *Model) tea.Cmd {
@@ -64,7 +64,7 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 			if err != nil {
 				m.showError(sentence(err.Error()) + "\nYour message is back in the editor.")
 				m.queued, m.editing = append([]string{text}, m.queued...), replaced
-				m.unqueue()
+				m.returnQueued()
 				m.save()
 				return nil
 			}
@@ -99,7 +99,7 @@ func attachments(text string) (files string, attached, missing []string, err err
 		}
 		files += fmt.Sprintf("\n\nFile %s:\n```\n%s\n```", path, content)
 		attached = append(attached, path+", "+
-			counted(len(token.Get().Encode(nil, content)), "token"))
+			formatCount(len(token.Get().Encode(nil, content)), "token"))
 	}
 	return files, attached, missing, nil
 }
@@ -145,7 +145,7 @@ func attachment(path string) (string, error) {
 		return "", fmt.Errorf("@%s is not a regular file. Attach another", path)
 	case info.Size() > maxFileBytes:
 		return "", fmt.Errorf("@%s has %s bytes: at most %s can be attached", path,
-			thousands(int(info.Size())), thousands(maxFileBytes))
+			formatNumber(int(info.Size())), formatNumber(maxFileBytes))
 	}
 	content, err := os.ReadFile(expandHome(path))
 	if err != nil {
@@ -183,10 +183,10 @@ var globEscaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`
 func (m *Model) completePath(start int) tea.Cmd {
 	text := m.editor.text
 	path := text[start+1:]
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		matches, err := filepath.Glob(globEscaper.Replace(expandHome(path)) + "*")
 		if err != nil || len(matches) == 0 {
-			return noted("no file begins with " + path)
+			return noteOutcome("no file begins with " + path)
 		}
 		common := matches[0]
 		for _, f := range matches[1:] {
@@ -223,31 +223,31 @@ func (m *Model) compose() tea.Cmd {
 		return m.showError("No editor is set. Set EDITOR, for example to vi.")
 	}
 	text := m.editor.text
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		file, err := os.CreateTemp("", "ossrun-*.md")
 		if err == nil {
 			_, err = file.WriteString(text)
 			err = errors.Join(err, file.Close())
 		}
 		if err != nil {
-			return failed(fmt.Errorf("opening an editor: %w", err))
+			return errorOutcome(fmt.Errorf("opening an editor: %w", err))
 		}
 		cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
 		cmd.Stdin = m.options.In // the terminal itself, which Bubble Tea does not have: see input
 		return func(*Model) tea.Cmd {
 			return tea.ExecProcess(cmd, func(err error) tea.Msg {
-				return outcome(func(m *Model) tea.Cmd { return m.composed(file.Name(), err) })
+				return outcome(func(m *Model) tea.Cmd { return m.readComposed(file.Name(), err) })
 			})
 		}
 	})
 }
 
-// composed reads the edited text back, or reports why editing failed.
-func (m *Model) composed(path string, editErr error) tea.Cmd {
-	return m.do(func() outcome {
+// readComposed reads the edited text back, or reports why editing failed.
+func (m *Model) readComposed(path string, editErr error) tea.Cmd {
+	return m.runAsync(func() outcome {
 		text, err := os.ReadFile(path)
 		if err := errors.Join(editErr, err, os.Remove(path)); err != nil {
-			return failed(fmt.Errorf("the editor failed: %w", err))
+			return errorOutcome(fmt.Errorf("the editor failed: %w", err))
 		}
 		return func(m *Model) tea.Cmd {
 			m.editor.set("")

@@ -70,7 +70,7 @@ func TestCompact(t *testing.T) {
 	}
 	k := s.m.snapshot()
 	again := newStage(t, 80, 24, Options{})
-	again.m.restore(resumed{chat: k})
+	again.m.restore(claimedChat{chat: k})
 	if !strings.Contains(again.text(), "They spoke of red.") ||
 		len(again.m.conversation.messages()) != 3 {
 		t.Errorf("restored:\n%s", again.text())

@@ -110,8 +110,8 @@ func (m *Model) farewell() string {
 	for e.answer == nil && e.prev != nil { // a summary
 		e = e.prev
 	}
-	l := layout{palette: m.palette, width: min(m.width, widest), wide: m.width, height: m.height,
-		now: m.now}
+	l := layout{palette: m.palette, width: min(m.width, maxTextWidth), wide: m.width,
+		height: m.height, now: m.now}
 	var b strings.Builder
 	write := func(runs []run) {
 		for _, r := range runs {

@@ -17,13 +17,13 @@ import (
 
 // A command is a line that begins with "/". run gets the text after the name.
 type command struct {
-	name, argument, description string
-	run                         func(m *Model, argument string) tea.Cmd
+	name, argument, help string
+	run                  func(m *Model, argument string) tea.Cmd
 
 	// possible arguments: known at once, or loaded outside Update
-	values     func(m *Model) []choice
-	loadValues func(m *Model) func() []choice
-	pickFirst  bool // Enter without a choice takes the first value
+	values    func(m *Model) []choice
+	load      func(m *Model) func() []choice
+	pickFirst bool // Enter without a choice takes the first value
 }
 
 // aliases are not listed.
@@ -38,38 +38,39 @@ func init() {
 		return func(m *Model, _ string) tea.Cmd { return do(m) }
 	}
 	commands = []command{
-		{name: "help", description: "the keys and commands", run: noArgument((*Model).help)},
-		{name: "new", description: "begin another conversation", run: noArgument((*Model).reset)},
+		{name: "help", help: "the keys and commands", run: noArgument((*Model).help)},
+		{name: "new", help: "begin another conversation", run: noArgument((*Model).reset)},
 		{name: "effort", argument: "low|medium|high", run: (*Model).setEffort,
-			description: "how long the model thinks (Shift+Tab)", values: effortValues},
+			help: "how long the model thinks (Shift+Tab)", values: effortValues},
 		{name: "system", argument: "TEXT", run: (*Model).setSystem,
-			description: "the model's instructions; \"off\" removes them"},
-		{name: "tools", description: "what the model may call", run: noArgument((*Model).listTools)},
-		{name: "regenerate", description: "ask the last question again", run: noArgument((*Model).regenerate)},
+			help: "the model's instructions; \"off\" removes them"},
+		{name: "tools", help: "what the model may call", run: noArgument((*Model).listTools)},
+		{name: "regenerate", help: "ask the last question again",
+			run: noArgument((*Model).regenerate)},
 		{name: "edit", argument: "N", run: (*Model).edit, values: questionValues,
-			description: "change question N, or the last, and send it again"},
+			help: "change question N, or the last, and send it again"},
 		{name: "branch", argument: "N", run: (*Model).branch, values: branchValues,
-			description: "go to the next branch, or branch N, of answers"},
-		{name: "compact", description: "continue from a summary, which is shorter",
+			help: "go to the next branch, or branch N, of answers"},
+		{name: "compact", help: "continue from a summary, which is shorter",
 			run: noArgument((*Model).compact)},
-		{name: "model", argument: "NAME", run: (*Model).switchTo, loadValues: modelValues,
-			description: "continue with another model"},
-		{name: "editor", description: "write the message in $EDITOR (Ctrl+G)",
+		{name: "model", argument: "NAME", run: (*Model).switchTo, load: modelValues,
+			help: "continue with another model"},
+		{name: "editor", help: "write the message in $EDITOR (Ctrl+G)",
 			run: noArgument((*Model).compose)},
 		{name: "copy", argument: "N", run: (*Model).copy, values: codeValues,
-			description: "copy the last answer, or code block N (OSC 52)"},
+			help: "copy the last answer, or code block N (OSC 52)"},
 		{name: "show", argument: "N", run: (*Model).showPicture, values: pictureValues,
-			description: "the last picture that a tool made, or picture N"},
-		{name: "sessions", argument: "WORDS", run: (*Model).sessions, loadValues: sessionsFor("/resume "),
-			pickFirst: true, description: "earlier conversations; WORDS search them"},
-		{name: "resume", argument: "ID|NAME", run: (*Model).resume, loadValues: sessionsFor("/resume "),
-			description: "continue an earlier conversation"},
-		{name: "rename", argument: "NAME", run: (*Model).rename, description: "name this conversation"},
-		{name: "delete", argument: "ID|NAME", run: (*Model).remove, loadValues: sessionsFor("/delete "),
-			description: "delete this conversation, or another, for good"},
+			help: "the last picture that a tool made, or picture N"},
+		{name: "sessions", argument: "WORDS", run: (*Model).sessions, load: sessionsFor("/resume "),
+			pickFirst: true, help: "earlier conversations; WORDS search them"},
+		{name: "resume", argument: "ID|NAME", run: (*Model).resume, load: sessionsFor("/resume "),
+			help: "continue an earlier conversation"},
+		{name: "rename", argument: "NAME", run: (*Model).rename, help: "name this conversation"},
+		{name: "delete", argument: "ID|NAME", run: (*Model).remove, load: sessionsFor("/delete "),
+			help: "delete this conversation, or another, for good"},
 		{name: "export", argument: "FILE.md|.json", run: (*Model).export,
-			description: "write the conversation to a file"},
-		{name: "quit", description: "leave (Ctrl+C, Ctrl+D)", run: noArgument((*Model).quit)},
+			help: "write the conversation to a file"},
+		{name: "quit", help: "leave (Ctrl+C, Ctrl+D)", run: noArgument((*Model).quit)},
 	}
 }
 
@@ -149,7 +150,7 @@ func (m *Model) help() tea.Cmd {
 	}
 	rows = append(rows, line{}, styledLine(term.Bold, "Commands"))
 	for _, c := range commands {
-		rows = append(rows, plainLine(c.usage(), c.description))
+		rows = append(rows, plainLine(c.usage(), c.help))
 	}
 	return m.showPage(rows)
 }
@@ -185,7 +186,7 @@ func (m *Model) begin() {
 	m.conversation = conversation{}
 	m.context, m.rate = 0, 0
 	m.queued, m.unsaved, m.pastes, m.preparing = nil, 0, nil, ""
-	m.name, m.began, m.recent = "", m.now, nil
+	m.name, m.startTime, m.recent = "", m.now, nil
 	m.setID(newID())
 	m.show(nil)
 }
@@ -225,10 +226,10 @@ func (m *Model) switchTo(name string) tea.Cmd {
 	case m.busy():
 		return nil
 	}
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		model, err := m.options.Switch(m.ctx, name)
 		if err != nil {
-			return failed(err)
+			return errorOutcome(err)
 		}
 		return func(m *Model) tea.Cmd {
 			m.options.Model = model
@@ -270,13 +271,13 @@ func (m *Model) copy(number string) tea.Cmd {
 		return nil
 	}
 	out := m.clipboard
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		_, err := io.WriteString(out,
 			"\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07")
 		if err != nil {
-			return failed(fmt.Errorf("copy: %w", err))
+			return errorOutcome(fmt.Errorf("copy: %w", err))
 		}
-		return noted(fmt.Sprintf("Copied %s.",
-			counted(len([]rune(text)), "character")))
+		return noteOutcome(fmt.Sprintf("Copied %s.",
+			formatCount(len([]rune(text)), "character")))
 	})
 }

@@ -200,7 +200,7 @@ func (m *Model) branch(number string) tea.Cmd {
 	n, ok := nth(number, len(list), (slices.Index(list, fork)+1)%len(list)+1)
 	if !ok {
 		return m.showError(fmt.Sprintf("No branch %s. There are %s.", number,
-			counted(len(list), "branch")))
+			formatCount(len(list), "branch")))
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
 	m.conversation.current, _ = list[n-1].end()
@@ -244,33 +244,33 @@ func (m *Model) compact() tea.Cmd {
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.compacting = cancel
-	m.showNotice("Summarising " + counted(len(messages), "message") + ".")
+	m.showNotice("Summarising " + formatCount(len(messages), "message") + ".")
 	runner := m.options.Model
 	req := session.Request{Messages: messages, Instructions: m.system,
 		Params: m.options.Request.Params}
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		defer cancel()
 		s, err := session.Compact(ctx, runner, req)
 		return func(m *Model) tea.Cmd {
 			if m.compacting = nil; err != nil {
 				m.showError("Nothing was summarised: " + reason(err) + ".")
 			} else {
-				m.summarised(s, len(messages))
+				m.applySummary(s, len(messages))
 			}
 			return m.nextQueued(err == nil)
 		}
 	})
 }
 
-// summarised continues the conversation from a summary of count messages.
-func (m *Model) summarised(s session.Summary, count int) {
+// applySummary continues the conversation from a summary of count messages.
+func (m *Model) applySummary(s session.Summary, count int) {
 	m.context = s.Usage.Completion
 	e := &exchange{summary: s.Text, entry: len(m.transcript.entries), context: m.context,
 		messages: []session.Message{s.Message()}}
 	m.conversation.add(e, m.conversation.current)
 	m.transcript.add(newSummary(m.palette, e.summary))
 	text := fmt.Sprintf("The conversation continues from this summary of %s. They stay "+
-		"on the screen and in /export.", counted(count, "message"))
+		"on the screen and in /export.", formatCount(count, "message"))
 	if s.Dropped > 0 {
 		text += fmt.Sprintf(" The %d oldest did not fit and are not in it.", s.Dropped)
 	}

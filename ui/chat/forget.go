@@ -153,12 +153,12 @@ func (m *Model) remove(name string) tea.Cmd {
 		return m.showNotice(noHistory)
 	case name != "" && name != m.id:
 		currentID := m.id
-		return m.do(func() outcome {
+		return m.runAsync(func() outcome {
 			m.saver.flush()
 			k, err := find(m.saver.store, name)
 			switch {
 			case err != nil:
-				return failed(err)
+				return errorOutcome(err)
 			case k.ID == currentID:
 				return func(m *Model) tea.Cmd { return m.remove("") }
 			}
@@ -191,7 +191,7 @@ func (m *Model) eraseInBackground(k *savedChat, erase func(Stores, *savedChat) e
 	m.history.entries = exclude(m.history.entries, typed)
 	m.history.pos = len(m.history.entries)
 	places := m.stores()
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		err := m.saver.forget(k.ID, func() error { return erase(places, k) })
 		return func(m *Model) tea.Cmd {
 			if err != nil {

@@ -76,7 +76,7 @@ func longConversation(tb testing.TB, tokens []string, measure func() int64) []in
 			if i < think {
 				e = session.Reasoning{Text: tok}
 			}
-			f.events = append(f.events, stamped{e, at})
+			f.events = append(f.events, timedEvent{e, at})
 		}
 		f.time = s.clock.read()
 		return f
@@ -84,7 +84,7 @@ func longConversation(tb testing.TB, tokens []string, measure func() int64) []in
 	for range 40 {
 		l := begin()
 		f := feed(l, tokens[:500], 100)
-		f.events = append(f.events, stamped{stopped(1000, 500), s.clock.read()})
+		f.events = append(f.events, timedEvent{stopped(1000, 500), s.clock.read()})
 		f.done = true
 		s.m.Update(f)
 	}

@@ -42,8 +42,8 @@ func newHistory(path string) *history {
 	return h
 }
 
-// walking reports whether the shown text is an earlier question.
-func (h *history) walking(text string) bool {
+// isShowing reports whether the shown text is an earlier question.
+func (h *history) isShowing(text string) bool {
 	return h.pos < len(h.entries) && h.entries[h.pos] == text
 }
 
@@ -126,8 +126,8 @@ func (f *historyFile) read() []string {
 		if json.Unmarshal(lines.Bytes(), &s) == nil && s != "" {
 			entries = append(entries, s)
 		} else if json.Unmarshal(lines.Bytes(), &h) == nil && h.Version > historyVersion {
-			f.versionErr = fmt.Errorf("earlier questions stay where they are: a newer ossrun wrote "+
-				"%s, in version %d, and this one knows version %d", f.path, h.Version,
+			f.versionErr = fmt.Errorf("earlier questions stay where they are: a newer ossrun "+
+				"wrote %s, in version %d, and this one knows version %d", f.path, h.Version,
 				historyVersion)
 			return nil
 		}

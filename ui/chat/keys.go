@@ -42,7 +42,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	if m.asking != nil {
 		m.asking.since = m.now
 	}
-	e, width, front := &m.editor, m.editorWidth(), m.front()
+	e, width, front := &m.editor, m.editorWidth(), m.visibleTranscript()
 	if m.page != nil && m.pageKey(name) {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 			m.editing = nil
 			e.set("")
 		}
-		m.giveBack()
+		m.returnMessage()
 		m.stop()
 	case "ctrl+c":
 		return m.interrupt()

@@ -42,14 +42,14 @@ func (m *Model) sessions(words string) tea.Cmd {
 		}
 		return nil
 	}
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		all := filterChoices(sessionChoices(m.saver.store, "", "/resume ", m.clock()), words)
 		var rows []line
 		for _, c := range all[:min(len(all), sessionsShown)] {
 			rows = append(rows, plainLine(c.session,
 				strings.Join(append([]string{c.name}, c.columns[:2]...), " · ")))
 		}
-		rows = append(rows, styledLine(term.Dim, counted(len(all), "conversation")+" found. "+
+		rows = append(rows, styledLine(term.Dim, formatCount(len(all), "conversation")+" found. "+
 			"/sessions WORDS searches them, /resume ID continues one."))
 		return func(m *Model) tea.Cmd { return m.appendEntry(&block{lines: rows}) }
 	})
@@ -65,12 +65,12 @@ func (m *Model) resume(name string) tea.Cmd {
 	}
 	m.save()
 	currentID, claimed := m.id, m.claiming
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		m.saver.flush()
 		<-claimed // the previous one may be the same
 		k, err := find(m.saver.store, name)
 		if err != nil {
-			return failed(err)
+			return errorOutcome(err)
 		}
 		r := m.claim(k, currentID)
 		return func(m *Model) tea.Cmd {
@@ -140,7 +140,7 @@ func (m *Model) listKey(name string) (tea.Cmd, bool) {
 
 func (m *Model) renameOther(id, name string) tea.Cmd {
 	places := m.stores()
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		k, err := find(places.Store, id)
 		if err == nil {
 			err = places.whileClosed(k, func() error {
@@ -194,14 +194,14 @@ func (m *Model) exportTo(path string, read func() (*savedChat, error)) tea.Cmd {
 	}
 	path = filepath.Clean(expandHome(path))
 	isOurs := m.saved[path]
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		if _, err := os.Lstat(path); !isOurs && err == nil {
-			return failed(fmt.Errorf("%s exists. /export does not overwrite a file that this chat "+
-				"has not written", path))
+			return errorOutcome(fmt.Errorf("%s exists. /export does not overwrite a file that "+
+				"this chat has not written", path))
 		}
 		k, err := read()
 		if err == nil {
-			s := k.saved()
+			s := k.summary()
 			text := []byte(s.Markdown())
 			if strings.EqualFold(filepath.Ext(path), ".json") {
 				text, err = s.Document()
@@ -210,7 +210,7 @@ func (m *Model) exportTo(path string, read func() (*savedChat, error)) tea.Cmd {
 			err = errors.Join(err, writeFile(path, text, 0o600))
 		}
 		if err != nil {
-			return failed(fmt.Errorf("export: %w", err))
+			return errorOutcome(fmt.Errorf("export: %w", err))
 		}
 		return func(m *Model) tea.Cmd {
 			m.saved[path] = true

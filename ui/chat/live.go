@@ -66,8 +66,8 @@ func (l *live) rate() float64 {
 	return 0
 }
 
-// A stamped event has its time of arrival.
-type stamped struct {
+// A timedEvent is an event with its time of arrival.
+type timedEvent struct {
 	event session.Event
 	time  time.Time
 }
@@ -80,7 +80,7 @@ type frame struct {
 }
 
 type batch struct {
-	events []stamped
+	events []timedEvent
 	done   bool           // no more events
 	result session.Result // set with done, unless err is
 	err    error          // the turn could not be started
@@ -98,7 +98,7 @@ func newEventQueue() *eventQueue { return &eventQueue{ready: make(chan struct{},
 
 func (b *eventQueue) put(e session.Event, now time.Time) {
 	b.mu.Lock()
-	b.events = append(b.events, stamped{e, now})
+	b.events = append(b.events, timedEvent{e, now})
 	b.mu.Unlock()
 	b.wake()
 }
@@ -193,7 +193,7 @@ func (m *Model) finishTurn(d session.Done) {
 				limit = "--max-tokens"
 			}
 			ending = fmt.Sprintf("Answer cut off after %s (%s).",
-				counted(d.Usage.Completion, "token"), limit)
+				formatCount(d.Usage.Completion, "token"), limit)
 		}
 	case session.FinishToolCalls:
 		tone = term.Yellow
@@ -271,8 +271,8 @@ func reason(err error) string {
 	case errors.As(err, &full):
 		what := err.Error() // of a server that counts itself
 		if full.Asked > 0 {
-			what = fmt.Sprintf("%s do not fit the context of %s", counted(full.Asked, "token"),
-				thousands(full.Max))
+			what = fmt.Sprintf("%s do not fit the context of %s", formatCount(full.Asked, "token"),
+				formatNumber(full.Max))
 		}
 		return what + ". Shorten the message, /compact the conversation, or begin a /new one"
 	case errors.Is(err, sched.ErrQueueFull):

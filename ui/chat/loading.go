@@ -20,7 +20,7 @@ type Loading struct {
 type loadState struct {
 	what        string
 	busy        bool
-	began       time.Time
+	start       time.Time
 	done, total int64 // bytes
 	err         error // of a finished load
 }
@@ -43,7 +43,7 @@ func (l *Loading) Begin(what string) {
 
 // Progress returns functions that show and end one stage of the load; End ends the load.
 func (l *Loading) Progress(what string) (show func(done, total int64), done func()) {
-	l.set(func(s *loadState) { s.what, s.began = what, time.Now() })
+	l.set(func(s *loadState) { s.what, s.start = what, time.Now() })
 	show = func(done, total int64) {
 		l.set(func(s *loadState) { s.done, s.total = done, total })
 	}
@@ -66,9 +66,9 @@ func (l *Loading) text(now time.Time) string {
 	if s.total > 0 {
 		text += fmt.Sprintf(", %.1f of %.1f GB", float64(s.done)/1e9, float64(s.total)/1e9)
 	}
-	if took := now.Sub(s.began); s.done > 0 && took > time.Second {
+	if took := now.Sub(s.start); s.done > 0 && took > time.Second {
 		remaining := time.Duration(float64(took) * float64(s.total-s.done) / float64(s.done))
-		text += ", " + seconds(remaining) + " left"
+		text += ", " + formatDuration(remaining) + " left"
 	}
 	return text
 }

@@ -44,7 +44,7 @@ func valueCommand(text string) (*command, string) {
 		return nil, ""
 	}
 	matches := matchCommands(name)
-	if len(matches) != 1 || matches[0].values == nil && matches[0].loadValues == nil {
+	if len(matches) != 1 || matches[0].values == nil && matches[0].load == nil {
 		return nil, ""
 	}
 	return &matches[0], words
@@ -64,7 +64,7 @@ func (m *Model) choices() []choice {
 		var rows []choice
 		for _, c := range matchCommands(name) {
 			rows = append(rows, choice{text: c.typed(), name: c.usage(),
-				columns: []string{c.description}})
+				columns: []string{c.help}})
 		}
 		return rows
 	} else if c == nil {
@@ -93,7 +93,7 @@ func filterChoices(all []choice, words string) (rows []choice) {
 // loadMenu loads the values of a command once its name is typed.
 func (m *Model) loadMenu() tea.Cmd {
 	c, _ := valueCommand(m.editor.text)
-	if c == nil || c.loadValues == nil || m.plain {
+	if c == nil || c.load == nil || m.plain {
 		m.menu = menu{text: m.menu.text, index: m.menu.index, loads: m.menu.loads}
 		return nil
 	}
@@ -102,8 +102,8 @@ func (m *Model) loadMenu() tea.Cmd {
 	}
 	m.menu.command, m.menu.values, m.menu.loaded = c.name, nil, false
 	m.menu.loads++
-	read, n := c.loadValues(m), m.menu.loads
-	return m.do(func() outcome {
+	read, n := c.load(m), m.menu.loads
+	return m.runAsync(func() outcome {
 		values := read()
 		return func(m *Model) tea.Cmd {
 			if m.menu.command == c.name && m.menu.loads == n {
@@ -133,7 +133,7 @@ func (m *Model) chosen() *choice {
 // moveChoice moves through the menu, and reports whether there is one.
 func (m *Model) moveChoice(delta int) bool {
 	rows := m.choices()
-	if len(rows) == 0 || m.plain || m.history.walking(m.editor.text) {
+	if len(rows) == 0 || m.plain || m.history.isShowing(m.editor.text) {
 		return false
 	}
 	index := -1
@@ -236,14 +236,14 @@ func choiceRows(all []choice, chosen *choice, width int) (rows []term.Row) {
 		if chosen != nil && c.text == chosen.text {
 			mark, style = prompt, term.Bold
 		}
-		row := term.Row{{Text: mark + padded(term.Cut(c.name, name), name),
+		row := term.Row{{Text: mark + pad(term.Cut(c.name, name), name),
 			Style: style | term.Cyan}}
 		remaining := width - len([]rune(mark)) - name
 		for i, text := range c.columns {
 			if i > 0 && wide[i]+2 > remaining {
 				break
 			}
-			text = "  " + padded(text, wide[i])
+			text = "  " + pad(text, wide[i])
 			row = append(row, term.Span{Text: term.Cut(text, max(remaining, 0)),
 				Style: style | term.Dim})
 			remaining -= term.Width(text)
@@ -253,7 +253,7 @@ func choiceRows(all []choice, chosen *choice, width int) (rows []term.Row) {
 	return rows
 }
 
-func padded(text string, width int) string {
+func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-term.Width(text), 0))
 }
 
@@ -299,7 +299,7 @@ func branchValues(m *Model) []choice {
 	if fork := m.conversation.fork(); fork != nil {
 		for _, e := range *m.conversation.siblings(fork) {
 			_, length := e.end()
-			texts = append(texts, firstLine(e.question)+" ("+counted(length, "question")+")")
+			texts = append(texts, firstLine(e.question)+" ("+formatCount(length, "question")+")")
 		}
 	}
 	return numberedChoices("branch", texts)
@@ -315,7 +315,7 @@ func modelValues(m *Model) func() []choice {
 		for _, info := range list(m.ctx) {
 			name := term.Clean(info.ID)
 			all = append(all, choice{text: "/model " + name, name: name,
-				columns: []string{thousands(info.ContextLength) + " tokens of context"},
+				columns: []string{formatNumber(info.ContextLength) + " tokens of context"},
 				matches: func(word string) bool { return strings.Contains(name, word) }})
 		}
 		return all
@@ -345,9 +345,9 @@ func sessionChoices(store session.Store, except, command string, now time.Time) 
 	var all []choice
 	for _, k := range savedChats(store) {
 		if k.ID != except {
-			text, s := k.words(), k.saved()
+			text, s := k.words(), k.summary()
 			all = append(all, choice{text: command + k.ID, name: s.Name, session: k.ID,
-				columns: []string{ago(k.Changed, now), counted(s.Questions, "question"),
+				columns: []string{ago(k.Changed, now), formatCount(s.Questions, "question"),
 					term.Clean(k.Model), k.ID},
 				matches: func(word string) bool { return strings.Contains(text, word) }})
 		}

@@ -47,14 +47,14 @@ type Model struct {
 	live         *live       // nil: no turn is running
 	turns        int         // started so far
 
-	tools    toolbox
-	saver    saver
-	id, name string // of the conversation; name is "" until it is set
-	unlock   func() // unlocks the conversation; only the work of claiming accesses it
-	claiming <-chan struct{}
-	began    time.Time
-	changed  time.Time // when the conversation last got a message or token
-	savedAt  time.Time // when the conversation was last saved
+	tools     toolbox
+	saver     saver
+	id, name  string // of the conversation; name is "" until it is set
+	unlock    func() // unlocks the conversation; only the work of claiming accesses it
+	claiming  <-chan struct{}
+	startTime time.Time
+	changed   time.Time // when the conversation last got a message or token
+	savedAt   time.Time // when the conversation was last saved
 
 	effort, system string
 	unfolded       bool
@@ -92,15 +92,17 @@ type (
 	outcome func(m *Model) tea.Cmd
 )
 
-func failed(err error) outcome { return func(m *Model) tea.Cmd { return m.showError(err.Error()) } }
+func errorOutcome(err error) outcome {
+	return func(m *Model) tea.Cmd { return m.showError(err.Error()) }
+}
 
-func noted(text string) outcome { return func(m *Model) tea.Cmd { return m.note(text) } }
+func noteOutcome(text string) outcome { return func(m *Model) tea.Cmd { return m.note(text) } }
 
 // A transcript of many rows is not laid out again for every step of a resize, but once the size has
 // been stable for a moment; until then its rows are cut.
 const (
-	manyRows = 1000
-	moment   = 120 * time.Millisecond
+	manyRows    = 1000
+	resizeDelay = 120 * time.Millisecond
 )
 
 func newModel(ctx context.Context, o Options) *Model {
@@ -109,7 +111,7 @@ func newModel(ctx context.Context, o Options) *Model {
 		palette: term.Palette{NoColor: o.NoColor, Theme: o.Theme}, loading: o.Loading.Busy(),
 		effort: o.Request.Effort, system: o.Request.Instructions,
 		history: newHistory(o.HistoryPath),
-		saver:   saver{store: o.Store}, began: time.Now(),
+		saver:   saver{store: o.Store}, startTime: time.Now(),
 		tools:        toolbox{replace: o.ReplaceTools},
 		noticeExpiry: make(chan time.Time, 1),
 		saved:        map[string]bool{}, transcript: transcript{follow: true},
@@ -136,7 +138,7 @@ func newModel(ctx context.Context, o Options) *Model {
 // Init waits for notices and questions of tools, and inspects the tools; the terminal sends its
 // size unasked.
 func (m *Model) Init() tea.Cmd {
-	look := m.do(func() outcome {
+	look := m.runAsync(func() outcome {
 		m.tools.inspect()
 		return func(*Model) tea.Cmd { return nil }
 	})
@@ -167,7 +169,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 		if m.laidOut != 0 && m.laidOut != m.width && m.transcript.total > manyRows {
-			return m, tea.Tick(moment, func(time.Time) tea.Msg { return stableWidth(msg.Width) })
+			return m, tea.Tick(resizeDelay, func(time.Time) tea.Msg {
+				return stableWidth(msg.Width)
+			})
 		}
 		m.laidOut = m.width
 	case stableWidth:
@@ -183,9 +187,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.MouseMsg:
 		switch msg.Button {
 		case tea.MouseButtonWheelUp:
-			m.front().scroll(-3)
+			m.visibleTranscript().scroll(-3)
 		case tea.MouseButtonWheelDown:
-			m.front().scroll(3)
+			m.visibleTranscript().scroll(3)
 		}
 	case frame:
 		return m, m.frame(msg)
@@ -209,8 +213,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// do runs work outside Update, which applies the outcome. Run waits for it.
-func (m *Model) do(work func() outcome) tea.Cmd {
+// runAsync runs work outside Update, which applies the outcome. Run waits for it.
+func (m *Model) runAsync(work func() outcome) tea.Cmd {
 	done := make(chan outcome, 1)
 	m.background.Go(func() { done <- work() })
 	return func() tea.Msg { return <-done }
@@ -239,7 +243,7 @@ func (m *Model) send() tea.Cmd {
 		}
 		m.unsaved++
 		wait := m.saveAndWait()
-		return m.do(func() outcome {
+		return m.runAsync(func() outcome {
 			wait()
 			return func(m *Model) tea.Cmd {
 				m.unsaved = max(m.unsaved-1, 0)
@@ -396,24 +400,24 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 		m.unsaved = min(m.unsaved, len(m.queued))
 		return m.prepare(strings.TrimSpace(next), nil)
 	}
-	m.unqueue()
+	m.returnQueued()
 	return nil
 }
 
-// unqueue returns the queued messages to the editor.
-func (m *Model) unqueue() {
+// returnQueued returns the queued messages to the editor.
+func (m *Model) returnQueued() {
 	text := append(m.queued, m.editor.text)
 	m.queued, m.unsaved = nil, 0
 	m.editor.set(strings.TrimRight(strings.Join(text, "\n"), "\n"))
 	m.returned = m.editor.text
 }
 
-// giveBack returns a message that was not asked yet to the editor.
-func (m *Model) giveBack() {
+// returnMessage returns a message that was not asked yet to the editor.
+func (m *Model) returnMessage() {
 	if m.preparing != "" {
 		m.queued = append([]string{m.preparing}, m.queued...)
 		m.preparing = ""
-		m.unqueue()
+		m.returnQueued()
 	}
 }
 

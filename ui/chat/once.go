@@ -92,7 +92,7 @@ func (p *Page) End() error {
 }
 
 func (p *Page) draw() error {
-	stable, tail := p.text.Rows(min(p.width, widest), p.width)
+	stable, tail := p.text.Rows(min(p.width, maxTextWidth), p.width)
 	if hiddenRows := len(tail) - max(p.height-1, 1); hiddenRows > 0 && !p.complete {
 		tail = tail[hiddenRows:] // rows that scrolled off the screen cannot be redrawn
 	}

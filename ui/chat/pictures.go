@@ -176,21 +176,21 @@ func (m *Model) showPicture(number string) tea.Cmd {
 		return m.note("No tool has made a picture in this conversation.")
 	case !ok:
 		return m.showError(fmt.Sprintf("No picture %s. This conversation has %s.", number,
-			counted(len(all), "picture")))
+			formatCount(len(all), "picture")))
 	}
 	path := all[n-1]
 	if m.options.Graphics == NoGraphics || m.plain {
 		return m.showNotice("This terminal cannot show pictures. Saved as " + path + ".")
 	}
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		picture := pictureScreen{path: path}
 		if err := draw(&picture.drawn, m.options.Graphics, path); err != nil {
-			return failed(fmt.Errorf("show: %w", err))
+			return errorOutcome(fmt.Errorf("show: %w", err))
 		}
 		return func(*Model) tea.Cmd {
 			return tea.Exec(&picture, func(err error) tea.Msg {
 				if err != nil {
-					return failed(fmt.Errorf("show: %w", err))
+					return errorOutcome(fmt.Errorf("show: %w", err))
 				}
 				return nil
 			})

@@ -247,7 +247,8 @@ func (p *linePrinter) print(item part, complete bool) {
 		if complete && t.failed != "" {
 			fmt.Fprint(p.out, "\n[failed: "+t.failed+"]")
 		} else if complete && t.endTime.After(t.started) {
-			fmt.Fprintf(p.out, "\n[%s]", seconds(t.endTime.Sub(t.started).Round(time.Millisecond)))
+			took := t.endTime.Sub(t.started).Round(time.Millisecond)
+			fmt.Fprintf(p.out, "\n[%s]", formatDuration(took))
 		}
 	}
 	if complete {

@@ -22,7 +22,7 @@ type Saved struct {
 	record *savedChat
 }
 
-func (k *savedChat) saved() Saved {
+func (k *savedChat) summary() Saved {
 	s := Saved{ID: k.ID, Name: term.Clean(k.Name), Model: k.Model, Began: k.Began,
 		Changed: k.Changed, record: k}
 	for _, e := range k.Exchanges {
@@ -37,7 +37,7 @@ func (k *savedChat) saved() Saved {
 func List(store session.Store) []Saved {
 	all := []Saved{}
 	for _, k := range savedChats(store) {
-		all = append(all, k.saved())
+		all = append(all, k.summary())
 	}
 	return all
 }
@@ -48,7 +48,7 @@ func Find(store session.Store, name string) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	return k.saved(), nil
+	return k.summary(), nil
 }
 
 // Markdown is the visible branch, as /export writes it.

@@ -79,7 +79,7 @@ func title(question string) string { return term.Cut(firstLine(question), 50) }
 
 func (m *Model) snapshot() *savedChat {
 	k := &savedChat{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
-		System: m.system, Began: m.began, Changed: m.changed, Current: -1,
+		System: m.system, Began: m.startTime, Changed: m.changed, Current: -1,
 		Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.pastes}
 	var walk func(list []*exchange, prev int)
 	walk = func(list []*exchange, prev int) {
@@ -147,8 +147,8 @@ func (s *answerText) save() savedPart {
 	return savedPart{Kind: kind, Text: s.text.Text()}
 }
 
-// A resumed conversation is locked by this chat.
-type resumed struct {
+// A claimedChat is a conversation locked by this chat.
+type claimedChat struct {
 	chat     *savedChat
 	original *savedChat // the original of a copy; nil: it is no copy
 	release  func()
@@ -184,34 +184,34 @@ func (m *Model) releaseLock() {
 
 // claim locks a conversation for this chat, or a copy of it if another chat has it open: two
 // writers would lose each other's messages. currentID is the conversation that this chat has.
-func (m *Model) claim(k *savedChat, currentID string) resumed {
+func (m *Model) claim(k *savedChat, currentID string) claimedChat {
 	if m.options.Claim == nil || k.ID == currentID {
-		return resumed{chat: k}
+		return claimedChat{chat: k}
 	}
 	release, ok := m.options.Claim(k.ID)
 	if ok {
-		return resumed{chat: k, release: release}
+		return claimedChat{chat: k, release: release}
 	}
 	from := *k
 	k.ID, k.Name = newID(), k.Name+" (copy)"
 	release, _ = m.options.Claim(k.ID)
-	return resumed{chat: k, original: &from, release: release}
+	return claimedChat{chat: k, original: &from, release: release}
 }
 
 // restore shows a saved conversation and continues it.
-func (m *Model) restore(r resumed) {
+func (m *Model) restore(r claimedChat) {
 	k := r.chat
 	m.abandon()
 	if k.ID != m.id {
 		m.setOwner(k.ID, func() func() { return r.release })
 	}
-	m.name, m.began, m.changed, m.context, m.rate = k.Name, k.Began, k.Changed, 0, 0
+	m.name, m.startTime, m.changed, m.context, m.rate = k.Name, k.Began, k.Changed, 0, 0
 	m.system, m.queued, m.pastes, m.preparing = k.System, k.Queued, k.Pastes, ""
 	m.unsaved = 0
 	m.rebuild(k)
 	m.show(nil)
 	if len(m.queued) > 0 {
-		m.unqueue()
+		m.returnQueued()
 		m.note("Unsent messages are back in the editor. Enter sends them.")
 	}
 	if r.original != nil {

@@ -27,7 +27,7 @@ func (g *greeting) runs(l layout) []run {
 		{Text: term.Clean(m.options.Model.ID()), Style: term.Bold | term.Cyan}}
 	length := "context length unknown"
 	if n := m.options.Model.ContextLength(); n > 0 {
-		length = thousands(n) + " tokens of context"
+		length = formatNumber(n) + " tokens of context"
 	}
 	for _, text := range []string{m.device(), length} {
 		if text != "" && !m.loading {
@@ -74,7 +74,7 @@ func (m *Model) readRecent() tea.Cmd {
 		return nil
 	}
 	read := sessionsFor("/resume ")(m)
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		all := read()
 		all = slices.Clone(all[:min(len(all), maxRecent)]) // the texts of the others can be freed
 		for i := range all {
@@ -103,9 +103,9 @@ func ago(then, now time.Time) string {
 	case d < time.Minute:
 		return "just now"
 	case d < time.Hour:
-		return counted(int(d.Minutes()), "minute") + " ago"
+		return formatCount(int(d.Minutes()), "minute") + " ago"
 	case day(then) == day(now):
-		return counted(int(d.Hours()), "hour") + " ago"
+		return formatCount(int(d.Hours()), "hour") + " ago"
 	case day(then) == day(now.AddDate(0, 0, -1)):
 		return "yesterday"
 	case then.Year() == now.Year():

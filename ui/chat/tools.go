@@ -23,9 +23,9 @@ func (m *Model) listTools() tea.Cmd {
 		return m.showNotice("The model has no tools. Start ossrun with --tools browser,python " +
 			"to add some.")
 	}
-	return m.do(func() outcome {
+	return m.runAsync(func() outcome {
 		tools := m.tools.inspect()
-		rows := []line{styledLine(term.Bold, "The model may call "+counted(len(tools), "tool"))}
+		rows := []line{styledLine(term.Bold, "The model may call "+formatCount(len(tools), "tool"))}
 		for _, o := range tools {
 			rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.description)))
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// widest is the maximum width of text on wide screens.
-const widest = 104
+// maxTextWidth is the maximum width of text on wide screens.
+const maxTextWidth = 104
 
-// foldQuestion is how many rows of a long question are shown.
-const foldQuestion = 16
+// maxQuestionRows is how many rows of a long question are shown.
+const maxQuestionRows = 16
 
 // A layout is the screen's properties for entries.
 type layout struct {
@@ -68,8 +68,8 @@ func (t *transcript) scroll(rows int) {
 	t.follow = t.top == last
 }
 
-// front is the transcript or page on the screen.
-func (m *Model) front() *transcript {
+// visibleTranscript is the transcript or page on the screen.
+func (m *Model) visibleTranscript() *transcript {
 	if m.page != nil {
 		return m.page
 	}
@@ -101,8 +101,8 @@ func (m *Model) pageKey(name string) bool {
 	return name == "esc" || m.editor.text == "" && (name == "enter" || name == "?")
 }
 
-// below is the number of rows below the visible ones.
-func (t *transcript) below() int {
+// rowsBelow is the number of rows below the visible ones.
+func (t *transcript) rowsBelow() int {
 	if t.follow {
 		return 0
 	}
@@ -183,10 +183,10 @@ func (r *markedText) runs(l layout) []run {
 		rows = blankRow
 	}
 	var hint []run
-	if r.folds && len(rows) > foldQuestion && !l.unfolded {
+	if r.folds && len(rows) > maxQuestionRows && !l.unfolded {
 		note := fmt.Sprintf("… %s, Ctrl+T shows them",
-			counted(len(rows)-foldQuestion+2, "more row"))
-		rows = rows[:foldQuestion-2]
+			formatCount(len(rows)-maxQuestionRows+2, "more row"))
+		rows = rows[:maxQuestionRows-2]
 		hint = []run{{"  ", []string{l.dim(note, l.width-2)}}}
 	}
 	return append([]run{{l.palette.Paint(term.Row{r.mark}), rows[:1]}, {"  ", rows[1:]}}, hint...)
@@ -239,16 +239,16 @@ func (n line) wrap(width int) []term.Row {
 		term.Span{Text: strings.Repeat(" ", nameWidth)})
 }
 
-// thousands formats a number with commas.
-func thousands(n int) string {
+// formatNumber formats a number with commas.
+func formatNumber(n int) string {
 	if n/1000 == 0 {
 		return fmt.Sprint(n)
 	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), max(n%1000, -(n%1000)))
+	return fmt.Sprintf("%s,%03d", formatNumber(n/1000), max(n%1000, -(n%1000)))
 }
 
-// counted formats a count: "1 question", "1,024 branches".
-func counted(n int, thing string) string {
+// formatCount formats a count: "1 question", "1,024 branches".
+func formatCount(n int, thing string) string {
 	switch {
 	case n == 1:
 	case strings.HasSuffix(thing, "ch"):
@@ -256,7 +256,7 @@ func counted(n int, thing string) string {
 	default:
 		thing += "s"
 	}
-	return thousands(n) + " " + thing
+	return formatNumber(n) + " " + thing
 }
 
 // longestLine is where an endless line is cut, so that frames stay cheap.

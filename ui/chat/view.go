@@ -56,8 +56,8 @@ func (m *Model) View() string {
 		m.caret.Store(&caret)
 	}
 	margin := m.margin()
-	body := m.front().view(layout{
-		palette: m.palette, width: max(min(m.laidOut-2*margin, widest), 1),
+	body := m.visibleTranscript().view(layout{
+		palette: m.palette, width: max(min(m.laidOut-2*margin, maxTextWidth), 1),
 		wide:     max(m.laidOut-2*margin, 1),
 		height:   m.height - len(bottom),
 		unfolded: m.unfolded, now: m.now, notices: m.notices, asking: m.asking != nil,
@@ -96,8 +96,8 @@ func (m *Model) ruleRow() term.Row {
 	if m.textPrompt != nil {
 		note = m.textPrompt.label
 	}
-	if below := m.front().below(); note == "" && below > 0 {
-		note = "↓ " + counted(below, "more row") + ", PgDn"
+	if below := m.visibleTranscript().rowsBelow(); note == "" && below > 0 {
+		note = "↓ " + formatCount(below, "more row") + ", PgDn"
 	}
 	if m.page != nil {
 		note = strings.TrimSuffix("Esc closes · "+note, " · ")
@@ -211,14 +211,14 @@ func (m *Model) statusFields() []field {
 		fields = append(fields, field{text: state, style: term.Yellow, rank: 2})
 	}
 	if tools := m.tools.offers(); len(tools) > 0 {
-		text := counted(len(tools), "tool")
+		text := formatCount(len(tools), "tool")
 		if len(tools) == 1 {
 			text = term.Clean(tools[0].name)
 		}
 		fields = append(fields, field{text: text, style: term.Dim, rank: 7})
 	}
 	if m.cached > 0 && m.width >= 120 {
-		fields = append(fields, field{text: thousands(m.cached) + " tokens from cache",
+		fields = append(fields, field{text: formatNumber(m.cached) + " tokens from cache",
 			style: term.Dim, rank: 8, right: true})
 	}
 	if rate > 0 {
@@ -227,7 +227,7 @@ func (m *Model) statusFields() []field {
 	}
 	length := m.options.Model.ContextLength()
 	if length == 0 { // the server does not report it
-		return append(fields, field{text: "context " + counted(used, "token"), style: term.Dim,
+		return append(fields, field{text: "context " + formatCount(used, "token"), style: term.Dim,
 			rank: 1, right: true})
 	}
 	style, percent := term.Dim, fmt.Sprint((100*used+length/2)/length)
@@ -241,7 +241,8 @@ func (m *Model) statusFields() []field {
 	}
 	text := "context " + percent + " %"
 	if m.width >= 100 {
-		text = fmt.Sprintf("context %s of %s, %s %%", thousands(used), thousands(length), percent)
+		text = fmt.Sprintf("context %s of %s, %s %%", formatNumber(used), formatNumber(length),
+			percent)
 	}
 	return append(fields, field{text: text, style: style, rank: 1, right: true})
 }

@@ -25,13 +25,13 @@ import (
 
 // benchVerb has the flags of ossrun bench and bench ops.
 type benchVerb struct {
-	options   serve.Options
-	bench     bench.Options
-	synthetic string
-	layers    int
-	suite     benchSuite
-	copies    bool     // --copy
-	only      []string // operations; none: all
+	options    serve.Options
+	bench      bench.Options
+	synthetic  string
+	layers     int
+	suite      benchSuite
+	copies     bool     // --copy
+	operations []string // operations; none: all
 
 	save                           bool
 	resultDir, resultFile, compare string
@@ -215,10 +215,10 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models, spec
 		}
 		return m.Open(source)
 	}
-	s := serve.DefaultsFor(m.Backend(), checkpoint.Found{}, spec)
+	s := serve.DefaultsFor(m.Backend(), checkpoint.Model{}, spec)
 	s.Compute = cmp.Or(v.options.Settings.Compute, s.Compute)
 	s.Dense = cmp.Or(v.options.Settings.Dense, s.Dense)
-	if err := bench.Known(spec, s, v.only); err != nil { // before making weights
+	if err := bench.Known(spec, s, v.operations); err != nil { // before making weights
 		return nil, fail(exitUsage, "%s", err)
 	}
 	_, free := m.Backend().Memory()
@@ -294,20 +294,20 @@ func benchOpsCommand(t Terminal) *cli.Command {
 			switch {
 			case c.IsSet("synthetic") && !c.IsSet("layers"):
 				v.layers = 0
-			case typed(c, "model") && !c.IsSet("synthetic"):
+			case onCommandLine(c, "model") && !c.IsSet("synthetic"):
 				v.synthetic = ""
 				if !c.IsSet("layers") {
 					v.layers = 0
 				}
 			}
-			v.only = c.Args().Slice()
+			v.operations = c.Args().Slice()
 			return v.onDevice(c, t, func(x benchTarget) error { return v.ops(c, x) })
 		},
 	}
 }
 
 func (v *benchVerb) ops(c *cli.Context, x benchTarget) error {
-	r, err := bench.RunOps(c.Context, x.backend, x.gauge, x.ckpt, v.bench, v.only)
+	r, err := bench.RunOps(c.Context, x.backend, x.gauge, x.ckpt, v.bench, v.operations)
 	if err != nil && (!errors.Is(err, context.Canceled) || r == nil) {
 		return err
 	}

@@ -157,9 +157,9 @@ var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions
 
 // ignoredBenchFlags have no effect: gpt-oss's vocabulary is used, and every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
-	return hiddenFlags(switched("trust-remote-code", ""), noted("tokenizer", ""),
-		noted("tokenizer-mode", ""), noted("served-model-name", ""),
-		noted("percentile-metrics", ""))
+	return hiddenFlags(plainFlag("trust-remote-code", ""), valueFlag("tokenizer", ""),
+		valueFlag("tokenizer-mode", ""), valueFlag("served-model-name", ""),
+		valueFlag("percentile-metrics", ""))
 }
 
 func workloadNames() []string {

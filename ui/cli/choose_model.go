@@ -32,7 +32,7 @@ func chooseModel(c *cli.Context, t Terminal, o *serve.Options, interactive bool,
 		return chooseEndpoint(c, url, report, talk)
 	}
 	opener := local.Opener{Options: modelOptions(c, t, o), Version: build().Version,
-		OwnEngine: wantsOwn(c) || len(o.Adapters) > 0, Absent: absentModel(c, t, interactive),
+		OwnEngine: needsOwnEngine(c) || len(o.Adapters) > 0, Absent: absentModel(c, t, interactive),
 		Chosen: chosen, Report: report}
 	if interactive {
 		talk.Loading = &chat.Loading{}
@@ -58,23 +58,23 @@ var ownEngine = []string{"alone", "lora", "device", "gpu", "cpu-experts", "isola
 	"max-model-len", "compute", "dense",
 	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
 
-func wantsOwn(c *cli.Context) bool {
-	return typed(c, "schema") || // a grammar cannot be passed to another process
-		slices.ContainsFunc(ownEngine, func(name string) bool { return typed(c, name) })
+func needsOwnEngine(c *cli.Context) bool {
+	return onCommandLine(c, "schema") || // a grammar cannot be passed to another process
+		slices.ContainsFunc(ownEngine, func(name string) bool { return onCommandLine(c, name) })
 }
 
 // chooseEndpoint opens the server at url and chooses a model of it.
 func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.Options) (
 	closeIt func(), err error) {
 	for _, name := range ownEngine {
-		if typed(c, name) {
+		if onCommandLine(c, name) {
 			return nil, fail(exitUsage, "--%[1]s has no effect with --endpoint: the remote server "+
 				"decides. Remove --%[1]s", name)
 		}
 	}
 	port, err := remote.Open(c.Context, url, portKey(url), report)
 	if err != nil {
-		return nil, wantsKey(url, err)
+		return nil, explainKey(url, err)
 	}
 	model, err := port.Get(c.Context, c.String("model"))
 	if err != nil {
@@ -101,7 +101,7 @@ func openPort(ctx context.Context, base string, model *string) (*client.Client, 
 	if *model == "" {
 		if *model, err = c.FirstModel(ctx); err != nil {
 			c.Close()
-			return nil, wantsKey(base, err)
+			return nil, explainKey(base, err)
 		}
 	}
 	return c, nil
@@ -118,8 +118,8 @@ func portKey(base string) string {
 	return key
 }
 
-// wantsKey explains err if the server refused the request for lack of a key.
-func wantsKey(base string, err error) error {
+// explainKey explains err if the server refused the request for lack of a key.
+func explainKey(base string, err error) error {
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok || refused.Status != http.StatusUnauthorized {
 		return err

@@ -79,7 +79,7 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 			return fail(exitUsage, "config file %s: %s", path,
 				unknown("key", written, nearest, c.Command.HelpName+" --help-all"))
 		}
-		if name == "" || typed(c, name) || typed(c, opposite(name)) ||
+		if name == "" || onCommandLine(c, name) || onCommandLine(c, opposite(name)) ||
 			isAutomatic(name, values[written]) {
 			continue
 		}
@@ -94,7 +94,7 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 	return nil
 }
 
-func typed(c *cli.Context, name string) bool {
+func onCommandLine(c *cli.Context, name string) bool {
 	return c.IsSet(name) && origin(c, name) == commandLine
 }
 

@@ -81,7 +81,7 @@ func doctorCommand() *cli.Command {
 			for _, one := range detected {
 				d.Tools = append(d.Tools, doctor.Tool(one))
 			}
-			lookAround(c.Context, d)
+			addSurroundings(c.Context, d)
 			if err := expectSpeeds(c.Context, d); err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 	}
 	lines := out.String()
 	if isTerminal(text) {
-		lines = folded(lines, reportWidth)
+		lines = foldLines(lines, reportWidth)
 	}
 	if _, err := io.WriteString(text, lines); err != nil {
 		return err
@@ -226,7 +226,7 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 		return nil
 	}
 	rates, err := expectedRates(ctx, d.Backend(), specs,
-		serve.DefaultsFor(d.Backend(), checkpoint.Found{}, specs[0]))
+		serve.DefaultsFor(d.Backend(), checkpoint.Model{}, specs[0]))
 	if err != nil {
 		return fmt.Errorf("the speed to expect: %w", err)
 	}
@@ -236,8 +236,8 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	return nil
 }
 
-// lookAround adds facts outside the engine: running servers, and vLLM's problems here.
-func lookAround(ctx context.Context, d *doctor.Doctor) {
+// addSurroundings adds facts outside the engine: running servers, and vLLM's problems here.
+func addSurroundings(ctx context.Context, d *doctor.Doctor) {
 	list, _ := local.Running(ctx) // an unreadable folder has no servers of ours
 	d.Servers = mapSlice(list, func(s local.Server) doctor.Server {
 		return doctor.Server{PID: s.PID, URL: s.URL, State: string(s.State),
@@ -261,8 +261,8 @@ func portFor(address string, running []doctor.Server) doctor.Port {
 	case slices.ContainsFunc(running, isHere):
 		p.Unavailable = "one of the servers above has it"
 	case errors.Is(err, syscall.EADDRINUSE):
-		p.Unavailable = "another program has it; ossrun serve --port takes another, 0 any that is " +
-			"free"
+		p.Unavailable = "another program has it; ossrun serve --port takes another, 0 any " +
+			"that is free"
 	case err != nil:
 		p.Unavailable = err.Error()
 	}

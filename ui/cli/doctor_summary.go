@@ -86,7 +86,8 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 		if x.Plan.Error == "" {
 			context = digits(x.Plan.Context)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Name, verdict, context, expected(x), installed)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Name, verdict, context, expectedSpeed(x),
+			installed)
 	}
 	fmt.Fprintf(w, "\nNext: %s      Details: ossrun doctor --verbose\n",
 		cmp.Or(next, "ossrun chat --model demo"))
@@ -96,7 +97,7 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 // marks are the marks of parts that work, and of those that can be fixed.
 var marks = map[bool]string{true: "✓", false: "!"}
 
-func expected(x doctor.Model) string {
+func expectedSpeed(x doctor.Model) string {
 	if !x.Fits || x.Expected == 0 {
 		return "-"
 	}

@@ -95,7 +95,7 @@ func TestDoctorSummary(t *testing.T) {
 	if strings.Contains(stdout, "safeguard") || strings.Contains(stdout, "vLLM") {
 		t.Errorf("more than was asked for:\n%s", stdout)
 	}
-	if n := strings.Count(folded(stdout, 80), "\n"); n > 24 {
+	if n := strings.Count(foldLines(stdout, 80), "\n"); n > 24 {
 		t.Errorf("%d rows:\n%s", n, stdout)
 	}
 	r := recordedMachine()

@@ -213,14 +213,14 @@ func decodeLine(line []byte) (any, error) {
 			return nil, fmt.Errorf("id %d is outside the vocabulary", id)
 		}
 	}
-	b := token.Get().Decode(nil, signed(in.IDs))
+	b := token.Get().Decode(nil, toInt32(in.IDs))
 	return struct {
 		Text  string `json:"text"`
 		Bytes string `json:"bytes_b64"`
 	}{token.Text(b), base64.StdEncoding.EncodeToString(b)}, nil
 }
 
-func signed(ids []uint32) []int32 {
+func toInt32(ids []uint32) []int32 {
 	return mapSlice(ids, func(id uint32) int32 { return int32(id) })
 }
 
@@ -296,9 +296,9 @@ func parseLine(line []byte) (any, error) {
 		}
 	}
 	if !strict {
-		return parseAny(signed(in.IDs), role), nil
+		return parseAny(toInt32(in.IDs), role), nil
 	}
-	messages, err := harmony.ReadLegal(signed(in.IDs), role)
+	messages, err := harmony.ReadLegal(toInt32(in.IDs), role)
 	if err != nil {
 		return object{"error": err.Error()}, nil
 	}

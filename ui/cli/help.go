@@ -95,12 +95,12 @@ func helpTemplate(cmd *cli.Command, names []string) string {
 		footer = fmt.Sprintf("\n{{.HelpName}} --help-all shows all %d flags.\n", flags)
 	}
 	return strings.NewReplacer("DESCRIPTION",
-		literally(strings.TrimSpace(wrapped(cmd.Description))),
+		literally(strings.TrimSpace(wrapText(cmd.Description))),
 		"FLAGS", literally(b.String())+footer).Replace(commandHelp)
 }
 
-// wrapped fills a description's lines; examples and tables stay as they are.
-func wrapped(description string) string {
+// wrapText fills a description's lines; examples and tables stay as they are.
+func wrapText(description string) string {
 	var b strings.Builder
 	for paragraph := range strings.SplitSeq(description, "\n\n") {
 		if strings.Contains(paragraph, "  ") || strings.HasPrefix(paragraph, "Example:") {

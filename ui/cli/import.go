@@ -75,7 +75,7 @@ func importCommand(t Terminal) *cli.Command {
 				out = filepath.Base(name + "-mxfp4")
 			}
 			show, done := showProgress(t)("importing")
-			r, err := convert.Run(c.Context, source, convert.Options{Out: out, Lora: adapters,
+			r, err := convert.Run(c.Context, source, convert.Options{Out: out, Adapters: adapters,
 				Remote: remote, Progress: show})
 			done()
 			switch {

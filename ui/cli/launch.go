@@ -167,7 +167,7 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 
 // probe lists the models of the server at base and chooses the named or first one.
 func probe(ctx context.Context, base, model, key string) (agentPort, error) {
-	base, err := reachable(base)
+	base, err := clientAddress(base)
 	if err != nil {
 		return agentPort{}, err
 	}
@@ -203,8 +203,8 @@ func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 		strings.Join(names, ", "))
 }
 
-// reachable is a server's address for clients on this machine.
-func reachable(base string) (string, error) {
+// clientAddress is a server's address for clients on this machine.
+func clientAddress(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" {
 		return "", fail(exitUsage, "agents need a server at an address, not %q: "+

@@ -43,8 +43,8 @@ type listedModel struct {
 
 // inspect adds the description of the files at Where.
 func (r *listedModel) inspect() {
-	if about, err := checkpoint.LookAt(r.Where); err == nil {
-		r.About, r.Asks = about.String(), serve.Notes(about.Words)
+	if about, err := checkpoint.Describe(r.Where); err == nil {
+		r.About, r.Asks = about.String(), serve.Notes(about.ChatDefaults)
 	}
 }
 
@@ -57,7 +57,7 @@ func listCommand() *cli.Command {
 		Flags: flagTable(boolFlag("long", "with revisions, who vouches for the weights, and paths"),
 			boolFlag("json", "as a JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
-			rows, err := listed()
+			rows, err := listModels()
 			if err != nil {
 				return fail(exitFailure, "reading the cache: %s", err)
 			}
@@ -109,8 +109,8 @@ func listAvailable(w *tabwriter.Writer, rows []listedModel) error {
 	return w.Flush()
 }
 
-// listed collects the rows: snapshots of the cache, models of other programs, then the demo.
-func listed() ([]listedModel, error) {
+// listModels collects the rows: snapshots of the cache, models of other programs, then the demo.
+func listModels() ([]listedModel, error) {
 	stored, err := checkpoint.Inventory()
 	if err != nil {
 		return nil, err
@@ -232,12 +232,12 @@ type shownFiles struct {
 }
 
 func showFiles(c *cli.Context, path string) error {
-	about, err := checkpoint.LookAt(path)
+	about, err := checkpoint.Describe(path)
 	if err != nil {
 		return &exitError{exitModel, err.Error()}
 	}
 	files := shownFiles{Name: importName(path, path), Path: path, About: about,
-		Asks: serve.Notes(about.Words)}
+		Asks: serve.Notes(about.ChatDefaults)}
 	if c.Bool("json") {
 		return json.NewEncoder(c.App.Writer).Encode(files)
 	}
@@ -262,7 +262,7 @@ func showModel(c *cli.Context, name string) error {
 			return showFiles(c, name)
 		}
 	}
-	rows, err := listed()
+	rows, err := listModels()
 	if err != nil {
 		return fail(exitFailure, "reading the cache: %s", err)
 	}

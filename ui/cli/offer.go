@@ -41,9 +41,9 @@ func notify(t Terminal) func(string) {
 }
 
 // absentModel asks a person if ask is set; otherwise it chooses the demo, with a notice.
-func absentModel(c *cli.Context, t Terminal, ask bool) func(*serve.Models) (checkpoint.Found,
+func absentModel(c *cli.Context, t Terminal, ask bool) func(*serve.Models) (checkpoint.Model,
 	error) {
-	return func(m *serve.Models) (checkpoint.Found, error) {
+	return func(m *serve.Models) (checkpoint.Model, error) {
 		demo, err := checkpoint.Resolve("demo")
 		if err != nil {
 			return demo, err
@@ -58,8 +58,8 @@ func absentModel(c *cli.Context, t Terminal, ask bool) func(*serve.Models) (chec
 }
 
 // offer describes this machine, asks the person, and downloads the chosen model.
-func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Found) (
-	checkpoint.Found, error) {
+func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Model) (
+	checkpoint.Model, error) {
 	client := hub.FromEnvironment()
 	defer client.Close()
 	foreign := foreignModels()
@@ -71,42 +71,42 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Fou
 	e, _ := models.Lookup("20b")
 	p, err := m.Preview(ctx, e)
 	if err != nil {
-		return checkpoint.Found{}, err
+		return checkpoint.Model{}, err
 	}
 	f := firstRun{cpu: doctor.CPU(), cores: serve.Cores(), gpus: p.GPUs, disk: freeOnDisk(),
 		model: e, preview: p}
-	var choices []func() (checkpoint.Found, error)
+	var choices []func() (checkpoint.Model, error)
 	var words []string
-	choice := func(text string, what func() (checkpoint.Found, error)) {
+	choice := func(text string, what func() (checkpoint.Model, error)) {
 		choices, words = append(choices, what), append(words, text)
 	}
 	for _, e := range foreign {
 		choice(fmt.Sprintf("use %s, which %s has here: nothing is downloaded or copied%s", e.Name,
-			e.Program, f.tooLarge(e.Model.Bytes)), func() (checkpoint.Found, error) {
+			e.Program, f.tooLarge(e.Model.Bytes)), func() (checkpoint.Model, error) {
 			return checkpoint.Resolve(e.Name)
 		})
 	}
 	if !client.Offline {
-		choice(f.downloadChoice(), func() (checkpoint.Found, error) {
+		choice(f.downloadChoice(), func() (checkpoint.Model, error) {
 			target, err := models.ParseTarget(e.ID)
 			if err != nil {
-				return checkpoint.Found{}, err
+				return checkpoint.Model{}, err
 			}
 			if err := download(ctx, client, target, false, &pullScreen{name: target.Name,
 				terminal: t, bar: isTerminal(t.Err)}); err != nil {
-				return checkpoint.Found{}, err
+				return checkpoint.Model{}, err
 			}
 			return checkpoint.Resolve(e.ID)
 		})
 	}
 	choice("talk to the built-in demo: tiny, knows a little about ossrun",
-		func() (checkpoint.Found, error) { return demo, nil })
+		func() (checkpoint.Model, error) { return demo, nil })
 	fmt.Fprint(t.Out, f.text(widthOf(t.Out), words))
 	for {
 		fmt.Fprint(t.Out, whichOf(len(choices)))
 		answer, err := readAnswer(t)
 		if err != nil {
-			return checkpoint.Found{}, err
+			return checkpoint.Model{}, err
 		}
 		if answer == "" {
 			return demo, nil
@@ -197,14 +197,14 @@ type firstRun struct {
 	preview serve.Preview
 }
 
-// narrow is the width below which details are left out.
-const narrow = 60
+// narrowWidth is the width below which details are left out.
+const narrowWidth = 60
 
 // text is the screen with the choices, up to the question.
 func (f firstRun) text(width int, choices []string) string {
 	var b strings.Builder
 	gap, margin := "", ""
-	if width >= narrow {
+	if width >= narrowWidth {
 		gap, margin = "\n", "  "
 	}
 	f.labelled(&b, width, "This machine", f.machine(width))
@@ -221,7 +221,7 @@ func (f firstRun) text(width int, choices []string) string {
 
 func (f firstRun) labelled(b *strings.Builder, width int, label, text string) {
 	column, indent := len(label)+2, 2
-	if width >= narrow {
+	if width >= narrowWidth {
 		column, indent = 14, 14
 		fmt.Fprintf(b, "%-14s", label)
 	} else {
@@ -233,13 +233,13 @@ func (f firstRun) labelled(b *strings.Builder, width int, label, text string) {
 // machine describes the hardware, and how much of it is free.
 func (f firstRun) machine(width int) string {
 	what := count(f.cores, "core")
-	if width >= narrow {
+	if width >= narrowWidth {
 		what = f.cpu + ", " + what
 	}
 	memory := fmt.Sprintf("%.1f GB of memory", gb(f.preview.Free))
 	if f.preview.OnGPU {
 		memory = fmt.Sprintf("%.1f GB of the GPU's memory", gb(f.preview.Free))
-	} else if width >= narrow {
+	} else if width >= narrowWidth {
 		memory = fmt.Sprintf("%.1f of %.1f GB of memory", gb(f.preview.Free), gb(f.preview.Total))
 	}
 	if f.disk >= 0 {
@@ -287,7 +287,7 @@ func (f firstRun) promise(width int) string {
 		where += ", at up to " + speed(p.Rate)
 	}
 	needs := fmt.Sprintf("; needs %.1f GB of memory", gb(p.Needs))
-	if width >= narrow {
+	if width >= narrowWidth {
 		needs += fmt.Sprintf(" and %.1f GB of disk; context up to %s tokens",
 			gb(f.model.DownloadBytes), digits(p.Plan.Context))
 	}
@@ -308,7 +308,7 @@ func speed(rate float64) string {
 func (f firstRun) downloadChoice() string {
 	e := f.model
 	text := fmt.Sprintf("download %s: %.1f GB, %s at 100 Mbit/s", e.Spec.Name,
-		gb(e.DownloadBytes), minutes(float64(e.DownloadBytes)*8/100e6))
+		gb(e.DownloadBytes), formatSeconds(float64(e.DownloadBytes)*8/100e6))
 	if f.disk >= 0 && f.disk < e.DownloadBytes {
 		text += fmt.Sprintf(" (does not fit the disk: %.1f GB are free)", gb(f.disk))
 	}

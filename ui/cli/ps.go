@@ -57,7 +57,7 @@ func printServers(c *cli.Context, list []local.Server) error {
 			}
 			unloads := "never"
 			if m.Unloads != nil {
-				unloads = "in " + brief(time.Until(*m.Unloads))
+				unloads = "in " + shortDuration(time.Until(*m.Unloads))
 			} else if m.State != "ready" || m.Running > 0 {
 				unloads = "-"
 			}
@@ -67,7 +67,7 @@ func printServers(c *cli.Context, list []local.Server) error {
 			}
 			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", s.PID, m.Name, state,
 				memory, m.Context, m.Running, m.Waiting, kv,
-				unloads, brief(time.Since(s.Started)), port)
+				unloads, shortDuration(time.Since(s.Started)), port)
 		}
 	}
 	return w.Flush()

@@ -103,7 +103,7 @@ func download(ctx context.Context, client *hub.Client, target models.Target, ver
 	result, err := client.Pull(ctx, hub.Options{Root: root, Repo: target.Repo,
 		Revision: target.Revision, Verify: verify,
 		Progress: show.progress, Note: show.note, Check: func(config []byte) error {
-			if err := models.Foreign(config); err != nil {
+			if err := models.ForeignError(config); err != nil {
 				return fail(exitModel, "%s: %s", target.Repo.ID(), err)
 			}
 			return nil
@@ -140,7 +140,7 @@ type pullScreen struct {
 	last    time.Time
 	retried time.Time // when a retry was last reported
 	got     hub.Progress
-	drawing
+	progressLine
 }
 
 // stored describes what an interrupted pull has on the disk; "" if nothing is known.
@@ -210,7 +210,7 @@ func pace(p hub.Progress) string {
 	case p.Rate < 1:
 		return "waiting"
 	}
-	return fmt.Sprintf("%.1f MB/s  %s left", p.Rate/1e6, minutes(p.Remaining.Seconds()))
+	return fmt.Sprintf("%.1f MB/s  %s left", p.Rate/1e6, formatSeconds(p.Remaining.Seconds()))
 }
 
 func (s *pullScreen) note(text string) {
@@ -259,7 +259,7 @@ func (s *pullScreen) done(r hub.Result) error {
 	}
 	how := "already downloaded"
 	if r.Fetched > 0 {
-		how = fmt.Sprintf("%s in %s, %.1f MB/s", size(r.Fetched), minutes(seconds),
+		how = fmt.Sprintf("%s in %s, %.1f MB/s", size(r.Fetched), formatSeconds(seconds),
 			float64(r.Fetched)/1e6/max(seconds, 1e-3))
 	}
 	_, err := fmt.Fprintf(cleanWriter{s.terminal.Out}, "%s is ready (%s). %s.\n%s\n", s.name,

@@ -43,7 +43,7 @@ func TestPullBar(t *testing.T) {
 		show.note("something unusual")
 		show.clear()
 		if rest := said.String(); !strings.Contains(rest, "ossrun: something unusual\n") ||
-			show.shown != nil {
+			show.progressBar != nil {
 			t.Errorf("a note behind the bar is shown as %q", rest)
 		}
 	}

@@ -97,14 +97,14 @@ func inUnits(n int64, digits int) string {
 	return fmt.Sprintf("%.1f GB", gb(n))
 }
 
-func minutes(seconds float64) string {
+func formatSeconds(seconds float64) string {
 	if seconds < 90 {
 		return fmt.Sprintf("%.0f s", seconds)
 	}
 	return fmt.Sprintf("%.0f min", seconds/60)
 }
 
-func brief(d time.Duration) string {
+func shortDuration(d time.Duration) string {
 	if d < time.Hour {
 		return max(d, 0).Round(time.Second).String()
 	}
@@ -114,9 +114,9 @@ func brief(d time.Duration) string {
 // reportWidth is the width of the narrowest usual terminal.
 const reportWidth = 80
 
-// folded wraps each line of text at width. Continuation lines are indented to the second column, or
-// to the text if there is none.
-func folded(text string, width int) string {
+// foldLines wraps each line of text at width. Continuation lines are indented to the second column,
+// or to the text if there is none.
+func foldLines(text string, width int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -155,17 +155,17 @@ func writeWords(b *strings.Builder, text string, column, indent, width int) {
 	b.WriteByte('\n')
 }
 
-// drawing is a progress bar, created by the first draw. Callers hold mu, except for clear.
-type drawing struct {
-	mu    sync.Mutex
-	shown *progressbar.ProgressBar
+// progressLine is a progress bar, created by the first draw. Callers hold mu, except for clear.
+type progressLine struct {
+	mu          sync.Mutex
+	progressBar *progressbar.ProgressBar
 }
 
 // draw shows the bar at done of total, followed by text. The text has rate and remaining time,
 // since the library would count earlier work too.
-func (d *drawing) draw(w io.Writer, text string, done, total int64) {
-	if d.shown == nil {
-		d.shown = progressbar.NewOptions64(total,
+func (d *progressLine) draw(w io.Writer, text string, done, total int64) {
+	if d.progressBar == nil {
+		d.progressBar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(w),
 			progressbar.OptionSetWidth(24),
 			progressbar.OptionSetPredictTime(false),
@@ -174,22 +174,22 @@ func (d *drawing) draw(w io.Writer, text string, done, total int64) {
 			progressbar.OptionUseANSICodes(true),
 			progressbar.OptionSetTheme(progressbar.ThemeASCII))
 	}
-	d.shown.Describe(text)
-	_ = d.shown.Set64(min(done, total)) // a bar that cannot be drawn must not stop the work
+	d.progressBar.Describe(text)
+	_ = d.progressBar.Set64(min(done, total)) // a bar that cannot be drawn must not stop the work
 }
 
 // erase clears the bar's line until the next draw.
-func (d *drawing) erase() {
-	if d.shown != nil {
-		_ = d.shown.Clear()
+func (d *progressLine) erase() {
+	if d.progressBar != nil {
+		_ = d.progressBar.Clear()
 	}
 }
 
-func (d *drawing) clear() {
+func (d *progressLine) clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.erase()
-	d.shown = nil
+	d.progressBar = nil
 }
 
 // barAfter is the shortest work with a bar.
@@ -203,7 +203,7 @@ func showProgress(t Terminal) func(what string) (show func(done, total int64), d
 }
 
 type countBar struct {
-	drawing
+	progressLine
 	c        *cli.Context
 	what     string
 	note     string // follows the count
@@ -230,7 +230,7 @@ func (b *countBar) count(done, total int) {
 }
 
 type workScreen struct {
-	drawing
+	progressLine
 	terminal Terminal
 	what     string
 	start    time.Time
@@ -257,7 +257,7 @@ func (s *workScreen) line(done, total int64) string {
 	line := fmt.Sprintf("%s  %.2f of %.2f GB  %.1f GB/s", s.what, gb(done), gb(total),
 		gb(n)/seconds)
 	if n > 0 {
-		line += "  " + minutes(seconds*float64(total-done)/float64(n)) + " left"
+		line += "  " + formatSeconds(seconds*float64(total-done)/float64(n)) + " left"
 	}
 	return line
 }

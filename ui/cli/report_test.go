@@ -25,11 +25,11 @@ func TestFolded(t *testing.T) {
 		"\n" +
 		"config  /a/very/long/path/that/is/one/word\n" +
 		"          (read)\n"
-	if got := folded(text, 24); got != want {
+	if got := foldLines(text, 24); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	for width := 1; width < 60; width++ {
-		got := folded(text, width)
+		got := foldLines(text, width)
 		if a, b := strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(text),
 			" "); a != b {
 			t.Errorf("%d columns: %q", width, a)

@@ -100,7 +100,7 @@ func confirmRemoval(t Terminal, yes bool, what, where string) error {
 }
 
 // removeOrdered deletes the ordered copy of a GGUF file; the file itself stays.
-func removeOrdered(t Terminal, name string, source checkpoint.Found, yes bool) error {
+func removeOrdered(t Terminal, name string, source checkpoint.Model, yes bool) error {
 	what := fmt.Sprintf("the ordered weights of %s (%s)", name, size(source.Bytes))
 	path := source.Ordered()
 	if err := confirmRemoval(t, yes, what, filepath.Dir(path)); err != nil {

@@ -50,7 +50,7 @@ func TestRemoveOrdered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused := c.Order(func() error { return nil })
+		refused := c.WriteOrdered(func() error { return nil })
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ const (
 )
 
 func serveCommand(t Terminal) *cli.Command {
-	v := &serveVerb{t: t}
+	v := &serveVerb{terminal: t}
 	return &cli.Command{
 		Name:      "serve",
 		Usage:     "start an OpenAI-compatible server",
@@ -56,7 +56,7 @@ func serveCommand(t Terminal) *cli.Command {
 			"once.",
 		Flags: v.flags(),
 		Action: func(c *cli.Context) error {
-			v.c, v.began = c, time.Now()
+			v.c, v.start = c, time.Now()
 			return v.run()
 		},
 	}
@@ -64,13 +64,13 @@ func serveCommand(t Terminal) *cli.Command {
 
 // serveVerb has the flags of ossrun serve.
 type serveVerb struct {
-	c     *cli.Context
-	t     Terminal
-	began time.Time
+	c        *cli.Context
+	terminal Terminal
+	start    time.Time
 
 	portFlags
 	options       serve.Options
-	chosen        tools.Options
+	toolOptions   tools.Options
 	engine        string
 	servedNames   string
 	speculative   string // --speculative-config
@@ -81,7 +81,7 @@ type serveVerb struct {
 }
 
 func (v *serveVerb) run() (err error) {
-	c, t, o := v.c, v.t, &v.options
+	c, t, o := v.c, v.terminal, &v.options
 	if err := modelArgument(c); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (v *serveVerb) run() (err error) {
 
 // openTools opens the tools for requests: by default the available ones, none for other machines.
 func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.Tools, error) {
-	o, report := v.chosen, v.options.Notify
+	o, report := v.toolOptions, v.options.Notify
 	o.Context = func() int { return m.First().ContextLength() }
 	if !v.c.IsSet("tools") {
 		if ip, ok := listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() {
@@ -174,7 +174,7 @@ func modelArgument(c *cli.Context) error {
 	case c.NArg() > 1:
 		return fail(exitUsage, "serve takes one model, not also %q. Run ossrun serve --help",
 			c.Args().Get(1))
-	case typed(c, "model") && c.String("model") != c.Args().First():
+	case onCommandLine(c, "model") && c.String("model") != c.Args().First():
 		return fail(exitUsage, "two models are named: %s and, with --model, %s. Give one",
 			c.Args().First(), c.String("model"))
 	}
@@ -199,7 +199,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	s := &server{serveVerb: v, Models: m, listener: listener, secure: secure != nil,
 		tools: toolset, stop: make(chan bool, 2)}
 	s.state.Store(local.Loading)
-	log, o := v.log(v.t.Err), m.Effective()
+	log, o := v.log(v.terminal.Err), m.Effective()
 	a := v.answers
 	a.Models, a.Log, a.Store, a.MaxBody = m, log, m.Store(), o.MaxBody
 	a.MaxTexts, a.MaxWaiting = m.Requests().Texts, o.Settings.MaxWaiting
@@ -314,7 +314,7 @@ func (s *server) drain(now bool) error {
 	if now {
 		cancel()
 	} else {
-		fmt.Fprintln(s.t.Err,
+		fmt.Fprintln(s.terminal.Err,
 			"ossrun: stopping; running requests have 30 s to end, a second Ctrl-C ends them now")
 	}
 	var watch sync.WaitGroup
@@ -342,7 +342,7 @@ func (s *server) drain(now bool) error {
 		return fail(exitFailure, "stopping the server: %s", err)
 	}
 	if cut > 0 {
-		fmt.Fprintf(s.t.Err, "ossrun: %s did not end in time and got an error\n",
+		fmt.Fprintf(s.terminal.Err, "ossrun: %s did not end in time and got an error\n",
 			count(cut, "request"))
 	}
 	if second {
@@ -359,7 +359,7 @@ func (s *server) announce() {
 	if lines == nil {
 		return // already unloaded
 	}
-	person := isTerminal(s.t.Err)
+	person := isTerminal(s.terminal.Err)
 	if person {
 		s.showBlock(lines)
 	} else {
@@ -370,8 +370,8 @@ func (s *server) announce() {
 			s.options.Notify("tools for requests: " + strings.Join(s.tools.Lines, "; "))
 		}
 		m := s.Models.First()
-		s.t.report("%s on %s, context %d tokens: %s/v1", m.ID(), m.Device(), m.ContextLength(),
-			s.url())
+		s.terminal.report("%s on %s, context %d tokens: %s/v1", m.ID(), m.Device(),
+			m.ContextLength(), s.url())
 	}
 	if urls := s.urls()[1:]; len(urls) > 0 {
 		s.options.Notify("from other machines and containers: " + strings.Join(urls, ", "))
@@ -392,7 +392,7 @@ func (s *server) announce() {
 		return
 	}
 	// scripts for vLLM wait for these words
-	fmt.Fprintln(s.t.Err, "ossrun: Application startup complete.")
+	fmt.Fprintln(s.terminal.Err, "ossrun: Application startup complete.")
 }
 
 // isPublic reports whether other machines can reach the server.

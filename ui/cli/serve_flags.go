@@ -32,7 +32,7 @@ func (v *serveVerb) flags() []cli.Flag {
 			}}
 	}
 	return flagTable(engineFlags(o), groupModel, loraFlag(o), memoryFlags(o),
-		toolFlags(&v.chosen, tools.Auto), groupMemory,
+		toolFlags(&v.toolOptions, tools.Auto), groupMemory,
 		gib(&o.Keep.SwapSpace, "swap-space", "keep evicted KV pages, and those of unloaded "+
 			"models, in `GIB` of host memory; 0 is none (default: up to 4 of what the plan leaves "+
 			"over on the CPU, none on a GPU)", "kv-offloading-size"),

@@ -255,7 +255,7 @@ func (s *server) openSocket() (closeIt func()) {
 		l, err = local.Listen(folder)
 	}
 	if err != nil {
-		s.t.report("chats cannot join this server, and ossrun ps does not see it: %s", err)
+		s.terminal.report("chats cannot join this server, and ossrun ps does not see it: %s", err)
 		return func() {}
 	}
 	return local.Background(l, s)
@@ -271,8 +271,8 @@ func (s *server) reportOthers() {
 				if peer.Kind == local.Chat {
 					where = "in a chat"
 				}
-				s.t.report("%s is already running %s (PID %d). Loading a second copy", m.Name,
-					where, peer.PID)
+				s.terminal.report("%s is already running %s (PID %d). Loading a second copy",
+					m.Name, where, peer.PID)
 			}
 		}
 	}

@@ -38,20 +38,21 @@ func (s *server) showBlock(lines []string) {
 		fmt.Fprintf(w, "  Tools\t%s\n", strings.Join(s.tools.Lines, " · "))
 	}
 	_ = w.Flush() // into memory
-	_, _ = io.WriteString(s.t.Err, folded(b.String(), widthOf(s.t.Err)))
+	_, _ = io.WriteString(s.terminal.Err, foldLines(b.String(), widthOf(s.terminal.Err)))
 }
 
 // showReady ends the block with lines to paste.
 func (s *server) showReady() {
-	if base, err := reachable(s.url()); err == nil && s.uds == "" {
+	if base, err := clientAddress(s.url()); err == nil && s.uds == "" {
 		key := "none"
 		if s.asksForKey() {
 			key = "THE-KEY"
 		}
-		fmt.Fprintf(s.t.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
+		fmt.Fprintf(s.terminal.Err, "\n  export OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s\n"+
 			"  ossrun launch codex        # or claude, opencode\n", base, key)
 	}
-	fmt.Fprintf(s.t.Err, "\nReady in %.1f s. Ctrl+C stops.\n\n", time.Since(s.began).Seconds())
+	fmt.Fprintf(s.terminal.Err, "\nReady in %.1f s. Ctrl+C stops.\n\n",
+		time.Since(s.start).Seconds())
 }
 
 // requestLines is the log on a terminal: short lines for requests, all attributes for others.

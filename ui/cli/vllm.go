@@ -61,7 +61,7 @@ func (s *vllmSettings) flags() []cli.Flag {
 			"the first that each lists)"))
 }
 
-func (s *vllmSettings) unused(c *cli.Context) error {
+func (s *vllmSettings) refuseUnused(c *cli.Context) error {
 	for _, f := range s.flags() {
 		if name := f.Names()[0]; c.IsSet(name) && origin(c, name) == commandLine {
 			return fail(exitUsage, "--%s needs --engine vllm", name)
@@ -75,7 +75,7 @@ func (v *serveVerb) native() (err error) {
 	if p := v.options.Preset; p != "" && !slices.Contains(serve.Presets, p) {
 		return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", p)
 	}
-	if err := v.vllm.unused(v.c); err != nil {
+	if err := v.vllm.refuseUnused(v.c); err != nil {
 		return err
 	}
 	if v.notes, err = vllmNotes(v.c); err != nil {
@@ -163,7 +163,7 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
 		return nil, false, fail(exitUsage, "%s", err)
 	}
 	if show {
-		return nil, true, s.show(v.t, p, r.Model, v.port)
+		return nil, true, s.show(v.terminal, p, r.Model, v.port)
 	}
 	e.Servers.URLs = []string{fmt.Sprintf("http://%s:%d", r.Host, r.Port)}
 	// other programs on this machine can reach its port too
@@ -189,16 +189,16 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 	if err := vllm.WriteVocabulary(folder); err != nil {
 		return nil, err
 	}
-	v.t.report("vLLM is started: %s", p.Command())
+	v.terminal.report("vLLM is started: %s", p.Command())
 	for _, w := range p.Warnings {
-		v.t.report("%s: %s", w.Text, w.Why)
+		v.terminal.report("%s: %s", w.Text, w.Why)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() {
-		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: cleanWriter{v.t.Err},
+		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: cleanWriter{v.terminal.Err},
 			Trouble: func(t vllm.Trouble) {
-				v.t.report("known trouble: %s; %s (%s)", t.Name, t.Cure, t.Place)
+				v.terminal.report("known trouble: %s; %s (%s)", t.Name, t.Cure, t.Place)
 			}})
 		if ctx.Err() == nil {
 			onExit(cmp.Or(err, errors.New("vLLM ended")))

@@ -33,11 +33,11 @@ type vllmFlag struct {
 }
 
 const (
-	elsewhere  = "With --engine vllm --dry-run ossrun shows vLLM's command for it"
+	vllmHint   = "With --engine vllm --dry-run ossrun shows vLLM's command for it"
 	asReleased = "weights are used as released: MXFP4 experts, bf16 for the rest"
 )
 
-func only(accepted ...string) func(string) string {
+func onlyValues(accepted ...string) func(string) string {
 	return func(v string) string {
 		value := strings.TrimSpace(v)
 		same := func(a string) bool { return strings.EqualFold(value, a) }
@@ -68,7 +68,7 @@ func requireNames(v string) string {
 	return ""
 }
 
-func refuseAlways(why string) func(string) string { return func(string) string { return why } }
+func refuseAll(why string) func(string) string { return func(string) string { return why } }
 
 func notAboveZero(what string) func(string) string {
 	return func(v string) string {
@@ -86,83 +86,85 @@ func atMost20Logprobs(v string) string {
 	return ""
 }
 
-// noted is a flag with a value, valued one with a check of its value, switched one without a value,
-// refused one that is always an error.
-func noted(names, note string) vllmFlag { return vllmFlag{names: names, note: note} }
+// valueFlag is a flag with a value, limitedFlag one with a check of its value, bareFlag one without
+// a value, refusedFlag one that is always an error.
+func valueFlag(names, note string) vllmFlag { return vllmFlag{names: names, note: note} }
 
-func valued(names, note string, refuse func(string) string) vllmFlag {
+func checkedValueFlag(names, note string, refuse func(string) string) vllmFlag {
 	return vllmFlag{names: names, note: note, refuse: refuse}
 }
 
-func switched(names, note string) vllmFlag {
+func plainFlag(names, note string) vllmFlag {
 	return vllmFlag{names: names, note: note, boolean: true}
 }
 
-func refused(names, why string) vllmFlag { return vllmFlag{names: names, refuse: refuseAlways(why)} }
+func refusedFlag(names, why string) vllmFlag {
+	return vllmFlag{names: names, refuse: refuseAll(why)}
+}
 
 var vllmFlags = []vllmFlag{
-	valued("tool-call-parser", "calls are always parsed, from Harmony's tokens", only("openai")),
-	switched("enable-auto-tool-choice", "always on"),
-	valued("reasoning-parser", "reasoning is always told apart, by Harmony's channels",
-		only("openai_gptoss", "openai", "gptoss", "gpt_oss")),
-	switched("enable-reasoning", "always on"),
-	valued("tensor-parallel-size tp", "one device, as here", oneDevice),
-	valued("pipeline-parallel-size pp", "one device, as here", oneDevice),
-	valued("data-parallel-size dp", "one device, as here", oneDevice),
-	switched("enable-expert-parallel", "has no effect on one device"),
-	noted("distributed-executor-backend", "has no effect on one device"),
-	switched("enable-lora", "always on; --lora FOLDER adds an adapter"),
-	valued("lora-modules", "each is a model beside its base, as with --lora", requireNames),
-	noted("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for buckets "+
+	checkedValueFlag("tool-call-parser", "calls are always parsed, from Harmony's tokens", onlyValues("openai")),
+	plainFlag("enable-auto-tool-choice", "always on"),
+	checkedValueFlag("reasoning-parser", "reasoning is always told apart, by Harmony's channels",
+		onlyValues("openai_gptoss", "openai", "gptoss", "gpt_oss")),
+	plainFlag("enable-reasoning", "always on"),
+	checkedValueFlag("tensor-parallel-size tp", "one device, as here", oneDevice),
+	checkedValueFlag("pipeline-parallel-size pp", "one device, as here", oneDevice),
+	checkedValueFlag("data-parallel-size dp", "one device, as here", oneDevice),
+	plainFlag("enable-expert-parallel", "has no effect on one device"),
+	valueFlag("distributed-executor-backend", "has no effect on one device"),
+	plainFlag("enable-lora", "always on; --lora FOLDER adds an adapter"),
+	checkedValueFlag("lora-modules", "each is a model beside its base, as with --lora", requireNames),
+	valueFlag("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for buckets "+
 		"of rows, the powers of two up to --max-num-batched-tokens, whatever the size"),
-	noted("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of rows, "+
+	valueFlag("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of rows, "+
 		"the powers of two up to --max-num-batched-tokens, whatever the sizes"),
 	{names: "compilation-config cc O", many: true, note: "the step is compiled once, at start; " +
 		"there is nothing to set"},
-	switched("enforce-eager", "the step is compiled once, at start; there is nothing to set"),
-	switched("async-scheduling", "the scheduler is this engine's own and needs no switch"),
-	switched("no-async-scheduling", "the scheduler is this engine's own and needs no switch"),
-	switched("enable-chunked-prefill", "always on, in chunks of --max-num-batched-tokens"),
-	{names: "no-enable-chunked-prefill", boolean: true, refuse: refuseAlways("prefill always " +
+	plainFlag("enforce-eager", "the step is compiled once, at start; there is nothing to set"),
+	plainFlag("async-scheduling", "the scheduler is this engine's own and needs no switch"),
+	plainFlag("no-async-scheduling", "the scheduler is this engine's own and needs no switch"),
+	plainFlag("enable-chunked-prefill", "always on, in chunks of --max-num-batched-tokens"),
+	{names: "no-enable-chunked-prefill", boolean: true, refuse: refuseAll("prefill always " +
 		"comes in chunks; --max-num-batched-tokens sets their size")},
-	valued("scheduling-policy", "first come, first served", only("fcfs")),
-	valued("num-scheduler-steps", "every step is scheduled by itself", only("1")),
-	noted("attention-backend", "the device has one attention, with sinks and windows"),
-	noted("block-size", "pages of the KV cache hold 32 tokens"),
-	valued("kv-offloading-backend", "--swap-space and --swap-disk have their own", only("native")),
-	valued("cpu-offload-gb", "nothing is offloaded", notAboveZero(
-		"weights are not split between GPU and CPU in this version. "+elsewhere)),
-	refused("num-gpu-blocks-override", "the plan counts the pages; --gpu-memory-utilization and "+
+	checkedValueFlag("scheduling-policy", "first come, first served", onlyValues("fcfs")),
+	checkedValueFlag("num-scheduler-steps", "every step is scheduled by itself", onlyValues("1")),
+	valueFlag("attention-backend", "the device has one attention, with sinks and windows"),
+	valueFlag("block-size", "pages of the KV cache hold 32 tokens"),
+	checkedValueFlag("kv-offloading-backend", "--swap-space and --swap-disk have their own", onlyValues("native")),
+	checkedValueFlag("cpu-offload-gb", "nothing is offloaded", notAboveZero(
+		"weights are not split between GPU and CPU in this version. "+vllmHint)),
+	refusedFlag("num-gpu-blocks-override", "the plan counts the pages; --gpu-memory-utilization and "+
 		"--max-model-len change it"),
-	switched("enable-prompt-tokens-details", "cached_tokens is always in the usage"),
-	noted("prefix-caching-hash-algo", "pages are hashed with one algorithm"),
-	valued("dtype", asReleased, only("auto", "bfloat16", "bf16")),
-	valued("quantization q", asReleased, only("mxfp4", "gpt_oss_mxfp4", "none")),
-	valued("load-format", "weights are mapped from safetensors", only("auto", "safetensors")),
-	switched("trust-remote-code", "code that comes with a model is never run"),
-	noted("tokenizer", "the vocabulary o200k_harmony is built in"),
-	noted("tokenizer-mode", "the vocabulary o200k_harmony is built in"),
-	{names: "skip-tokenizer-init", boolean: true, refuse: refuseAlways("the port speaks text; " +
+	plainFlag("enable-prompt-tokens-details", "cached_tokens is always in the usage"),
+	valueFlag("prefix-caching-hash-algo", "pages are hashed with one algorithm"),
+	checkedValueFlag("dtype", asReleased, onlyValues("auto", "bfloat16", "bf16")),
+	checkedValueFlag("quantization q", asReleased, onlyValues("mxfp4", "gpt_oss_mxfp4", "none")),
+	checkedValueFlag("load-format", "weights are mapped from safetensors", onlyValues("auto", "safetensors")),
+	plainFlag("trust-remote-code", "code that comes with a model is never run"),
+	valueFlag("tokenizer", "the vocabulary o200k_harmony is built in"),
+	valueFlag("tokenizer-mode", "the vocabulary o200k_harmony is built in"),
+	{names: "skip-tokenizer-init", boolean: true, refuse: refuseAll("the port speaks text; " +
 		"the vocabulary o200k_harmony is built in")},
-	refused("hf-token", "set the environment variable HF_TOKEN, or run hf auth login"),
-	refused("hf-config-path", "config.json is read from the model's own folder"),
-	refused("revision", "name it with the model: --model hf:OWNER/NAME@REVISION"),
-	refused("download-dir", "set the environment variable HF_HUB_CACHE to that folder"),
-	refused("chat-template", "prompts are rendered as Harmony, which is built in"),
-	noted("chat-template-content-format", "prompts are rendered as Harmony, which is built in"),
-	valued("response-role", "the role is assistant", only("assistant")),
-	valued("generation-config", "without a client's word: temperature 1, top-p 1",
-		only("auto", "vllm")),
-	refused("override-generation-config", "clients set sampling in their requests"),
-	valued("max-logprobs", "up to 20, as at OpenAI", atMost20Logprobs),
-	noted("seed", "a request without a seed draws its own"),
-	switched("disable-log-requests", "the log has one line a request, without its text"),
-	switched("no-enable-log-requests", "the log has one line a request, without its text"),
-	switched("enable-log-requests", "the log has one line a request, without its text"),
-	switched("disable-log-stats", "figures are in /metrics and ossrun ps"),
-	switched("disable-uvicorn-access-log", "the log has one line a request, without its text"),
-	noted("uvicorn-log-level", "the log has one line a request, without its text"),
-	refused("root-path", "the API is under /v1: let the proxy strip the prefix"),
+	refusedFlag("hf-token", "set the environment variable HF_TOKEN, or run hf auth login"),
+	refusedFlag("hf-config-path", "config.json is read from the model's own folder"),
+	refusedFlag("revision", "name it with the model: --model hf:OWNER/NAME@REVISION"),
+	refusedFlag("download-dir", "set the environment variable HF_HUB_CACHE to that folder"),
+	refusedFlag("chat-template", "prompts are rendered as Harmony, which is built in"),
+	valueFlag("chat-template-content-format", "prompts are rendered as Harmony, which is built in"),
+	checkedValueFlag("response-role", "the role is assistant", onlyValues("assistant")),
+	checkedValueFlag("generation-config", "without a client's word: temperature 1, top-p 1",
+		onlyValues("auto", "vllm")),
+	refusedFlag("override-generation-config", "clients set sampling in their requests"),
+	checkedValueFlag("max-logprobs", "up to 20, as at OpenAI", atMost20Logprobs),
+	valueFlag("seed", "a request without a seed draws its own"),
+	plainFlag("disable-log-requests", "the log has one line a request, without its text"),
+	plainFlag("no-enable-log-requests", "the log has one line a request, without its text"),
+	plainFlag("enable-log-requests", "the log has one line a request, without its text"),
+	plainFlag("disable-log-stats", "figures are in /metrics and ossrun ps"),
+	plainFlag("disable-uvicorn-access-log", "the log has one line a request, without its text"),
+	valueFlag("uvicorn-log-level", "the log has one line a request, without its text"),
+	refusedFlag("root-path", "the API is under /v1: let the proxy strip the prefix"),
 }
 
 // hiddenFlags are vLLM's flags, not shown by --help.
@@ -190,7 +192,7 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 		if !c.IsSet(name) || w.boolean && !c.Bool(name) {
 			continue
 		}
-		value, setting := "true", written(c, name)
+		value, setting := "true", asWritten(c, name)
 		if !w.boolean {
 			value = c.String(name)
 		}
@@ -204,7 +206,7 @@ func vllmNotes(c *cli.Context) ([]string, error) {
 	return notes, nil
 }
 
-func written(c *cli.Context, name string) string {
+func asWritten(c *cli.Context, name string) string {
 	if from := origin(c, name); from != commandLine {
 		return from + ": " + name
 	}
@@ -237,7 +239,7 @@ func speculation(c *cli.Context, config string, o *serve.Options) (notes []strin
 	if config == "" || c.Bool("no-speculation") {
 		return nil, nil
 	}
-	flagName := written(c, "speculative-config")
+	flagName := asWritten(c, "speculative-config")
 	var keys map[string]json.RawMessage
 	var read struct {
 		Model, Method string
@@ -253,10 +255,10 @@ func speculation(c *cli.Context, config string, o *serve.Options) (notes []strin
 	switch {
 	case !slices.Contains(methods, read.Model):
 		return nil, fail(exitUsage, "%s: speculative decoding with %s is not in this version. %s",
-			flagName, read.Model, elsewhere)
+			flagName, read.Model, vllmHint)
 	case !slices.Contains(methods, read.Method):
 		return nil, fail(exitUsage, "%s: the methods are ngram and suffix, which are one here, "+
-			"not %q. %s", flagName, read.Method, elsewhere)
+			"not %q. %s", flagName, read.Method, vllmHint)
 	}
 	o.Speculate = true
 	if n := read.Tokens; n != nil {

@@ -319,7 +319,7 @@ func (d *Doctor) inspectModels(rate func() float64, onGPUs func(models.Spec) Pla
 				m.State, m.Weights = "incomplete", ""
 			}
 			m.Copy = q8.Ready(f, serve.DenseFolder())
-			if about, err := checkpoint.LookAt(f.Path); err == nil && f.Complete {
+			if about, err := checkpoint.Describe(f.Path); err == nil && f.Complete {
 				m.About = about.String()
 			}
 		}
@@ -350,7 +350,7 @@ func (d *Doctor) inspectModels(rate func() float64, onGPUs func(models.Spec) Pla
 }
 
 func (d *Doctor) addOther(name, path string) {
-	about, err := checkpoint.LookAt(path)
+	about, err := checkpoint.Describe(path)
 	line := about.String()
 	if err != nil {
 		line = err.Error()
@@ -358,8 +358,8 @@ func (d *Doctor) addOther(name, path string) {
 	d.OtherModels = append(d.OtherModels, OtherModel{name, line})
 }
 
-func catalogueModel(e models.Entry) checkpoint.Found {
-	return checkpoint.Found{Name: e.ID, Demo: e.ID == models.Demo}
+func catalogueModel(e models.Entry) checkpoint.Model {
+	return checkpoint.Model{Name: e.ID, Demo: e.ID == models.Demo}
 }
 
 // plan records what serve and chat would do by default with a catalogue model on a device.

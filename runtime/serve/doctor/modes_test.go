@@ -36,7 +36,7 @@ func TestModes(t *testing.T) {
 	hosttest.Check(t, err)
 	defer b.Close()
 	big := models.Spec20B()
-	list, err := modesOf(serve.DefaultsFor(b, checkpoint.Found{}, big), big, 30e9)
+	list, err := modesOf(serve.DefaultsFor(b, checkpoint.Model{}, big), big, 30e9)
 	if err != nil || len(list) != 4 || list[0].Dense != engine.DenseQ8 ||
 		list[1].Compute != engine.Int8Fast {
 		t.Fatalf("%+v, %v", list, err)
@@ -49,7 +49,7 @@ func TestModes(t *testing.T) {
 	small := big
 	small.Hidden, small.Layers = 64, 2
 	for demo, compute := range map[bool]string{true: engine.Exact, false: engine.Int8} {
-		list, err := modesOf(serve.DefaultsFor(b, checkpoint.Found{Demo: demo}, small), small, 30e9)
+		list, err := modesOf(serve.DefaultsFor(b, checkpoint.Model{Demo: demo}, small), small, 30e9)
 		if err != nil || list[0].Dense != engine.DenseBF16 || list[0].Compute != compute {
 			t.Errorf("a small model's default, demo %v: %+v, %v", demo, list, err)
 		}

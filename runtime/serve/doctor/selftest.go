@@ -216,7 +216,7 @@ func (r *Report) wholeModels(ctx context.Context, dev *gpu.Backend, e Extent, gb
 	r.WholeModels = &WholeModels{Bandwidth: gbs,
 		Model: fmt.Sprintf("%s, %d layers, random weights", e.WholeModel.Name, e.WholeModel.Layers)}
 	show(Models(r.WholeModels.Model))
-	return dev.Whole(ctx, e.WholeModel, e.Points, e.Rounds, func(s Speed) {
+	return dev.TimeModel(ctx, e.WholeModel, e.Points, e.Rounds, func(s Speed) {
 		show(s)
 		r.WholeModels.Points = append(r.WholeModels.Points, s)
 	})

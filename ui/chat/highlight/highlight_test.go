@@ -141,7 +141,7 @@ func TestTable(t *testing.T) {
 		for i, r := range l.regions {
 			switch {
 			case r.open == "",
-				r.shut == "" && (r.has('L') || r.has('N') || r.has('C') || r.code != nil ||
+				r.close == "" && (r.has('L') || r.has('N') || r.has('C') || r.code != nil ||
 					r.hole != ""),
 				r.hole != "" && !strings.ContainsAny(r.hole, "{("):
 				t.Errorf("%s: region %d is %+v", l.names[0], i, r)

@@ -21,9 +21,9 @@ func TestNoLineIsQuadratic(t *testing.T) {
 				s := scanner{State: state, line: line, base: l}
 				s.read()
 				state = s.State
-				if s.looked > 4*len(line) {
+				if s.lookups > 4*len(line) {
 					t.Errorf("%s, %q again and again: %d bytes are looked at in %d", l.names[0], p,
-						s.looked, len(line))
+						s.lookups, len(line))
 				}
 			}
 		}

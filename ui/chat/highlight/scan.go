@@ -17,7 +17,7 @@ type scanner struct {
 	line       string
 	pos, start int // tokens cover the line up to pos; the last one begins at start
 	first      int // start of the text after blanks and list marks
-	looked     int // bytes in loops that look ahead; tests bound it by the line's length
+	lookups    int // bytes in loops that look ahead; tests bound it by the line's length
 
 	value   bool // a value precedes, so that / divides and < compares
 	command bool // in a shell: a command may begin here
@@ -33,9 +33,9 @@ func (s *scanner) read() {
 		switch s.lang = cmp.Or(f.code, s.base); {
 		case r != nil && f.code == nil:
 			s.text(f)
-		case r != nil && r.code != nil && strings.HasPrefix(s.line[s.pos:], r.shut):
+		case r != nil && r.code != nil && strings.HasPrefix(s.line[s.pos:], r.close):
 			s.pop()
-			s.take(r.kind, s.pos+len(r.shut))
+			s.take(r.kind, s.pos+len(r.close))
 		default:
 			s.step()
 		}
@@ -75,14 +75,14 @@ func (s *scanner) byteAt(i int) byte {
 // skip is the end of the blanks at i.
 func (s *scanner) skip(i int) int {
 	for ; i < len(s.line) && (s.line[i] == ' ' || s.line[i] == '\t'); i++ {
-		s.looked++
+		s.lookups++
 	}
 	return i
 }
 
 func (s *scanner) wordEnd(i int) int {
-	for ; i < len(s.line) && s.lang.holds[s.line[i]]; i++ {
-		s.looked++
+	for ; i < len(s.line) && s.lang.inWord[s.line[i]]; i++ {
+		s.lookups++
 	}
 	return i
 }
@@ -107,10 +107,10 @@ func (s *scanner) begins(r *region) bool {
 	return strings.HasPrefix(s.line[s.pos:], r.open) &&
 		(!r.has('S') || s.pos == 0) &&
 		(!r.has('F') || s.pos == s.first) &&
-		(!r.has('W') || s.pos == 0 || !s.lang.holds[s.line[s.pos-1]]) &&
+		(!r.has('W') || s.pos == 0 || !s.lang.inWord[s.line[s.pos-1]]) &&
 		(!r.has('O') || !s.value) &&
 		(!r.has('M') || letter(next) || next == '/' || next == '!' || next == '?') &&
-		(!r.has('C') || strings.Contains(s.line[end:min(end+200, len(s.line))], r.shut)) &&
+		(!r.has('C') || strings.Contains(s.line[end:min(end+200, len(s.line))], r.close)) &&
 		(!r.has('H') || next == '\\' || next != '\'' && s.charEnds(end))
 }
 
@@ -134,7 +134,7 @@ func (s *scanner) open() bool {
 			return true
 		}
 		if r.has('M') && r.code != nil {
-			for end++; end < len(s.line) && r.code.holds[s.line[end]]; end++ {
+			for end++; end < len(s.line) && r.code.inWord[s.line[end]]; end++ {
 			}
 		}
 		s.push(r, r.code)
@@ -167,7 +167,7 @@ func (s *scanner) text(f *frame) {
 func (s *scanner) inside(f *frame, i int) (end int, closed, hole bool) {
 	r := f.region
 	for ; i < len(s.line); i++ {
-		if s.looked++; !r.stops[s.line[i]] {
+		if s.lookups++; !r.stops[s.line[i]] {
 			continue
 		}
 		rest := s.line[i:]
@@ -182,11 +182,11 @@ func (s *scanner) inside(f *frame, i int) (end int, closed, hole bool) {
 		case r.has('N') && strings.HasPrefix(rest, r.nest):
 			f.nested++
 			i += len(r.nest) - 1
-		case r.shut != "" && strings.HasPrefix(rest, r.shut):
+		case r.close != "" && strings.HasPrefix(rest, r.close):
 			if f.nested--; f.nested <= 0 || !r.has('N') {
-				return i + len(r.shut), true, false
+				return i + len(r.close), true, false
 			}
-			i += len(r.shut) - 1
+			i += len(r.close) - 1
 		}
 	}
 	return len(s.line), false, false
@@ -208,7 +208,7 @@ func (s *scanner) step() {
 	case digit(c) || c == '.' && digit(next) && !s.value && prev != '.':
 		s.number()
 	case mark != Text && l.starts[next] && next != c && next != '-' &&
-		(c == '$' || prev != c && !l.holds[prev]):
+		(c == '$' || prev != c && !l.inWord[prev]):
 		s.take(mark, s.wordEnd(s.pos+1))
 		s.value, s.command, s.expect = mark != Keyword, false, Text
 	case l.starts[c]:

@@ -19,7 +19,7 @@ type Language struct {
 	opens       [256][]*region // regions by first byte, in the table's order
 	words       map[string]word
 	starts      [256]bool // bytes that may begin a word
-	holds       [256]bool // bytes inside a word
+	inWord      [256]bool // bytes inside a word
 	marks, keys [256]Kind
 	forms
 }
@@ -44,13 +44,13 @@ func (f *forms) set(letters string) {
 // A region is a comment or a string.
 type region struct {
 	forms
-	kind             Kind
-	open, shut, hole string
-	nest             string    // opens it again inside itself
-	bracket          string    // the bracket pair around a hole
-	stops            [256]bool // bytes that may end the text inside
-	lang             *Language // the language that has it
-	code             *Language // language of the inside, nil for text
+	kind              Kind
+	open, close, hole string
+	nest              string    // opens it again inside itself
+	bracket           string    // the bracket pair around a hole
+	stops             [256]bool // bytes that may end the text inside
+	lang              *Language // the language that has it
+	code              *Language // language of the inside, nil for text
 }
 
 func kindOf(letter byte) Kind { return Kind(max(0, strings.IndexByte("xcktsnfgyvidh", letter))) }
@@ -97,7 +97,7 @@ func (l *Language) property(words []string, find func(string) *Language) {
 		}
 	case "part", "start":
 		for _, c := range []byte(words[0]) {
-			l.starts[c], l.holds[c] = l.starts[c] || name == "start", true
+			l.starts[c], l.inWord[c] = l.starts[c] || name == "start", true
 		}
 	case "marks", "keys":
 		for _, w := range words {
@@ -127,7 +127,7 @@ func newRegion(f []string, find func(string) *Language) region {
 			break
 		}
 		text = strings.NewReplacer(`\s`, " ", `\,`, ";").Replace(text)
-		*[]*string{&r.open, &r.shut, &r.hole}[i] = text
+		*[]*string{&r.open, &r.close, &r.hole}[i] = text
 		r.stops[text[0]] = i > 0
 	}
 	if strings.Contains(r.hole, "(") {
@@ -135,7 +135,7 @@ func newRegion(f []string, find func(string) *Language) region {
 	}
 	r.stops['\\'] = r.stops['\\'] || r.has('E')
 	if r.has('N') {
-		r.nest = r.open[len(r.open)-len(r.shut):]
+		r.nest = r.open[len(r.open)-len(r.close):]
 		r.stops[r.nest[0]] = true
 	}
 	return r
@@ -146,7 +146,7 @@ func (l *Language) prepare() {
 	for c := range 256 {
 		word := wordByte(byte(c))
 		l.starts[c] = l.starts[c] || word && !digit(byte(c))
-		l.holds[c] = l.holds[c] || word
+		l.inWord[c] = l.inWord[c] || word
 	}
 	for i := range l.regions {
 		r := &l.regions[i]

@@ -167,7 +167,7 @@ func formulaEnd(text string) string {
 // It rejects prices and variables: no blanks inside the marks, no letters or digits around them,
 // and several words need a mathematical sign.
 func dollars(line string, prev rune) (inner string, size int) {
-	mark := line[:min(run(line), 2)]
+	mark := line[:min(runLength(line), 2)]
 	rest := line[len(mark):]
 	end := strings.Index(rest, mark)
 	if end <= 0 || prev == '$' || prev < 0x80 && isWord(byte(prev)) {

@@ -40,12 +40,12 @@ type Stream struct {
 	blank    bool            // the line before was empty
 	complete bool
 
-	width  int
-	wide   int      // columns for code
-	stable []string // rows of blocks[:done], painted
-	done   int
-	tail   []string
-	tailAt int // length of the text that tail renders, -1: none
+	width     int
+	codeWidth int      // columns for code
+	stable    []string // rows of blocks[:done], painted
+	done      int
+	tail      []string
+	tailAt    int // length of the text that tail renders, -1: none
 
 	codeOffset int      // code blocks of the conversation before this text
 	codes      []string // of blocks[:done]
@@ -299,8 +299,8 @@ func fenceOnly(line string) bool { return len(line) >= 3 && strings.Trim(line, "
 // blocks, then of the tail. The Stream owns both slices; they are valid until the next call.
 func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 	wide = max(wide, width)
-	if width != s.width || wide != s.wide {
-		s.width, s.wide, s.stable, s.done, s.tailAt, s.codes = width, wide, nil, 0, -1, nil
+	if width != s.width || wide != s.codeWidth {
+		s.width, s.codeWidth, s.stable, s.done, s.tailAt, s.codes = width, wide, nil, 0, -1, nil
 	}
 	for ; s.done < len(s.blocks); s.done++ {
 		b := s.blocks[s.done]
@@ -317,7 +317,7 @@ func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 
 // Code is the code blocks so far.
 func (s *Stream) Code() []string {
-	s.Rows(cmp.Or(s.width, 80), cmp.Or(s.wide, 80)) // 80 before the first Rows
+	s.Rows(cmp.Or(s.width, 80), cmp.Or(s.codeWidth, 80)) // 80 before the first Rows
 	return joinCode(slices.Clone(s.codes), s.tailCodes, s.open.cut && s.open.kind == fenced)
 }
 
@@ -370,7 +370,7 @@ func (s *Stream) closeMarks(b block, source string) string {
 // render paints one block with its gap, and returns its code. number is how many code blocks this
 // text has before it.
 func (s *Stream) render(b block, source string, number int) (painted, codes []string) {
-	r := renderer{palette: s.palette, code: s.code, extra: s.wide - s.width,
+	r := renderer{palette: s.palette, code: s.code, extra: s.codeWidth - s.width,
 		number: s.codeOffset + number, cut: b.cut && b.kind == fenced}
 	if b.cut {
 		source = b.header + source

@@ -35,7 +35,7 @@ func (r *renderer) table(n *east.Table, width int) []term.Row {
 	widths, words := make([]int, columns), make([]int, columns)
 	for _, line := range cells {
 		for i := 0; i < min(columns, len(line)); i++ {
-			cell, word := extent(line[i])
+			cell, word := textWidths(line[i])
 			widths[i], words[i] = max(widths[i], cell), max(words[i], word)
 		}
 	}
@@ -133,8 +133,8 @@ func narrow(widths, words []int, room int) {
 	}
 }
 
-// extent returns the width of the longest line and of the longest word of a cell.
-func extent(spans []term.Span) (line, word int) {
+// textWidths returns the width of the longest line and of the longest word of a cell.
+func textWidths(spans []term.Span) (line, word int) {
 	lineNow, wordNow := 0, 0
 	for _, s := range spans {
 		if s.Text == "\n" {

@@ -114,27 +114,27 @@ func openMarks(text string) string {
 			_, size := dollars(line, prev)
 			i += max(size, 1)
 		case '`':
-			n := run(text[i:])
+			n := runLength(text[i:])
 			ticks := text[i : i+n]
 			end := closingTicks(text[i+n:], n)
 			if end < 0 {
-				return ticks + closing(stack)
+				return ticks + closeAll(stack)
 			}
 			i += n + end + n
 		case '*', '_', '~':
-			n := run(text[i:])
+			n := runLength(text[i:])
 			stack = emphasis(stack, text, i, n)
 			i += n
 		case '[':
 			if rest := openLink(text[i:]); rest != "" {
-				return rest + closing(stack)
+				return rest + closeAll(stack)
 			}
 			i++
 		default:
 			i++
 		}
 	}
-	return closing(stack)
+	return closeAll(stack)
 }
 
 // openLink returns what closes the link at the start of s, if it may be unclosed: "[words",
@@ -186,14 +186,14 @@ func emphasis(stack []string, text string, i, n int) []string {
 	return append(stack, mark)
 }
 
-// closing returns the marks that close a stack, which it consumes.
-func closing(stack []string) string {
+// closeAll returns the marks that close a stack, which it consumes.
+func closeAll(stack []string) string {
 	slices.Reverse(stack)
 	return strings.Join(stack, "")
 }
 
-// run is how often s repeats its first character at its start.
-func run(s string) int { return len(s) - len(strings.TrimLeft(s, s[:1])) }
+// runLength is how often s repeats its first character at its start.
+func runLength(s string) int { return len(s) - len(strings.TrimLeft(s, s[:1])) }
 
 // closingTicks finds the run of exactly n backticks that closes a code span.
 func closingTicks(s string, n int) int {
@@ -202,7 +202,7 @@ func closingTicks(s string, n int) int {
 			i++
 			continue
 		}
-		m := run(s[i:])
+		m := runLength(s[i:])
 		if m == n {
 			return i
 		}
