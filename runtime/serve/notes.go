@@ -34,7 +34,7 @@ func Notes(w checkpoint.ChatDefaults) (notes []string) {
 	for _, n := range sample.Numbers {
 		var v float64
 		if raw, ok := numbers[n.Name]; ok && json.Unmarshal(raw, &v) == nil &&
-			!slices.Contains(n.Off, v) && !(n.Name == "temperature" && v == 1) {
+			!slices.Contains(n.Neutral, v) && !(n.Name == "temperature" && v == 1) {
 			asks = append(asks, fmt.Sprintf("%s %v", n.Name, v))
 		}
 	}

@@ -270,8 +270,8 @@ func reason(err error) string {
 		return "the engine stopped unexpectedly"
 	case errors.As(err, &full):
 		what := err.Error() // of a server that counts itself
-		if full.Asked > 0 {
-			what = fmt.Sprintf("%s do not fit the context of %s", formatCount(full.Asked, "token"),
+		if full.Needed > 0 {
+			what = fmt.Sprintf("%s do not fit the context of %s", formatCount(full.Needed, "token"),
 				formatNumber(full.Max))
 		}
 		return what + ". Shorten the message, /compact the conversation, or begin a /new one"

@@ -83,7 +83,7 @@ func TestARefusedMessageComesBack(t *testing.T) {
 	}{
 		{"a fault", errors.New("the engine fell over"), func(*stage) {}, "the message",
 			"✗ The engine fell over.\n   Your message is back in the editor. Enter tries again."},
-		{"too long", &sched.ContextLengthError{Max: 131072, Asked: 140000}, func(*stage) {},
+		{"too long", &sched.ContextLengthError{Max: 131072, Needed: 140000}, func(*stage) {},
 			"the message", "/new one.\n   Your message is back in the editor.\n"},
 		{"with a draft", errors.New("No."), func(s *stage) { s.typing("a draft") },
 			"the message\na draft", "✗ No.\n   Your message is back"},

@@ -282,7 +282,7 @@ func TestErrors(t *testing.T) {
 				Err: errors.New("the step failed: out of pages")}}))
 	s.ask("first")
 	s.play(0, step)
-	s.runner.refuse = &sched.ContextLengthError{Max: 131072, Asked: 140000}
+	s.runner.refuse = &sched.ContextLengthError{Max: 131072, Needed: 140000}
 	s.ask("a very long question")
 	s.play(0, step)
 	s.golden("errors")

@@ -218,7 +218,7 @@ func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models, spec
 	s := serve.DefaultsFor(m.Backend(), checkpoint.Model{}, spec)
 	s.Compute = cmp.Or(v.options.Settings.Compute, s.Compute)
 	s.Dense = cmp.Or(v.options.Settings.Dense, s.Dense)
-	if err := bench.Known(spec, s, v.operations); err != nil { // before making weights
+	if err := bench.CheckOperations(spec, s, v.operations); err != nil { // before making weights
 		return nil, fail(exitUsage, "%s", err)
 	}
 	_, free := m.Backend().Memory()

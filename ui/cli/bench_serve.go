@@ -116,7 +116,7 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		switchFlag(&o.IgnoreEOS, "ignore-eos", "generate every token that was asked for"),
 		switchFlag(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end "+
 			"where they end"),
-		switchFlag(&o.Whole, "disable-stream", "ask for answers in one piece"),
+		switchFlag(&o.NoStream, "disable-stream", "ask for answers in one piece"),
 		checkedFlag("extra-request-body", "", "members of every request, as a `JSON` object",
 			"must be a JSON object", func(s string) bool {
 				return json.Unmarshal([]byte(s), &o.Extra) == nil
@@ -157,7 +157,7 @@ var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions
 
 // ignoredBenchFlags have no effect: gpt-oss's vocabulary is used, and every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
-	return hiddenFlags(plainFlag("trust-remote-code", ""), valueFlag("tokenizer", ""),
+	return hiddenFlags(bareFlag("trust-remote-code", ""), valueFlag("tokenizer", ""),
 		valueFlag("tokenizer-mode", ""), valueFlag("served-model-name", ""),
 		valueFlag("percentile-metrics", ""))
 }

@@ -266,7 +266,7 @@ func portFor(address string, running []doctor.Server) doctor.Port {
 	case err != nil:
 		p.Unavailable = err.Error()
 	}
-	if err := process.OwnersAreTold(); err != nil {
+	if err := process.OwnersAreKnown(); err != nil {
 		p.OtherUsers = err.Error()
 	}
 	return p

@@ -179,9 +179,9 @@ func dashed(name string) string {
 }
 
 // funcFlag is a text that is passed to set.
-func funcFlag(name, standard, usage string, take func(string) error) *cli.StringFlag {
+func funcFlag(name, standard, usage string, set func(string) error) *cli.StringFlag {
 	return &cli.StringFlag{Name: name, Usage: usage, Value: standard,
-		Action: func(_ *cli.Context, v string) error { return take(v) }}
+		Action: func(_ *cli.Context, v string) error { return set(v) }}
 }
 
 // inputFlag is an input file or folder: a missing one is an error before any work.
@@ -211,20 +211,20 @@ func checkExists(name, path string) error {
 }
 
 // checkedFlag is a text that set may refuse; must describes valid ones.
-func checkedFlag(name, standard, usage, must string, take func(string) bool) *cli.StringFlag {
+func checkedFlag(name, standard, usage, must string, set func(string) bool) *cli.StringFlag {
 	return funcFlag(name, standard, usage, func(v string) error {
-		if !take(v) {
+		if !set(v) {
 			return fail(exitUsage, "--%s %s, not %q", name, must, v)
 		}
 		return nil
 	})
 }
 
-func repeatedFlag(name, usage string, take func(string) error) cli.Flag {
+func repeatedFlag(name, usage string, set func(string) error) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: usage,
 		Action: func(_ *cli.Context, list []string) (err error) {
 			for _, v := range list {
-				err = cmp.Or(err, take(v))
+				err = cmp.Or(err, set(v))
 			}
 			return err
 		}}
@@ -245,13 +245,13 @@ func oneOfWords(words []string) string {
 }
 
 // choiceFlag is one of words, in lower case.
-func choiceFlag(name, standard, usage string, take func(word string), words ...string) cli.Flag {
+func choiceFlag(name, standard, usage string, set func(word string), words ...string) cli.Flag {
 	return &wordFlag{checkedFlag(name, standard, usage, "must be "+
 		""+oneOfWords(words), func(v string) bool {
 		v = strings.ToLower(v)
 		ok := slices.Contains(words, v)
 		if ok {
-			take(v)
+			set(v)
 		}
 		return ok
 	}), words}

@@ -168,11 +168,11 @@ func temperatureFlag[F float32 | float64](to *F, usage string) cli.Flag {
 }
 
 func seedFlag(to *uint64, usage string) cli.Flag {
-	take := func(_ *cli.Context, n uint64) error {
+	set := func(_ *cli.Context, n uint64) error {
 		*to = n
 		return nil
 	}
-	return &cli.Uint64Flag{Name: "seed", Usage: usage, Action: take}
+	return &cli.Uint64Flag{Name: "seed", Usage: usage, Action: set}
 }
 
 // maxReasoningFlag bounds the reasoning of a chat, or of requests without a bound of their own. In

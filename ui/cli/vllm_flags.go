@@ -37,7 +37,7 @@ const (
 	asReleased = "weights are used as released: MXFP4 experts, bf16 for the rest"
 )
 
-func onlyValues(accepted ...string) func(string) string {
+func accept(accepted ...string) func(string) string {
 	return func(v string) string {
 		value := strings.TrimSpace(v)
 		same := func(a string) bool { return strings.EqualFold(value, a) }
@@ -90,11 +90,11 @@ func atMost20Logprobs(v string) string {
 // a value, refusedFlag one that is always an error.
 func valueFlag(names, note string) vllmFlag { return vllmFlag{names: names, note: note} }
 
-func checkedValueFlag(names, note string, refuse func(string) string) vllmFlag {
+func limitedFlag(names, note string, refuse func(string) string) vllmFlag {
 	return vllmFlag{names: names, note: note, refuse: refuse}
 }
 
-func plainFlag(names, note string) vllmFlag {
+func bareFlag(names, note string) vllmFlag {
 	return vllmFlag{names: names, note: note, boolean: true}
 }
 
@@ -103,45 +103,48 @@ func refusedFlag(names, why string) vllmFlag {
 }
 
 var vllmFlags = []vllmFlag{
-	checkedValueFlag("tool-call-parser", "calls are always parsed, from Harmony's tokens", onlyValues("openai")),
-	plainFlag("enable-auto-tool-choice", "always on"),
-	checkedValueFlag("reasoning-parser", "reasoning is always told apart, by Harmony's channels",
-		onlyValues("openai_gptoss", "openai", "gptoss", "gpt_oss")),
-	plainFlag("enable-reasoning", "always on"),
-	checkedValueFlag("tensor-parallel-size tp", "one device, as here", oneDevice),
-	checkedValueFlag("pipeline-parallel-size pp", "one device, as here", oneDevice),
-	checkedValueFlag("data-parallel-size dp", "one device, as here", oneDevice),
-	plainFlag("enable-expert-parallel", "has no effect on one device"),
+	limitedFlag("tool-call-parser", "calls are always parsed, from Harmony's tokens",
+		accept("openai")),
+	bareFlag("enable-auto-tool-choice", "always on"),
+	limitedFlag("reasoning-parser", "reasoning is always told apart, by Harmony's channels",
+		accept("openai_gptoss", "openai", "gptoss", "gpt_oss")),
+	bareFlag("enable-reasoning", "always on"),
+	limitedFlag("tensor-parallel-size tp", "one device, as here", oneDevice),
+	limitedFlag("pipeline-parallel-size pp", "one device, as here", oneDevice),
+	limitedFlag("data-parallel-size dp", "one device, as here", oneDevice),
+	bareFlag("enable-expert-parallel", "has no effect on one device"),
 	valueFlag("distributed-executor-backend", "has no effect on one device"),
-	plainFlag("enable-lora", "always on; --lora FOLDER adds an adapter"),
-	checkedValueFlag("lora-modules", "each is a model beside its base, as with --lora", requireNames),
-	valueFlag("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for buckets "+
-		"of rows, the powers of two up to --max-num-batched-tokens, whatever the size"),
-	valueFlag("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of rows, "+
-		"the powers of two up to --max-num-batched-tokens, whatever the sizes"),
+	bareFlag("enable-lora", "always on; --lora FOLDER adds an adapter"),
+	limitedFlag("lora-modules", "each is a model beside its base, as with --lora", requireNames),
+	valueFlag("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for "+
+		"buckets of rows, the powers of two up to --max-num-batched-tokens, whatever the size"),
+	valueFlag("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of "+
+		"rows, the powers of two up to --max-num-batched-tokens, whatever the sizes"),
 	{names: "compilation-config cc O", many: true, note: "the step is compiled once, at start; " +
 		"there is nothing to set"},
-	plainFlag("enforce-eager", "the step is compiled once, at start; there is nothing to set"),
-	plainFlag("async-scheduling", "the scheduler is this engine's own and needs no switch"),
-	plainFlag("no-async-scheduling", "the scheduler is this engine's own and needs no switch"),
-	plainFlag("enable-chunked-prefill", "always on, in chunks of --max-num-batched-tokens"),
+	bareFlag("enforce-eager", "the step is compiled once, at start; there is nothing to set"),
+	bareFlag("async-scheduling", "the scheduler is this engine's own and needs no switch"),
+	bareFlag("no-async-scheduling", "the scheduler is this engine's own and needs no switch"),
+	bareFlag("enable-chunked-prefill", "always on, in chunks of --max-num-batched-tokens"),
 	{names: "no-enable-chunked-prefill", boolean: true, refuse: refuseAll("prefill always " +
 		"comes in chunks; --max-num-batched-tokens sets their size")},
-	checkedValueFlag("scheduling-policy", "first come, first served", onlyValues("fcfs")),
-	checkedValueFlag("num-scheduler-steps", "every step is scheduled by itself", onlyValues("1")),
+	limitedFlag("scheduling-policy", "first come, first served", accept("fcfs")),
+	limitedFlag("num-scheduler-steps", "every step is scheduled by itself", accept("1")),
 	valueFlag("attention-backend", "the device has one attention, with sinks and windows"),
 	valueFlag("block-size", "pages of the KV cache hold 32 tokens"),
-	checkedValueFlag("kv-offloading-backend", "--swap-space and --swap-disk have their own", onlyValues("native")),
-	checkedValueFlag("cpu-offload-gb", "nothing is offloaded", notAboveZero(
+	limitedFlag("kv-offloading-backend", "--swap-space and --swap-disk have their own",
+		accept("native")),
+	limitedFlag("cpu-offload-gb", "nothing is offloaded", notAboveZero(
 		"weights are not split between GPU and CPU in this version. "+vllmHint)),
-	refusedFlag("num-gpu-blocks-override", "the plan counts the pages; --gpu-memory-utilization and "+
-		"--max-model-len change it"),
-	plainFlag("enable-prompt-tokens-details", "cached_tokens is always in the usage"),
+	refusedFlag("num-gpu-blocks-override", "the plan counts the pages; --gpu-memory-utilization "+
+		"and --max-model-len change it"),
+	bareFlag("enable-prompt-tokens-details", "cached_tokens is always in the usage"),
 	valueFlag("prefix-caching-hash-algo", "pages are hashed with one algorithm"),
-	checkedValueFlag("dtype", asReleased, onlyValues("auto", "bfloat16", "bf16")),
-	checkedValueFlag("quantization q", asReleased, onlyValues("mxfp4", "gpt_oss_mxfp4", "none")),
-	checkedValueFlag("load-format", "weights are mapped from safetensors", onlyValues("auto", "safetensors")),
-	plainFlag("trust-remote-code", "code that comes with a model is never run"),
+	limitedFlag("dtype", asReleased, accept("auto", "bfloat16", "bf16")),
+	limitedFlag("quantization q", asReleased, accept("mxfp4", "gpt_oss_mxfp4", "none")),
+	limitedFlag("load-format", "weights are mapped from safetensors",
+		accept("auto", "safetensors")),
+	bareFlag("trust-remote-code", "code that comes with a model is never run"),
 	valueFlag("tokenizer", "the vocabulary o200k_harmony is built in"),
 	valueFlag("tokenizer-mode", "the vocabulary o200k_harmony is built in"),
 	{names: "skip-tokenizer-init", boolean: true, refuse: refuseAll("the port speaks text; " +
@@ -152,17 +155,17 @@ var vllmFlags = []vllmFlag{
 	refusedFlag("download-dir", "set the environment variable HF_HUB_CACHE to that folder"),
 	refusedFlag("chat-template", "prompts are rendered as Harmony, which is built in"),
 	valueFlag("chat-template-content-format", "prompts are rendered as Harmony, which is built in"),
-	checkedValueFlag("response-role", "the role is assistant", onlyValues("assistant")),
-	checkedValueFlag("generation-config", "without a client's word: temperature 1, top-p 1",
-		onlyValues("auto", "vllm")),
+	limitedFlag("response-role", "the role is assistant", accept("assistant")),
+	limitedFlag("generation-config", "without a client's word: temperature 1, top-p 1",
+		accept("auto", "vllm")),
 	refusedFlag("override-generation-config", "clients set sampling in their requests"),
-	checkedValueFlag("max-logprobs", "up to 20, as at OpenAI", atMost20Logprobs),
+	limitedFlag("max-logprobs", "up to 20, as at OpenAI", atMost20Logprobs),
 	valueFlag("seed", "a request without a seed draws its own"),
-	plainFlag("disable-log-requests", "the log has one line a request, without its text"),
-	plainFlag("no-enable-log-requests", "the log has one line a request, without its text"),
-	plainFlag("enable-log-requests", "the log has one line a request, without its text"),
-	plainFlag("disable-log-stats", "figures are in /metrics and ossrun ps"),
-	plainFlag("disable-uvicorn-access-log", "the log has one line a request, without its text"),
+	bareFlag("disable-log-requests", "the log has one line a request, without its text"),
+	bareFlag("no-enable-log-requests", "the log has one line a request, without its text"),
+	bareFlag("enable-log-requests", "the log has one line a request, without its text"),
+	bareFlag("disable-log-stats", "figures are in /metrics and ossrun ps"),
+	bareFlag("disable-uvicorn-access-log", "the log has one line a request, without its text"),
 	valueFlag("uvicorn-log-level", "the log has one line a request, without its text"),
 	refusedFlag("root-path", "the API is under /v1: let the proxy strip the prefix"),
 }
