@@ -10,8 +10,8 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// fuzzIDs makes ids of bytes: mostly the tokens that Harmony is made of, also words, single bytes,
-// and what is no token.
+// fuzzIDs makes ids from bytes: mostly Harmony's special tokens, also words, single bytes, and
+// invalid ids.
 func fuzzIDs(raw []byte) []int32 {
 	special := []int32{token.Start, token.End, token.Message, token.Channel, token.Return,
 		token.Call, token.Constrain, token.EndOfText}
@@ -36,7 +36,7 @@ func fuzzIDs(raw []byte) []int32 {
 	return ids
 }
 
-// FuzzRender: no JSON makes the renderer panic, and no text of others becomes a special token.
+// FuzzRender: no JSON makes the renderer panic, and no external text becomes a special token.
 func FuzzRender(f *testing.F) {
 	goldentest.Each(f, goldens+"render.jsonl.gz",
 		func(t testing.TB, c renderCase) { f.Add([]byte(c.Messages)) })
@@ -55,7 +55,7 @@ func FuzzRender(f *testing.F) {
 			switch _, special := token.Get().Special(id); {
 			case id == token.Start:
 				starts++
-			case ends(id):
+			case isEnd(id):
 				ended++
 			case special && id != token.Message && id != token.Channel && id != token.Constrain:
 				t.Fatalf("%s: special token %d", raw, id)

@@ -121,9 +121,9 @@ func (c parseCase) ids() []int32 {
 	return ids
 }
 
-// stricter are the cases that OpenAI's library takes and the reader finds faults in, with their
+// stricter are the cases that OpenAI's library accepts and the reader finds faults in, with their
 // kinds. The library has special tokens and tokens of nothing as text, channels and roles of any
-// name, and loses words of a header; no client could follow.
+// name, and loses words of a header; no client could use the result.
 var stricter = map[string]string{
 	"call-empty-to": "header", "call-direct-empty-to": "header", "malformed-24": "channel",
 	"malformed-25": "end", "malformed-26": "end", "malformed-31": "stray", "malformed-42": "role",
@@ -138,8 +138,9 @@ var stricter = map[string]string{
 	"mut-57": "role", "mut-59": "end",
 }
 
-// What the library refuses has a fault, or ends in a header. What it takes gives its messages, but
-// for the cases above. Where it forgives a header that has no <|message|>, that is the fault.
+// A case that the library refuses has a fault, or ends in a header. An accepted one gives its
+// messages, except the cases above. If the library tolerates a header without <|message|>, that is
+// the fault.
 func TestParseGolden(t *testing.T) {
 	refused, other := 0, 0
 	goldentest.Each(t, goldens+"parse.jsonl.gz", func(t testing.TB, c parseCase) {
@@ -181,7 +182,7 @@ func sameMessages(t testing.TB, got []Message, want []json.RawMessage) bool {
 	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
 }
 
-// asTheLibrary takes a content type that stands alone for a recipient.
+// asTheLibrary treats a content type that is alone as a recipient.
 func asTheLibrary(messages []Message) []Message {
 	for i := range messages {
 		if m := &messages[i]; m.Recipient == "" && strings.HasPrefix(m.ContentType, constrainMark) {
@@ -204,12 +205,12 @@ func TestParseGoldenTrace(t *testing.T) {
 	}
 }
 
-// earlier are the cases with bytes that are no UTF-8, of which the reader shows the text behind at
-// once and the library a token later.
+// earlier are the cases with invalid UTF-8, after which the reader shows the text at once and the
+// library a token later.
 var earlier = []string{"utf8-invalid-mid", "utf8-surrogate", "invalid-token-then-text"}
 
 func followTrace(t testing.TB, c parseCase) int {
-	// what was shown of the message that is open
+	// text shown so far of the open message
 	var text, theirs string
 	r, want := NewReader(c.Role), c.Strict
 	for i, id := range c.ids() {

@@ -61,13 +61,13 @@ func splitHeader(b []byte, marks []headerMark, role Role) header {
 	}
 	end := 0
 	if role == "" {
-		end = len(leading(b, knownRoles))
+		end = len(leadingName(b, knownRoles))
 	}
 	for _, m := range marks {
 		rest := b[m.pos:]
 		switch m.id {
 		case token.Channel:
-			if name := leading(rest, knownChannels); name != "" {
+			if name := leadingName(rest, knownChannels); name != "" {
 				end = m.pos + len(name)
 				end += recipientLength(b[end:])
 			}
@@ -90,7 +90,7 @@ func unfinishedHeader(rest []byte, marked bool, role Role) bool {
 	if marked {
 		return !strings.ContainsFunc(s, unicode.IsSpace)
 	}
-	if role == "" && (leading(rest, knownRoles) != "" ||
+	if role == "" && (leadingName(rest, knownRoles) != "" ||
 		!strings.ContainsFunc(s, unicode.IsSpace)) {
 		return true
 	}
@@ -124,8 +124,8 @@ var (
 	knownChannels = []string{ChannelAnalysis, ChannelCommentary, ChannelFinal}
 )
 
-// leading returns the name that b begins with, or "".
-func leading[S ~string](b []byte, names []S) string {
+// leadingName returns the name that b begins with, or "".
+func leadingName[S ~string](b []byte, names []S) string {
 	for _, name := range names {
 		if bytes.HasPrefix(b, []byte(name)) {
 			return string(name)
@@ -134,8 +134,8 @@ func leading[S ~string](b []byte, names []S) string {
 	return ""
 }
 
-// channelIn finds the first known channel inside a word.
-func channelIn(word string) string {
+// findChannel finds the first known channel inside a word.
+func findChannel(word string) string {
 	first, channel := len(word), ""
 	for _, c := range knownChannels {
 		if i := strings.Index(word, c); i >= 0 && i < first {
@@ -155,7 +155,7 @@ type headerWords struct {
 
 // run takes the bytes after a mark, up to the next one; mark is 0 for those before any.
 func (r *headerWords) run(s string, mark int32) {
-	words := strings.FieldsFunc(s, asciiSpace)
+	words := strings.FieldsFunc(s, isASCIISpace)
 	switch mark {
 	case token.Channel:
 		end := strings.IndexFunc(s, func(c rune) bool { return c == '<' || unicode.IsSpace(c) })
@@ -163,7 +163,7 @@ func (r *headerWords) run(s string, mark int32) {
 			end = len(s)
 		}
 		r.channel(s[:end])
-		words = strings.FieldsFunc(s[end:], asciiSpace)
+		words = strings.FieldsFunc(s[end:], isASCIISpace)
 	case token.Constrain:
 		switch {
 		case len(words) == 0:
@@ -187,10 +187,10 @@ func (r *headerWords) channel(name string) {
 	if r.channels++; r.channels > 1 {
 		r.h.faults[FaultChannel]++
 	}
-	if m.Recipient == "" && toolLike(name) { // the tool's name instead of a channel's
+	if m.Recipient == "" && isToolLike(name) { // the tool's name instead of a channel's
 		m.Recipient = name
 	}
-	channel := channelIn(name)
+	channel := findChannel(name)
 	if channel != name || name == "" {
 		r.h.faults[FaultChannel]++
 	}
@@ -212,11 +212,11 @@ func (r *headerWords) word(w string, first bool) {
 		}
 	case marked:
 		r.h.faults[FaultHeader]++
-	case m.Recipient == "" && toolLike(w):
+	case m.Recipient == "" && isToolLike(w):
 		m.Recipient = w
 	case (w == "json" || w == "code") && m.ContentType == "":
 		m.ContentType = w
-	case m.Channel == "" && r.channels == 0 && channelIn(w) == w:
+	case m.Channel == "" && r.channels == 0 && findChannel(w) == w:
 		m.Channel = w
 		r.h.faults[FaultChannel]++
 	default:
@@ -228,7 +228,7 @@ func (r *headerWords) word(w string, first bool) {
 func (r *headerWords) roleWord(w string) {
 	m := &r.h.message
 	r.hasRole = true
-	switch role := leading([]byte(w), knownRoles); {
+	switch role := leadingName([]byte(w), knownRoles); {
 	case Role(w).IsValid():
 		m.Role = Role(w)
 		if m.Role == RoleTool {
@@ -238,7 +238,7 @@ func (r *headerWords) roleWord(w string) {
 		m.Role = Role(role)
 		r.h.faults[FaultRole]++
 		r.word(w[len(role):], false)
-	case strings.HasPrefix(w, recipientMark), toolLike(w):
+	case strings.HasPrefix(w, recipientMark), isToolLike(w):
 		// a speaking tool, or a recipient: see finish
 		m.Name = strings.TrimPrefix(w, recipientMark)
 	default:
@@ -259,7 +259,7 @@ func (r *headerWords) finish() {
 		if m.Recipient == "" {
 			m.Recipient, r.rest = r.rest[0], r.rest[1:]
 		}
-	case toolLike(m.Name): // the assistant, with the recipient in place of the role
+	case isToolLike(m.Name): // the assistant, with the recipient in place of the role
 		m.Role, m.Recipient, m.Name = RoleAssistant, m.Name, ""
 		faults[FaultRole]++
 	default:
@@ -285,8 +285,8 @@ func (r *headerWords) finish() {
 	}
 }
 
-// toolLike reports whether a word looks like a tool's name.
-func toolLike(w string) bool {
+// isToolLike reports whether a word looks like a tool's name.
+func isToolLike(w string) bool {
 	space, name, dotted := strings.Cut(w, ".")
 	switch space {
 	case "functions", "browser", "container":
@@ -295,8 +295,8 @@ func toolLike(w string) bool {
 	return w == "python"
 }
 
-// asciiSpace reports whether a rune separates words; other white space is part of them.
-func asciiSpace(r rune) bool {
+// isASCIISpace reports whether a rune separates words; other white space is part of them.
+func isASCIISpace(r rune) bool {
 	switch r {
 	case ' ', '\t', '\n', '\f', '\r':
 		return true

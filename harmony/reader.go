@@ -39,8 +39,8 @@ const (
 // String is the state's name in OpenAI's library.
 func (s State) String() string { return [...]string{"ExpectStart", "Header", "Content"}[s] }
 
-// ends reports whether id ends a message.
-func ends(id int32) bool { return id == token.End || id == token.Return || id == token.Call }
+// isEnd reports whether id ends a message.
+func isEnd(id int32) bool { return id == token.End || id == token.Return || id == token.Call }
 
 // maxHeader is the length in bytes above which a header is treated as text without one. Tools'
 // names have at most 128; a streaming reader waits this long for a text that began without a
@@ -110,7 +110,7 @@ func (r *Reader) Push(id int32) {
 			r.fault(FaultStray)
 		}
 		r.role, r.state = "", InHeader
-	case ends(id):
+	case isEnd(id):
 		switch r.state {
 		case ExpectStart:
 			r.fault(FaultStray)

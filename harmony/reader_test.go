@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// headerCase is a line of testdata/headers.jsonl: what models were seen to write, by the issue that
-// shows it.
+// headerCase is a line of testdata/headers.jsonl: observed model output, by the issue that reports
+// it.
 type headerCase struct {
 	Source, Text string
 	Want         []struct {
@@ -53,8 +53,8 @@ func TestHeadersOfTheIssues(t *testing.T) {
 	})
 }
 
-// checkNothingLost holds the promise of Reader: bytes in are bytes out, and no special token's text
-// is among them.
+// checkNothingLost checks the promise of Reader: bytes in are bytes out, without the text of
+// special tokens.
 func checkNothingLost(t testing.TB, ids []int32, got []ReadMessage) {
 	t.Helper()
 	at := 0
@@ -88,7 +88,7 @@ func checkNothingLost(t testing.TB, ids []int32, got []ReadMessage) {
 	}
 }
 
-// What was shown as it came is the message in the end, whatever comes.
+// The concatenated deltas are the message's text, for any input.
 func checkStream(t testing.TB, ids []int32, role Role) {
 	t.Helper()
 	r := NewReader(role)
@@ -115,7 +115,7 @@ func checkStream(t testing.TB, ids []int32, role Role) {
 	}
 }
 
-// FuzzReader: no ids make it fail or lose a byte, and what was read can be written and read again.
+// FuzzReader: no ids make it fail or lose a byte, and messages can be written and read again.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte{3, 102, 2, 104, 1}, true)
 	f.Add([]byte{0, 96, 100, 3, 103, 104, 6, 105, 2, 200, 201, 5, 0, 96, 3, 102, 2, 250, 4}, false)
@@ -149,7 +149,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// The headers of the issues, cut and put together in every way, lose nothing either.
+// The headers of the issues, cut and combined in every way, lose nothing either.
 func TestNothingIsLostOfPieces(t *testing.T) {
 	raw := hosttest.Must(os.ReadFile("testdata/headers.jsonl"))(t)
 	var all []int32
@@ -168,8 +168,7 @@ func TestNothingIsLostOfPieces(t *testing.T) {
 	checkNothingLost(t, all, got)
 }
 
-// A million tokens are read wherever they stand: what is quadratic in them takes longer than a test
-// may.
+// A million tokens are read in any position: quadratic work would exceed a test's time limit.
 func TestReaderIsLinear(t *testing.T) {
 	word := token.Get().Encode(nil, " word")[0]
 	for _, id := range []int32{word, 187, 1 << 20, token.Start, token.Channel, token.Constrain,

@@ -32,12 +32,12 @@ type resolver struct {
 	recursive bool // a recursive reference was replaced by its name
 }
 
-// resolved returns the schema in typescript.go's keywords.
-func resolved(root *jsondoc.Value) *jsondoc.Value {
+// resolveSchema returns the schema in typescript.go's keywords.
+func resolveSchema(root *jsondoc.Value) *jsondoc.Value {
 	r := resolver{open: []*jsondoc.Value{root}, budget: maxResolved}
 	out := r.schema(root)
 	if title := out.Member("title"); r.recursive && title.Kind == jsondoc.String {
-		out = titled(out, title.Text)
+		out = withTitle(out, title.Text)
 	}
 	return out
 }
@@ -55,17 +55,17 @@ func (r *resolver) schema(s *jsondoc.Value) *jsondoc.Value {
 	}
 	switch c := s.Member("const"); c.Kind {
 	case jsondoc.String:
-		s = with(with(s, "type", text("string")), "enum", list(c))
+		s = withMember(withMember(s, "type", text("string")), "enum", list(c))
 	case jsondoc.Number, jsondoc.Bool:
-		s = with(s, "type", list(text(c.String())))
+		s = withMember(s, "type", list(text(c.String())))
 	}
 	types := slices.DeleteFunc(slices.Clone(s.Member("type").Items), isNull)
 	if len(types) == 1 && len(s.Member("type").Items) == 2 && (s.Get("enum") != nil ||
 		types[0].Text == "object" || types[0].Text == "array") { // more than the type's name
-		s, null = with(s, "type", types[0]), true
+		s, null = withMember(s, "type", types[0]), true
 	}
 	if null && s.Get("oneOf") == nil && !slices.ContainsFunc(s.Member("type").Items, isNull) {
-		s = with(s, orNull, list())
+		s = withMember(s, orNull, list())
 	}
 	return r.inside(s)
 }
@@ -78,15 +78,15 @@ func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
 			all.Members = append(all.Members,
 				jsondoc.Member{Name: p.Name, Value: r.schema(p.Value)})
 		}
-		s = with(s, "properties", all)
+		s = withMember(s, "properties", all)
 	}
 	nested := func(v *jsondoc.Value) bool {
 		return v.Get("properties") != nil || v.Get("items") != nil || v.Get("oneOf") != nil
 	}
 	if v := r.schema(s.Member("additionalProperties")); nested(v) {
 		const key = "[key: string]"
-		s = with(s, "properties", with(s.Member("properties"), key, v))
-		s = with(s, "required", list(append(slices.Clip(s.Member("required").Items),
+		s = withMember(s, "properties", withMember(s.Member("properties"), key, v))
+		s = withMember(s, "required", list(append(slices.Clip(s.Member("required").Items),
 			text(key))...))
 	}
 	items := s.Member("items")
@@ -94,16 +94,16 @@ func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
 		items = tuple
 	}
 	if items.Kind == jsondoc.Array { // of a tuple, item by item
-		items = with(list(), "anyOf", items)
+		items = withMember(list(), "anyOf", items)
 	}
 	if items.Kind == jsondoc.Object {
 		v := r.schema(items)
 		one := v.Member("oneOf").Items
 		if len(v.Member("type").Items) > 1 || v.Member("nullable").Truth || v.Get(orNull) != nil ||
 			one != nil && (items.Get("oneOf") == nil || slices.ContainsFunc(one, nested)) {
-			v = with(v, grouped, list())
+			v = withMember(v, grouped, list())
 		}
-		s = with(s, "items", v)
+		s = withMember(s, "items", v)
 	}
 	return s
 }
@@ -117,7 +117,7 @@ func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 		ref, all := s.Member("$ref"), s.Member("allOf")
 		switch {
 		case ref.Kind == jsondoc.String:
-			s = with(s, "$ref", nil)
+			s = withMember(s, "$ref", nil)
 			target := find(r.open[0], ref.Text)
 			if target == nil {
 				continue
@@ -127,7 +127,7 @@ func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 					return s
 				}
 				r.open = append(r.open, target)
-				s = merged(s, target)
+				s = mergeSchemas(s, target)
 				continue
 			}
 			name := target.Member("title").Text
@@ -135,13 +135,13 @@ func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 				name = ref.Text[strings.LastIndexByte(ref.Text, '/')+1:]
 			}
 			if isName.MatchString(name) {
-				s, r.recursive = with(s, "type", list(text(name))), true
+				s, r.recursive = withMember(s, "type", list(text(name))), true
 			}
 			return s
 		case all.Kind == jsondoc.Array:
-			s = with(s, "allOf", nil)
+			s = withMember(s, "allOf", nil)
 			for _, part := range all.Items {
-				s = merged(s, r.follow(part))
+				s = mergeSchemas(s, r.follow(part))
 			}
 		default:
 			return s
@@ -169,14 +169,14 @@ func (r *resolver) variants(s *jsondoc.Value, null bool) (_ *jsondoc.Value, orNu
 			rest = append(rest, v)
 		}
 	}
-	s = with(s, keyword, nil)
+	s = withMember(s, keyword, nil)
 	if len(rest) == 1 && (null || keyword == "anyOf") {
-		return merged(s, rest[0]), null, true
+		return mergeSchemas(s, rest[0]), null, true
 	}
 	for i, v := range rest {
 		rest[i] = r.schema(v)
 		if title := rest[i].Member("title"); title.Kind == jsondoc.String && v.Get("$ref") != nil {
-			rest[i] = titled(rest[i], title.Text)
+			rest[i] = withTitle(rest[i], title.Text)
 		}
 		if keyword == "anyOf" && isPlain(rest[i]) {
 			names = append(names, rest[i].Member("type"))
@@ -189,12 +189,12 @@ func (r *resolver) variants(s *jsondoc.Value, null bool) (_ *jsondoc.Value, orNu
 		if null {
 			names = append(names, text("null"))
 		}
-		return with(s, "type", list(names...)), null, false
+		return withMember(s, "type", list(names...)), null, false
 	}
 	if null {
-		rest = append(rest, with(list(), "type", list(text("null"))))
+		rest = append(rest, withMember(list(), "type", list(text("null"))))
 	}
-	return with(s, "oneOf", list(rest...)), null, false
+	return withMember(s, "oneOf", list(rest...)), null, false
 }
 
 // find returns the target of a reference, nil if it is not in the document.
@@ -232,31 +232,31 @@ func isPlain(v *jsondoc.Value) bool {
 		v.Get("default") == nil
 }
 
-// merged returns a with b's members that a lacks, b's description appended, and the properties
-// merged.
-func merged(a, b *jsondoc.Value) *jsondoc.Value {
+// mergeSchemas returns a with b's members that a lacks, b's description appended, and the
+// properties merged.
+func mergeSchemas(a, b *jsondoc.Value) *jsondoc.Value {
 	for _, m := range b.Members {
 		value := a.Member(m.Name)
 		switch {
 		case value.Kind == jsondoc.Absent:
-			a = with(a, m.Name, m.Value)
+			a = withMember(a, m.Name, m.Value)
 		case m.Name == "description" && !strings.Contains(value.Text, m.Value.Text):
-			a = with(a, m.Name, text(strings.TrimSuffix(value.Text, ".")+". "+m.Value.Text))
+			a = withMember(a, m.Name, text(strings.TrimSuffix(value.Text, ".")+". "+m.Value.Text))
 		case m.Name == "properties":
-			a = with(a, m.Name, merged(value, m.Value))
+			a = withMember(a, m.Name, mergeSchemas(value, m.Value))
 		case m.Name == "required":
-			a = with(a, m.Name, list(append(slices.Clip(value.Items), m.Value.Items...)...))
+			a = withMember(a, m.Name, list(append(slices.Clip(value.Items), m.Value.Items...)...))
 		}
 	}
 	return a
 }
 
-// titled adds a title, for which a variant has no line, to the description.
-func titled(s *jsondoc.Value, title string) *jsondoc.Value {
+// withTitle adds a title, for which a variant has no line, to the description.
+func withTitle(s *jsondoc.Value, title string) *jsondoc.Value {
 	if d := s.Member("description").Text; d != "" {
 		title += ": " + d
 	}
-	return with(s, "description", text(title))
+	return withMember(s, "description", text(title))
 }
 
 func text(s string) *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.String, Text: s} }
@@ -265,8 +265,8 @@ func list(items ...*jsondoc.Value) *jsondoc.Value {
 	return &jsondoc.Value{Kind: jsondoc.Array, Items: items}
 }
 
-// with returns an object of v's members with one value replaced; nil removes it.
-func with(v *jsondoc.Value, name string, value *jsondoc.Value) *jsondoc.Value {
+// withMember returns an object of v's members with one value replaced; nil removes it.
+func withMember(v *jsondoc.Value, name string, value *jsondoc.Value) *jsondoc.Value {
 	out := &jsondoc.Value{Kind: jsondoc.Object, Members: slices.Clone(v.Members)}
 	i := slices.IndexFunc(out.Members, func(m jsondoc.Member) bool { return m.Name == name })
 	switch {

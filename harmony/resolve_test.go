@@ -1,7 +1,7 @@
 package harmony
 
-// Tools' schemas as Pydantic and Zod write them (testdata/schemas, with the scripts that made them)
-// reach the model whole.
+// Tools' schemas as Pydantic and Zod write them (testdata/schemas, with their scripts) reach the
+// model completely.
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/schemas/rendered.txt anew")
 
-// shown is a function's signature as the model reads it.
+// shown is a function's signature in the prompt.
 func shown(t testing.TB, schema string) string {
 	t.Helper()
 	text := hosttest.Must(toolsText(Functions([]ToolDescription{{Name: "f",
@@ -28,8 +28,8 @@ func shown(t testing.TB, schema string) string {
 	return text
 }
 
-// told collects what a schema has to tell: the names of properties, descriptions, texts that are
-// enumerated or constant.
+// told collects the content of a schema: the names of properties, descriptions, and texts in enum
+// or const.
 func told(v any, each func(string)) {
 	switch v := v.(type) {
 	case []any:
@@ -98,7 +98,7 @@ func TestSchemasOfPydanticAndZod(t *testing.T) {
 	}
 }
 
-// Each of the words that the library writes any for, and how they end.
+// Each keyword that the library writes any for, and termination.
 func TestResolvedWords(t *testing.T) {
 	object := func(property string) string {
 		return `{"type":"object","properties":{"a":` + property + `},"$defs":{` +
@@ -146,7 +146,7 @@ func TestResolvedWords(t *testing.T) {
 			"a?: {\n    // Point\n    //\n    // A place.\n    [key: string]:         // A place.\n" +
 				"{\n        // east\n"},
 		{`{"type":"object","additionalProperties":{"type":"integer"}}`, "a?: {\n    },\n"},
-		// what refers to itself
+		// recursive references
 		{`{"$ref":"#/properties/a"}`, "a?: a,\n"},
 		{`{"$ref":"#/$defs/A"}`, "a?: A,\n"},
 		{`{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}`, "a?: A | null,\n"},
@@ -166,8 +166,8 @@ func TestResolvedWords(t *testing.T) {
 	}
 }
 
-// What is not nested is rendered as OpenAI's library does, and so is everything in a conversation
-// that is rendered as it does.
+// A schema without references is rendered as by OpenAI's library, and so is a complete
+// conversation.
 func TestNothingToResolve(t *testing.T) {
 	for _, schema := range []string{
 		`{"type":"object","properties":{"a":{"type":"string","enum":["x"],"default":"x"},"b":{"type":` +
@@ -188,8 +188,8 @@ func TestNothingToResolve(t *testing.T) {
 	}
 }
 
-// Definitions that name each other many times do not become more than a prompt can have, nor does a
-// long one that is named often, or a long chain.
+// Definitions that refer to each other many times do not exceed a prompt, nor does a long one that
+// is referred to often, or a long chain.
 func TestResolvingEnds(t *testing.T) {
 	const most = 60
 	var tangle, often, chain strings.Builder

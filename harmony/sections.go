@@ -102,10 +102,10 @@ func toolSignature(tool ToolDescription) (string, error) {
 		return "type " + tool.Name + " = () => any;", nil
 	}
 	if tool.resolveRefs {
-		schema = resolved(schema)
+		schema = resolveSchema(schema)
 	}
 	if tool.resolveRefs {
-		schema = resolved(schema)
+		schema = resolveSchema(schema)
 	}
 	var s strings.Builder
 	typeScript(&s, schema, "")

@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// A prompt put together from its pieces is the prompt rendered as one.
+// A prompt made of pieces is the prompt rendered at once.
 func TestPiecesMakeThePrompt(t *testing.T) {
 	system := DefaultSystem("high", "2025-06-28")
 	system.Tools = map[string]ToolNamespace{"browser": BuiltinBrowser(), "python": BuiltinPython()}
@@ -40,7 +40,7 @@ func TestPiecesMakeThePrompt(t *testing.T) {
 			t.Fatal(err)
 		}
 		piece := got[from:]
-		if piece[0] != token.Start || !ends(piece[len(piece)-1]) ||
+		if piece[0] != token.Start || !isEnd(piece[len(piece)-1]) ||
 			slices.Index(piece[1:], token.Start) >= 0 {
 			t.Errorf("%s: not one whole message: %v", m.Role, piece)
 		}
@@ -48,7 +48,7 @@ func TestPiecesMakeThePrompt(t *testing.T) {
 	if got = RenderTurn(got, RoleAssistant); !slices.Equal(got, want) {
 		t.Errorf("pieces %v, whole %v", got, want)
 	}
-	// And the reader reads back what was said, with the same tokens.
+	// And the reader reads the same messages back, with the same tokens.
 	read := hosttest.Must(ReadLegal(got[:len(got)-2], ""))(t)
 	for i, m := range read[3:] {
 		m.Name = messages[i+3].Name

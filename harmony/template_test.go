@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTemplateDiffers: what OpenAI's template sets, written as it writes it, differs in nothing.
+// TestTemplateDiffers: the defaults of OpenAI's template, written as in it, are no difference.
 func TestTemplateDiffers(t *testing.T) {
 	released := `{%- if model_identity is not defined %}{%- set model_identity = "` +
 		DefaultIdentity + `" %}{%- endif %}{{- "Knowledge cutoff: 2024-06\n" }}` +

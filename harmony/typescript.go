@@ -34,7 +34,7 @@ func typeScript(s *strings.Builder, schema *jsondoc.Value, indent string) {
 			} else if d.Kind != jsondoc.Absent {
 				remarks = append(remarks, "default: "+d.String())
 			}
-			trailing(s, remarks)
+			writeRemarks(s, remarks)
 		}
 		return
 	}
@@ -189,7 +189,7 @@ func variantsProperty(s *strings.Builder, name string, schema *jsondoc.Value, in
 		if d, ok := defaultRemark(v); ok {
 			remarks = append(remarks, d)
 		}
-		trailing(s, remarks)
+		writeRemarks(s, remarks)
 		s.WriteByte('\n')
 	}
 	s.WriteString(indent + ",\n")
@@ -221,7 +221,7 @@ func defaultRemark(schema *jsondoc.Value) (string, bool) {
 
 func isEnum(schema *jsondoc.Value) bool { return len(schema.Member("enum").Items) > 0 }
 
-func trailing(s *strings.Builder, remarks []string) {
+func writeRemarks(s *strings.Builder, remarks []string) {
 	if remarks != nil {
 		s.WriteString(" // " + strings.Join(remarks, " "))
 	}

@@ -84,7 +84,7 @@ func ParseLoRA(text []byte) (LoRA, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.object)) {
 		if !slices.Contains(supported, name) && f.isSet(name) {
-			f.fail(safetensors.Show(name), "is %s, which is not supported: %s", f.raw(name),
+			f.fail(safetensors.Printable(name), "is %s, which is not supported: %s", f.raw(name),
 				MergeElsewhere)
 		}
 	}
@@ -113,10 +113,10 @@ func (f fields) patterns(field string, most float64, integer bool) (list []perMo
 			math.SmallestNonzeroFloat64, most)
 		switch {
 		case err != nil:
-			f.fail(field, "holds %s, which is not a pattern: %s", safetensors.Show(part.Name),
+			f.fail(field, "holds %s, which is not a pattern: %s", safetensors.Printable(part.Name),
 				MergeElsewhere)
 		case wrong != nil || integer && value != math.Trunc(value):
-			f.fail(field, "holds a value for %s that is not %s", safetensors.Show(part.Name),
+			f.fail(field, "holds a value for %s that is not %s", safetensors.Printable(part.Name),
 				map[bool]string{true: "a whole number above 0", false: "a number above 0"}[integer])
 		}
 		list = append(list, perModule{modules, value})

@@ -68,7 +68,7 @@ func safeguard(size string, shape Spec) Entry {
 }
 
 // Related is a repository that is known next to the models and that this version cannot run.
-type Related struct{ HF, Does string } // Does ends the sentence "HF is ..."
+type Related struct{ HF, Description string } // Description ends "HF is ..."
 
 var related = []Related{
 	draft("nvidia/gpt-oss-120b-Eagle3-v2", "120b"),

@@ -1,7 +1,7 @@
 package models
 
-// Hostile config.json: whatever it says, it is refused in one line or gives a Spec whose sizes can
-// be computed.
+// Hostile config.json: any content is refused in one line or gives a Spec whose sizes can be
+// computed.
 
 import (
 	"bytes"
@@ -53,7 +53,7 @@ func FuzzParseSpec(f *testing.F) {
 	})
 }
 
-// The largest sizes that a config.json may name do not overflow.
+// The largest sizes of a config.json do not overflow.
 func TestLargestSpec(t *testing.T) {
 	s := released("largest", maxLayers, maxExperts)
 	s.Hidden, s.Intermediate, s.Heads, s.KVHeads, s.Vocab = maxWidth, maxWidth, maxWidth/headDim,

@@ -21,7 +21,7 @@ const foreignAdvice = "ossrun runs gpt-oss only: run it with llama.cpp, Ollama o
 
 // OtherArchitecture describes a file with another architecture.
 func OtherArchitecture(name string) string {
-	return fmt.Sprintf("is a model of architecture %s, and %s", safetensors.Show(name),
+	return fmt.Sprintf("is a model of architecture %s, and %s", safetensors.Printable(name),
 		foreignAdvice)
 }
 
@@ -34,9 +34,9 @@ func OtherBase(base string) string {
 	return "; no gpt-oss by its name, and " + foreignAdvice
 }
 
-// Foreign returns an error for a config.json of another model, or of a gpt-oss that neither runs
-// nor can be imported.
-func Foreign(config []byte) error {
+// ForeignError returns an error for a config.json of another model, or of a gpt-oss that neither
+// runs nor can be imported.
+func ForeignError(config []byte) error {
 	f, err := parseFields("config.json", config)
 	if err != nil || f.isOriginal() {
 		return err
@@ -69,21 +69,21 @@ func foreignConfig(f fields) error {
 		strings.Contains(strings.ToLower(architecture), "eagle"):
 		return fmt.Errorf(
 			"%s describes an EAGLE-3 draft (%s), a helper that guesses tokens for a model and is "+
-				"none itself: point at the model", name, safetensors.Show(architecture))
+				"none itself: point at the model", name, safetensors.Printable(architecture))
 	case f.has("speculators_model_type"), f.has("speculators_config"):
 		return fmt.Errorf(
 			"%s describes a draft for speculative decoding, not a model: point at the model", name)
 	case kind == "":
 		return fmt.Errorf("%s: model_type is missing: this is not a gpt-oss checkpoint", name)
 	case kind != "gpt_oss":
-		described := safetensors.Show(kind)
+		described := safetensors.Printable(kind)
 		if architecture != "" {
-			described += " (" + safetensors.Show(architecture) + ")"
+			described += " (" + safetensors.Printable(architecture) + ")"
 		}
 		return fmt.Errorf("%s: model_type is %s, and %s", name, described, foreignAdvice)
 	case architecture != "" && architecture != "GptOssForCausalLM":
 		return fmt.Errorf("%s: architectures holds %s, gpt-oss has GptOssForCausalLM", name,
-			safetensors.Show(architecture))
+			safetensors.Printable(architecture))
 	}
 	if f.has("quantization") && !f.has("quantization_config") ||
 		f.sub("quantization_config").has("group_size") &&
@@ -107,5 +107,5 @@ func foreignConfig(f fields) error {
 			"merge_and_unload on the 16-bit base) and run ossrun import on that", name)
 	}
 	return fmt.Errorf("%s: quantization_config.quant_method is %s, not mxfp4: %s", name,
-		safetensors.Show(method), Advice)
+		safetensors.Printable(method), Advice)
 }

@@ -22,7 +22,7 @@ type Target struct {
 // and for the demo, which has no repository.
 func ParseTarget(name string) (Target, error) {
 	name = strings.TrimSpace(name)
-	if OfProgram(name) {
+	if IsForeignName(name) {
 		return Target{}, &UnknownModelError{Name: name,
 			Meaning: "kept by another program: download and delete it there"}
 	}
@@ -30,10 +30,10 @@ func ParseTarget(name string) (Target, error) {
 	if pinned && !store.ValidRevision(revision) {
 		return Target{}, fmt.Errorf(
 			"%s names no revision after the @: write a branch, a tag or a commit",
-			safetensors.Show(name))
+			safetensors.Printable(name))
 	}
 	if r, ok := LookupRelated(address); ok {
-		return Target{}, &UnknownModelError{Name: r.HF, Meaning: r.Does}
+		return Target{}, &UnknownModelError{Name: r.HF, Meaning: r.Description}
 	}
 	if e, ok := Lookup(address); ok {
 		if e.HF == "" {
@@ -67,12 +67,12 @@ func ParseHF(id string) (store.Repo, string, error) {
 	if !ok {
 		return store.Repo{}, "",
 			fmt.Errorf("hf:%s is not a Hugging Face repository: write hf:owner/name or "+
-				"hf:owner/name@revision", safetensors.Show(id))
+				"hf:owner/name@revision", safetensors.Printable(id))
 	}
 	if pinned && !store.ValidRevision(revision) {
 		return store.Repo{}, "",
 			fmt.Errorf("hf:%s names no revision after the @: write a branch, a tag or a commit",
-				safetensors.Show(id))
+				safetensors.Printable(id))
 	}
 	return repo, revision, nil
 }

@@ -18,7 +18,7 @@ type UnknownModelError struct {
 }
 
 func (e *UnknownModelError) Error() string {
-	printable := safetensors.Show(e.Name)
+	printable := safetensors.Printable(e.Name)
 	if e.Meaning != "" {
 		return printable + " is " + e.Meaning
 	}
@@ -38,8 +38,8 @@ func Unknown(name string) *UnknownModelError {
 	return &UnknownModelError{Name: name, Nearest: nearest(name)}
 }
 
-// OfProgram reports whether a name is that of another program's model.
-func OfProgram(name string) bool {
+// IsForeignName reports whether a name is that of another program's model.
+func IsForeignName(name string) bool {
 	for _, prefix := range [...]string{"ollama:", "lmstudio:", "llama.cpp:", "gguf:"} {
 		if strings.HasPrefix(name, prefix) {
 			return true

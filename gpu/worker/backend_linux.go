@@ -60,7 +60,7 @@ func Start(o Options) (_ *Backend, err error) {
 	}
 	b := &Backend{c: &connection{p: p, shared: s, deadlines: o.Deadlines}, notify: o.Notify}
 	if err := b.greet(o); err != nil {
-		return nil, errors.Join(err, b.c.part())
+		return nil, errors.Join(err, b.c.disconnect())
 	}
 	return b, nil
 }
@@ -79,12 +79,12 @@ func (b *Backend) greet(o Options) error {
 	if err := b.c.call(request{kind: open, ask: o.Settings, into: &t}); err != nil {
 		return err
 	}
-	b.is(t)
+	b.setOpen(t)
 	return nil
 }
 
-// is notes the worker's open devices.
-func (b *Backend) is(t backendText) {
+// setOpen notes the worker's open devices.
+func (b *Backend) setOpen(t backendText) {
 	b.mu.Lock()
 	b.text = t
 	b.mu.Unlock()
@@ -143,7 +143,7 @@ func (b *Backend) room(ask askRoom) (engine.Room, error) {
 	if err := b.c.call(request{kind: room, ask: ask, into: &t}); err != nil {
 		return engine.Room{}, err
 	}
-	b.is(t.Backend)
+	b.setOpen(t.Backend)
 	return t.Room, nil
 }
 
@@ -160,7 +160,7 @@ func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engin
 		return nil, errors.New("a GPU worker has one model at a time")
 	}
 	var t loadedText
-	more := func(text []byte) (bool, error) {
+	onPart := func(text []byte) (bool, error) {
 		var p progressText
 		if err := json.Unmarshal(text, &p); err != nil {
 			return false, err
@@ -170,9 +170,9 @@ func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engin
 		}
 		return ctx.Err() == nil, nil
 	}
-	ask := loadText{Path: ckpt.Path, Lora: ckpt.Lora, AdapterIDs: ckpt.AdapterIDs,
+	ask := loadText{Path: ckpt.Path, Lora: ckpt.Adapters, AdapterIDs: ckpt.AdapterIDs,
 		Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: s}
-	err := b.c.call(request{kind: load, ask: ask, into: &t, part: more})
+	err := b.c.call(request{kind: load, ask: ask, into: &t, part: onPart})
 	if err = errors.Join(ctx.Err(), err); err != nil {
 		return nil, err
 	}
@@ -196,15 +196,15 @@ func (b *Backend) Test(ctx context.Context, ask json.RawMessage,
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.loaded && !b.ended() {
+	if b.loaded && !b.isLost() {
 		return fmt.Errorf("%s is closed with a model in use", b.text.Name)
 	}
-	return b.c.part()
+	return b.c.disconnect()
 }
 
-func (b *Backend) ended() bool {
+func (b *Backend) isLost() bool {
 	select {
-	case <-b.c.p.ended:
+	case <-b.c.p.done:
 		return true
 	default:
 		return false

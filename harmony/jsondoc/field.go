@@ -27,21 +27,21 @@ type FieldError struct {
 
 func (e *FieldError) Error() string {
 	if e.Want == "" {
-		return fmt.Sprintf("%s is %s, it must be between %s and %s", e.Path, e.Raw, plain(e.Low),
-			plain(e.High))
+		return fmt.Sprintf("%s is %s, it must be between %s and %s", e.Path, e.Raw,
+			formatNumber(e.Low), formatNumber(e.High))
 	}
 	return fmt.Sprintf("%s is %s, not %s", e.Path, e.Kind(), e.Want)
 }
 
-// plain writes integers without an exponent.
-func plain(f float64) string {
+// formatNumber writes integers without an exponent.
+func formatNumber(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func (f Field) wrong(want string) error { return &FieldError{Field: f, Want: want} }
+func (f Field) typeError(want string) error { return &FieldError{Field: f, Want: want} }
 
 // Kind follows from the first byte. Empty text is null: an absent member and null mean the same.
 func (f Field) Kind() Kind {
@@ -67,7 +67,7 @@ func (f Field) Kind() Kind {
 // read decodes a field of a required kind.
 func read[T any](f Field, kind Kind, want string) (v T, err error) {
 	if f.Kind() != kind || json.Unmarshal(f.Raw, &v) != nil {
-		return *new(T), f.wrong(want)
+		return *new(T), f.typeError(want)
 	}
 	return v, nil
 }
@@ -110,7 +110,7 @@ func (f Field) Integer(low, high int) (int, error) {
 func (f Field) number(want string, low, high float64) (n float64, err error) {
 	if f.Kind() != Number || json.Unmarshal(f.Raw, &n) != nil || want == "an integer" &&
 		n != math.Trunc(n) {
-		return 0, f.wrong(want)
+		return 0, f.typeError(want)
 	}
 	if n < low || n > high {
 		return 0, &FieldError{Field: f, Low: low, High: high}
@@ -131,5 +131,5 @@ func (f Field) Bits() (uint64, error) {
 		math.Abs(n) < 1<<63 {
 		return uint64(int64(n)), nil
 	}
-	return 0, f.wrong("an integer of 64 bits")
+	return 0, f.typeError("an integer of 64 bits")
 }

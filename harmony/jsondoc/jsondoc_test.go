@@ -1,7 +1,7 @@
 package jsondoc
 
-// What harmony's and the grammar's goldens do not reach: the two dialects beside each other, large
-// objects, and that the time is linear.
+// Not covered by harmony's and the grammar's goldens: the two dialects next to each other, large
+// objects, and linear time.
 
 import (
 	"encoding/json"
@@ -40,7 +40,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// FuzzLenient: what encoding/json takes is taken, and means the same.
+// FuzzLenient: input that encoding/json accepts is accepted, with the same meaning.
 func FuzzLenient(f *testing.F) {
 	f.Add([]byte(`{"a":[1,"\ud800x",{"a":1,"a":2}], "b":1.5e3}`))
 	f.Add([]byte("\"\xf0\x80\xff\\u00e9\""))

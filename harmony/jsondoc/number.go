@@ -36,7 +36,7 @@ func (p *parser) number() (string, error) {
 	// no more digits fit; further ones raise the exponent before the point and are dropped after it
 	full := false
 	for ; p.digit(); p.pos++ {
-		if full = full || !push(&significand, p.s[p.pos]); full {
+		if full = full || !appendDigit(&significand, p.s[p.pos]); full {
 			exponent++
 		}
 	}
@@ -49,7 +49,7 @@ func (p *parser) number() (string, error) {
 		// A long integer part may have stopped at a digit that does not fit, although a smaller one
 		// would; the fraction tries again, as OpenAI's library does.
 		for full = false; p.digit(); p.pos++ {
-			if full = full || !push(&significand, p.s[p.pos]); !full {
+			if full = full || !appendDigit(&significand, p.s[p.pos]); !full {
 				exponent--
 			}
 		}
@@ -81,8 +81,8 @@ func (p *parser) digit() bool {
 	return p.pos < len(p.s) && p.s[p.pos] >= '0' && p.s[p.pos] <= '9'
 }
 
-// push appends a digit to the significand, if it stays below 1<<64.
-func push(significand *uint64, c byte) bool {
+// appendDigit appends a digit to the significand, if it stays below 1<<64.
+func appendDigit(significand *uint64, c byte) bool {
 	d := uint64(c - '0')
 	if *significand > (math.MaxUint64-d)/10 {
 		return false

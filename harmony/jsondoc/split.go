@@ -33,28 +33,28 @@ func (p *Parts) set(name string, raw json.RawMessage) {
 		p.List[i].Value = raw
 		return
 	}
-	grow(&p.List, &p.places, name, raw)
+	appendMember(&p.List, &p.places, name, raw)
 }
 
 // Parts splits an object of at most most members. Names are case-sensitive; of a duplicate name the
 // last value counts, at the place of the first. The values are parts of the field's own bytes.
 func (f Field) Parts(most int) (*Parts, error) {
-	s := text{raw: f.Raw}
+	s := scanner{raw: f.Raw}
 	if !s.skip('{') {
-		return nil, f.wrong("an object")
+		return nil, f.typeError("an object")
 	}
 	p := &Parts{List: make([]Part, 0, 3)} // as most have
 	for !s.closes('}') {
 		quoted, ok := s.value()
 		if !ok || len(quoted) < 2 || quoted[0] != '"' || !s.skip(':') {
-			return nil, f.wrong("an object")
+			return nil, f.typeError("an object")
 		}
 		raw, ok := s.value()
 		if !ok {
-			return nil, f.wrong("an object")
+			return nil, f.typeError("an object")
 		}
 		if p.set(unquote(quoted), raw); len(p.List) > most {
-			return nil, f.wrong(fmt.Sprintf("an object of at most %d members", most))
+			return nil, f.typeError(fmt.Sprintf("an object of at most %d members", most))
 		}
 	}
 	return p, nil
@@ -83,7 +83,7 @@ func (f Field) Count(most int) (n int) {
 
 func (f Field) values() iter.Seq2[int, json.RawMessage] {
 	return func(yield func(int, json.RawMessage) bool) {
-		s := text{raw: f.Raw}
+		s := scanner{raw: f.Raw}
 		if !s.skip('[') {
 			return
 		}
@@ -95,13 +95,13 @@ func (f Field) values() iter.Seq2[int, json.RawMessage] {
 	}
 }
 
-// text is a JSON text that is read starting at pos.
-type text struct {
+// scanner is a JSON text that is read starting at pos.
+type scanner struct {
 	raw []byte
 	pos int
 }
 
-func (s *text) space() {
+func (s *scanner) space() {
 	for s.pos < len(s.raw) && (s.raw[s.pos] == ' ' || s.raw[s.pos] == '\n' ||
 		s.raw[s.pos] == '\t' || s.raw[s.pos] == '\r') {
 		s.pos++
@@ -109,7 +109,7 @@ func (s *text) space() {
 }
 
 // skip skips one byte, which must be b.
-func (s *text) skip(b byte) bool {
+func (s *scanner) skip(b byte) bool {
 	s.space()
 	if s.pos >= len(s.raw) || s.raw[s.pos] != b {
 		return false
@@ -119,7 +119,7 @@ func (s *text) skip(b byte) bool {
 }
 
 // closes reports whether the object or array ends here; it skips a comma before the next value.
-func (s *text) closes(bracket byte) bool {
+func (s *scanner) closes(bracket byte) bool {
 	s.space()
 	if s.pos < len(s.raw) && s.raw[s.pos] == ',' {
 		s.pos++
@@ -128,7 +128,7 @@ func (s *text) closes(bracket byte) bool {
 }
 
 // value skips a value and returns it.
-func (s *text) value() (raw json.RawMessage, ok bool) {
+func (s *scanner) value() (raw json.RawMessage, ok bool) {
 	s.space()
 	begin, depth := s.pos, 0
 	for s.pos < len(s.raw) {
@@ -156,7 +156,7 @@ func (s *text) value() (raw json.RawMessage, ok bool) {
 }
 
 // quoted skips a string.
-func (s *text) quoted() bool {
+func (s *scanner) quoted() bool {
 	for i := s.pos + 1; ; {
 		n := bytes.IndexByte(s.raw[i:], '"')
 		if n < 0 {
@@ -176,7 +176,7 @@ func (s *text) quoted() bool {
 }
 
 // word skips a number, true, false or null.
-func (s *text) word() {
+func (s *scanner) word() {
 	for s.pos < len(s.raw) {
 		switch s.raw[s.pos] {
 		case ',', ':', ' ', '\t', '\r', '\n', '{', '}', '[', ']', '"':

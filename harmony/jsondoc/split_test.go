@@ -12,7 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// splitAgrees holds one level of a valid text, and all below it, to encoding/json.
+// splitAgrees compares one level of a valid text, and all below it, with encoding/json.
 func splitAgrees(t *testing.T, raw json.RawMessage) {
 	t.Helper()
 	f := Field{Raw: raw}
@@ -93,7 +93,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// A value is a part of the text, and cannot be appended to over what follows.
+// A value is a part of the text, and appending to it does not overwrite the rest.
 func TestSplitCopiesNothing(t *testing.T) {
 	raw := json.RawMessage(`{"a":[1,2],"b":3}`)
 	parts := hosttest.Must(Field{Raw: raw}.Parts(2))(t)
@@ -102,7 +102,7 @@ func TestSplitCopiesNothing(t *testing.T) {
 	}
 }
 
-// An object of too many members is refused at the first that is too many.
+// An object of too many members is refused at the first one in excess.
 func TestPartsAreBounded(t *testing.T) {
 	f := Field{Raw: json.RawMessage(`{"a":1,"b":2,"a":3,"c":4}`), Path: "x"}
 	if p, err := f.Parts(3); err != nil || len(p.List) != 3 {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf16"
 )
 
-// Unmarked returns a text without its byte order mark.
-func Unmarked(b []byte) []byte {
+// StripBOM returns a text without its byte order mark.
+func StripBOM(b []byte) []byte {
 	var order binary.ByteOrder
 	switch {
 	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):

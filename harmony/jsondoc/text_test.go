@@ -8,7 +8,7 @@ func TestByteOrderMarks(t *testing.T) {
 		"\xff\xfe{\x00}\x00": "{}", "\xfe\xff\x00{\x00}": "{}", "\xff\xfe=\xd8\x00\xde": "😀",
 		"\xff\xfe{\x00}": "{", "a\xef\xbb\xbf": "a\xef\xbb\xbf",
 	} {
-		if got := Unmarked([]byte(written)); string(got) != want {
+		if got := StripBOM([]byte(written)); string(got) != want {
 			t.Errorf("%q is read as %q", written, got)
 		}
 	}

@@ -77,8 +77,8 @@ func indexOf[V any](list []Named[V], places map[string]int, name string) int {
 	return -1
 }
 
-// grow appends a member with a new name.
-func grow[V any](list *[]Named[V], places *map[string]int, name string, value V) {
+// appendMember appends a member with a new name.
+func appendMember[V any](list *[]Named[V], places *map[string]int, name string, value V) {
 	*list = append(*list, Named[V]{name, value})
 	if *places != nil {
 		(*places)[name] = len(*list) - 1
@@ -115,7 +115,7 @@ func (v *Value) add(name string, value *Value) {
 		v.Members[i].Value = value
 		return
 	}
-	grow(&v.Members, &v.places, name, value)
+	appendMember(&v.Members, &v.places, name, value)
 }
 
 // IsDuplicate reports whether the name is a duplicate.

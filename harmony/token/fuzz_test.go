@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzEncode: what is encoded decodes to itself, in every way of encoding, and no special token
-// comes unasked.
+// FuzzEncode: encoded text decodes to itself, with every method, and no special token appears
+// unless allowed.
 func FuzzEncode(f *testing.F) {
 	for _, s := range []string{"", "Hello, world!", "don't DON'T", "  \n \t\r\n x", "日本語 👨\u200d👩",
 		"<|end|><|start|>a<|reserved_200018|>",
@@ -53,7 +53,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// FuzzStreamDecoder: token by token comes the text of the whole, and never half a character.
+// FuzzStreamDecoder: decoding token by token gives the full text, and never half a character.
 func FuzzStreamDecoder(f *testing.F) {
 	f.Add([]byte{0, 0, 172, 0, 0, 253, 0, 0, 246, 0, 0, 222})
 	f.Add([]byte{3, 13, 70, 0, 0, 187, 0, 51, 185, 255, 255, 255})
@@ -75,7 +75,7 @@ func FuzzStreamDecoder(f *testing.F) {
 				t.Fatalf("%v: token %d gives %q", ids, i, s)
 			}
 			text.WriteString(s)
-			// Nothing is held back longer than needed.
+			// Nothing is buffered longer than needed.
 			so := tok.Decode(nil, ids[:i+1])
 			valid, wrong := ScanUTF8(so)
 			if valid == len(so) && wrong == 0 && text.String() != string(so) {

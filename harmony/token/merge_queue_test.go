@@ -3,9 +3,9 @@
 
 package token
 
-// mergeQueue encodes one row of bytes at a time. Node i begins at byte i; ids, next and rank mean
-// something only for nodes that are still there. A heap entry whose rank is not its node's rank any
-// more is out of date and skipped.
+// mergeQueue encodes one row of bytes at a time. Node i begins at byte i; ids, next and rank are
+// only valid for nodes that still exist. A heap entry whose rank differs from its node's is stale
+// and skipped.
 type mergeQueue struct {
 	ids  []uint32 // token of the node
 	rank []uint32 // what the node and its next one merge into, or absent
@@ -24,7 +24,7 @@ func (q *mergeQueue) resize(n int) {
 		q.heap[:0]
 }
 
-// encode leaves the tokens of b, which is not empty, in the nodes from node 0 on.
+// encode stores the tokens of b, which is not empty, in the nodes from node 0.
 func (q *mergeQueue) encode(t *Tokenizer, b []byte) {
 	n := len(b)
 	q.resize(n)
@@ -65,7 +65,7 @@ func (q *mergeQueue) encode(t *Tokenizer, b []byte) {
 	}
 }
 
-// pair looks up what node i and its next one merge into, now that one of them has changed.
+// pair looks up the merge of node i and the next one after one of them has changed.
 func (q *mergeQueue) pair(t *Tokenizer, i int32, n int) {
 	q.rank[i] = absent
 	right := q.next[i]

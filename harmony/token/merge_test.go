@@ -8,7 +8,7 @@ import (
 )
 
 // mergePlainly is byte pair encoding by the book: of all neighbours whose bytes together are a
-// token, the lowest merges, the leftmost of equals. It knows tokens but not the table of pairs.
+// token, the lowest merges, the leftmost of equals. It uses tokens but not the table of pairs.
 func mergePlainly(t *Tokenizer, b []byte) []int32 {
 	ends := make([]int, len(b))
 	for i := range ends {
@@ -41,7 +41,7 @@ func mergePlainly(t *Tokenizer, b []byte) []int32 {
 	return ids
 }
 
-// hardBytes makes pieces that do not cut well: few different bytes, runs, rows of tokens.
+// hardBytes makes pieces that do not split well: few different bytes, runs, rows of tokens.
 func hardBytes(t *Tokenizer, rng *rand.Rand, n int) []byte {
 	var b []byte
 	alphabet := make([]byte, 1+rng.IntN(4))
@@ -122,7 +122,7 @@ func TestRunsAreExact(t *testing.T) {
 	}
 }
 
-// Every token is the encoding of its bytes: what long pieces rest on.
+// Every token is the encoding of its bytes, which the encoding of long pieces relies on.
 func TestTokensAreMerged(t *testing.T) {
 	tok := Get()
 	var q mergeQueue
@@ -134,7 +134,7 @@ func TestTokensAreMerged(t *testing.T) {
 	}
 }
 
-// Encoding ends inside of one long piece too, and is the same where it goes on.
+// Encoding also stops inside one long piece, and is otherwise unchanged.
 func TestEncodeWhileEndsInAPiece(t *testing.T) {
 	tok := Get()
 	for _, text := range []string{strings.Repeat("?!<~", 1<<16), strings.Repeat("word ", 1<<15),

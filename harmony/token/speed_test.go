@@ -42,7 +42,7 @@ func mixedText(tb testing.TB, n int) string {
 	return strings.Repeat(sample.String(), 1+n/sample.Len())
 }
 
-// hardTexts are a megabyte each of what is one piece or cuts badly.
+// hardTexts are a megabyte each of a single piece or of text that splits badly.
 func hardTexts() map[string]string {
 	rng := rand.New(rand.NewPCG(1, 2))
 	random := func(lo, n rune) string {
@@ -107,8 +107,8 @@ func fastest(runs int, f func()) time.Duration {
 	return best
 }
 
-// A megabyte of any text is encoded: what is quadratic in it would take longer than a test may. Its
-// merges are asked whether to go on in proportion to its length.
+// A megabyte of any text is encoded: quadratic work would exceed a test's time limit. proceed is
+// called in proportion to the length.
 func TestNoInputIsQuadratic(t *testing.T) {
 	tok := Get()
 	asks := func(text string) (n int) {

@@ -29,11 +29,11 @@ type About struct {
 	Rounded string `json:"rounded,omitempty"`
 	Trouble string `json:"trouble,omitempty"` // why it does not run as it is, and what to do
 
-	Words `json:"-"`
+	ChatDefaults `json:"-"`
 }
 
-// Words are the chat template and the sampling defaults in a model's own files.
-type Words struct {
+// ChatDefaults are the chat template and the sampling defaults in a model's own files.
+type ChatDefaults struct {
 	Template   string // of chats, in Jinja; "" if the files have none
 	Generation []byte // generation_config.json; nil if the files have none
 }
@@ -47,15 +47,15 @@ func (a About) String() string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// LookAt describes a folder or a GGUF file. If it is no gpt-oss, the error says what it is.
-func LookAt(path string) (About, error) {
+// Describe describes a folder or a GGUF file. If it is no gpt-oss, the error says what it is.
+func Describe(path string) (About, error) {
 	stat, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return About{}, err
 	case stat.IsDir():
 		return aboutFolder(path)
-	case gguf.Is(path):
+	case gguf.IsFile(path):
 		return aboutGGUF(path)
 	}
 	return About{}, foreignFile(path)
@@ -69,12 +69,12 @@ func aboutFolder(path string) (a About, err error) {
 	}
 	config, err := models.ReadFile(filepath.Join(path, "config.json"))
 	switch {
-	case err != nil && !lora.Is(path):
+	case err != nil && !lora.IsAdapter(path):
 		return a, ForeignFolder(path)
 	case err != nil:
 		a.Kind = "LoRA adapter for " + cmp.Or(lora.BaseOf(path), "a model that it does not name")
 	default:
-		if err := models.Foreign(config); err != nil {
+		if err := models.ForeignError(config); err != nil {
 			return a, err
 		}
 		if c, err := Open(path); err != nil {
@@ -86,8 +86,8 @@ func aboutFolder(path string) (a About, err error) {
 		if err != nil {
 			return a, nil // reported in Trouble
 		}
-		files, a.Kind = under(path, index.Files), kindOf(name, baseIn(path))
-		a.Words, a.Rounded = wordsIn(path), importedIn(path)
+		files, a.Kind = joinAll(path, index.Files), kindOf(name, baseModelIn(path))
+		a.ChatDefaults, a.Rounded = chatDefaultsIn(path), importSummary(path)
 	}
 	var seen census
 	for _, file := range files {
@@ -131,11 +131,11 @@ func aboutGGUF(path string) (About, error) {
 	}
 	author := value("general.quantized_by", "general.organization", "general.author")
 	if author != "" {
-		a.Author = safetensors.Show(author)
+		a.Author = safetensors.Printable(author)
 	}
 	a.Kind = kindOf(cmp.Or(value("general.name", "general.basename"), gguf.ModelName(path)),
 		value("general.base_model.0.name", "general.base_model.0.repo_url"))
-	a.Template, a.Generation = set.Words()
+	a.Template, a.Generation = set.ChatDefaults()
 	return a, nil
 }
 
@@ -190,15 +190,15 @@ func kindOf(name, base string) string {
 	}
 	switch {
 	case base != "" && plainName(base) != plain:
-		return "fine-tune of " + safetensors.Show(base)
+		return "fine-tune of " + safetensors.Printable(base)
 	case strings.Contains(plain, "gpt-oss"):
-		return "fine-tune or conversion by its name, " + safetensors.Show(name)
+		return "fine-tune or conversion by its name, " + safetensors.Printable(name)
 	}
 	return "gpt-oss whose files do not name its base"
 }
 
-// baseIn returns the base model that a folder's model card names.
-func baseIn(folder string) string {
+// baseModelIn returns the base model that a folder's model card names.
+func baseModelIn(folder string) string {
 	text, err := models.ReadFile(filepath.Join(folder, "README.md"))
 	_, rest, ok := strings.Cut(string(text), "---\n")
 	if err != nil || !ok {
@@ -216,8 +216,8 @@ func baseIn(folder string) string {
 	return strings.Trim(first, ` "'[]`)
 }
 
-// wordsIn reads the files in a folder. Unreadable ones count as absent.
-func wordsIn(folder string) (w Words) {
+// chatDefaultsIn reads the files in a folder. Unreadable ones count as absent.
+func chatDefaultsIn(folder string) (w ChatDefaults) {
 	read := func(name string) []byte {
 		text, err := models.ReadFile(filepath.Join(folder, name))
 		if err != nil {
@@ -235,13 +235,13 @@ func wordsIn(folder string) (w Words) {
 	return w
 }
 
-// Words are the chat template and sampling defaults of a found model.
-func (f Found) Words() (w Words) {
+// ChatDefaults are the chat template and sampling defaults of a found model.
+func (f Model) ChatDefaults() (w ChatDefaults) {
 	switch {
 	case f.GGUF != nil:
-		w.Template, w.Generation = f.GGUF.Words()
+		w.Template, w.Generation = f.GGUF.ChatDefaults()
 	case !f.Demo:
-		w = wordsIn(f.folder())
+		w = chatDefaultsIn(f.folder())
 	}
 	return w
 }
@@ -256,7 +256,7 @@ type Imported struct {
 	Relative float64 `json:"relative_error"` // root mean square
 }
 
-func importedIn(folder string) string {
+func importSummary(folder string) string {
 	var r Imported
 	text, err := models.ReadFile(filepath.Join(folder, ImportRecord))
 	if err != nil || json.Unmarshal(text, &r) != nil {

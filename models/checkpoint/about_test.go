@@ -1,6 +1,6 @@
 package checkpoint_test
 
-// What models' files say of themselves, in the words of published ones.
+// What models' files say about themselves, with the keys of published ones.
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 
 func about(t *testing.T, path, want, trouble string) checkpoint.About {
 	t.Helper()
-	got, err := checkpoint.LookAt(path)
+	got, err := checkpoint.Describe(path)
 	if err != nil || got.String() != want || !strings.Contains(got.Trouble, trouble) ||
 		trouble == "" && got.Trouble != "" {
 		t.Errorf("%s says %q, %v, trouble %q\nwant %q", path, got, err, got.Trouble, want)
@@ -84,8 +84,8 @@ func TestAboutFolders(t *testing.T) {
 		t.Errorf("template %q, generation config %s", got.Template, got.Generation)
 	}
 	put(tune, "chat_template.jinja", "J")
-	if found, err := checkpoint.Resolve(tune); err != nil || found.Words().Template != "J" {
-		t.Errorf("%+v, %v", found.Words(), err)
+	if found, err := checkpoint.Resolve(tune); err != nil || found.ChatDefaults().Template != "J" {
+		t.Errorf("%+v, %v", found.ChatDefaults(), err)
 	}
 
 	adapter := t.TempDir()
@@ -97,11 +97,11 @@ func TestAboutFolders(t *testing.T) {
 	about(t, named("x"), "gpt-oss whose files do not name its base; "+files,
 		"its experts are not MXFP4: `ossrun import`")
 	c.Config["model_type"] = "qwen3"
-	if _, err := checkpoint.LookAt(named("y")); err == nil ||
+	if _, err := checkpoint.Describe(named("y")); err == nil ||
 		!strings.Contains(err.Error(), "model_type is qwen3") {
 		t.Errorf("another model: %v", err)
 	}
-	if _, err := checkpoint.LookAt(t.TempDir()); err == nil ||
+	if _, err := checkpoint.Describe(t.TempDir()); err == nil ||
 		!strings.Contains(err.Error(), "is an empty folder") {
 		t.Errorf("an empty folder: %v", err)
 	}
@@ -117,8 +117,8 @@ func TestGGUFEnds(t *testing.T) {
 	if ends := found.GGUF.Spec().EOS; len(ends) == 0 || ends[len(ends)-1] != 7 {
 		t.Errorf("a turn ends with %v", ends)
 	}
-	if text := string(found.Words().Generation); !strings.Contains(text, `"temperature": 0.6,`) ||
-		!strings.Contains(text, `"top_k": 20`) {
+	text := string(found.ChatDefaults().Generation)
+	if !strings.Contains(text, `"temperature": 0.6,`) || !strings.Contains(text, `"top_k": 20`) {
 		t.Errorf("it says %s", text)
 	}
 }

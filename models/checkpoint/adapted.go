@@ -38,13 +38,13 @@ type adapted struct {
 }
 
 // With returns the model with adapters, each as lora.Find reads it.
-func (f Found) With(adapters []string) (Found, error) {
+func (f Model) With(adapters []string) (Model, error) {
 	for _, text := range adapters {
 		ref, err := lora.Find(text)
 		if err != nil {
 			return f, err
 		}
-		f.Lora = append(slices.Clip(f.Lora), ref) // several models may share a prefix
+		f.Adapters = append(slices.Clip(f.Adapters), ref) // several models may share a prefix
 		f.Name += "+" + ref.Name
 	}
 	return f, nil
@@ -76,7 +76,7 @@ func (c *Checkpoint) Adapt(refs []lora.Ref) error {
 	if !slices.Equal(states.Files, c.states.with(refs).Files) { // they changed meanwhile
 		states = FileStates{}
 	}
-	c.Lora, c.states = refs, states
+	c.Adapters, c.states = refs, states
 	var total int64
 	for _, t := range c.Spec.Tensors() {
 		for _, one := range a.list {
@@ -133,11 +133,11 @@ func (a *adapted) Fetch(name string) error {
 
 // Changed lists, for each adapted checkpoint, the tensors that differ from this checkpoint's.
 func (c *Checkpoint) Changed() (lists [][]string) {
-	for _, tune := range c.Tunes {
+	for _, model := range c.Adapted {
 		var names []string
-		a := tune.format.(*adapted)
+		a := model.format.(*adapted)
 		for _, name := range a.order {
-			if slices.ContainsFunc(a.list[len(c.Lora):],
+			if slices.ContainsFunc(a.list[len(c.Adapters):],
 				func(a *lora.Adapter) bool { return a.Changes(name) }) {
 				names = append(names, name)
 			}
@@ -219,7 +219,7 @@ func (a *adapted) Release(name string) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.memory.GiveBack(a.tensors[name].Data) {
+	if a.memory.Release(a.tensors[name].Data) {
 		a.loaded[name] = false
 	}
 	return true

@@ -1,7 +1,7 @@
 package checkpoint_test
 
-// Checkpoints with LoRA adapters: which tensors are copies, what they hold, and that their files
-// are told apart. That the numbers are PEFT's is tested with an engine, in runtime/engine/golden.
+// Checkpoints with LoRA adapters: which tensors are copies, their content, and that their files are
+// distinguished. That the numbers are PEFT's is tested with an engine, in runtime/engine/golden.
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// adapter writes an adapter for T1 and finds it.
+// adapter writes an adapter for T1 and returns its reference.
 func adapter(t *testing.T, name string, endings ...string) lora.Ref {
 	t.Helper()
 	c := golden(t, "T1")
@@ -36,8 +36,8 @@ func adapted(t *testing.T, c *checkpoint.Checkpoint, refs ...lora.Ref) *checkpoi
 	return c
 }
 
-// TestAdapted: what an adapter changes is W + 2BA, in bfloat16, however it is asked for; everything
-// else is the base's own memory, and the base is as it was.
+// TestAdapted: a changed tensor is W + 2BA, in bfloat16, for every way to request it; all others
+// are the base's own memory, and the base is unchanged.
 func TestAdapted(t *testing.T) {
 	ref := adapter(t, "one", "q_proj.weight", "router.weight")
 	base, c := golden(t, "T1"), adapted(t, golden(t, "T1"), ref)
@@ -59,13 +59,13 @@ func TestAdapted(t *testing.T) {
 	if changed != 2*c.Spec.Layers {
 		t.Errorf("%d tensors are changed", changed)
 	}
-	// given back, it is made again
+	// after its release, it is merged again
 	const name = "model.layers.0.self_attn.q_proj.weight"
 	first := bytes.Clone(dataOf(t, c, name))
 	if !c.Release(name) || !bytes.Equal(dataOf(t, c, name), first) {
 		t.Error("what was given back is not made again")
 	}
-	// all at once, but for what is left out
+	// all at once, except skipped ones
 	all, last := adapted(t, golden(t, "T1"), ref), int64(0)
 	without := func(name string) bool { return strings.HasSuffix(name, "router.weight") }
 	hosttest.Check(t, all.Merge(t.Context(), without, func(done, total int64) {
@@ -146,8 +146,8 @@ func TestAdaptedLayouts(t *testing.T) {
 	}
 }
 
-// TestAdaptedStates: files of an adapted model are not those of its base, of another scale, or of
-// another adapter, whether it is open or only found.
+// TestAdaptedStates: files of an adapted model differ from those of its base, of another scale, or
+// of another adapter, opened or only resolved.
 func TestAdaptedStates(t *testing.T) {
 	one, two := adapter(t, "one", "q_proj.weight"), adapter(t, "two", "k_proj.weight")
 	half := one
@@ -156,7 +156,7 @@ func TestAdaptedStates(t *testing.T) {
 	found := hosttest.Must(checkpoint.Resolve(golden(t, "T1").Path))(t)
 	for name, refs := range map[string][]lora.Ref{"base": nil, "one": {one}, "half": {half},
 		"two": {two}, "both": {one, two}} {
-		found.Lora = refs
+		found.Adapters = refs
 		c := hosttest.Must(found.Open())(t)
 		defer c.Close()
 		states := c.FileStates().Files
@@ -177,8 +177,8 @@ func TestAdaptedStates(t *testing.T) {
 	}
 }
 
-// TestAdapterInTheCache: an adapter that was pulled is found by its repository, listed with its
-// base, and not deleted while a model has it.
+// TestAdapterInTheCache: a downloaded adapter is found by its repository, listed with its base, and
+// not deleted while a model uses it.
 func TestAdapterInTheCache(t *testing.T) {
 	root, c := cache(t), golden(t, "T1")
 	repo := store.Repo{Owner: "someone", Name: "style"}

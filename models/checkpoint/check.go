@@ -22,7 +22,7 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 			t := f.Tensor(i)
 			if first, ok := tensors[t.Name]; ok {
 				return fmt.Errorf("%s and %s both hold tensor %s", first.File, t.File,
-					safetensors.Show(t.Name))
+					safetensors.Printable(t.Name))
 			}
 			tensors[t.Name] = t
 		}
@@ -71,7 +71,7 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 		if partOfModel(name) {
 			return fmt.Errorf(
 				"%s holds tensor %s, which no gpt-oss of this config.json has: computing without "+
-					"it would be another model", t.File, safetensors.Show(name))
+					"it would be another model", t.File, safetensors.Printable(name))
 		}
 		c.Ignored = append(c.Ignored, name)
 	}
@@ -83,7 +83,7 @@ func (c *Checkpoint) check(files []*safetensors.File, placed map[string]string) 
 // storage format.
 func foreignTensors(tensors map[string]models.Tensor) error {
 	for name, t := range tensors {
-		printable := safetensors.Show(name)
+		printable := safetensors.Printable(name)
 		switch {
 		case strings.Contains(name, ".lora_A.") || strings.Contains(name, ".lora_B."):
 			return fmt.Errorf(

@@ -1,7 +1,7 @@
 package checkpoint
 
-// The embedded pack is whole and is a gpt-oss checkpoint with the released vocabulary, whatever its
-// weights are.
+// The embedded pack is complete and is a gpt-oss checkpoint with the released vocabulary, for any
+// weights.
 
 import (
 	"bytes"

@@ -2,14 +2,14 @@ package checkpoint
 
 import "time"
 
-// AheadPart is a file that ReadAhead reads, and the stretches of it that it leaves out.
+// AheadPart is a file that ReadAhead reads, and the ranges that it skips.
 type AheadPart struct {
 	Path    string
 	Without [][2]int64
 }
 
-// Ahead is what ReadAhead reads, and the memory that it wants for that.
-func (f Found) Ahead(replaced Replaced) (list []AheadPart, need int64, err error) {
+// Ahead is the input of ReadAhead, and the memory that it needs.
+func (f Model) Ahead(replaced Replaced) (list []AheadPart, need int64, err error) {
 	parts, need, err := f.ahead(replaced)
 	for _, p := range parts {
 		part := AheadPart{Path: p.path}

@@ -66,7 +66,7 @@ func statesOf(paths []string) FileStates {
 }
 
 // FileStates describes the current state of the weight files and adapters.
-func (f Found) FileStates() FileStates {
+func (f Model) FileStates() FileStates {
 	if f.Demo {
 		return FileStates{}
 	}
@@ -74,14 +74,14 @@ func (f Found) FileStates() FileStates {
 	if err != nil {
 		return FileStates{}
 	}
-	return statesOf(paths).with(f.Lora)
+	return statesOf(paths).with(f.Adapters)
 }
 
 // FileStates describes the weight files at the time of opening.
 func (c *Checkpoint) FileStates() FileStates { return c.states }
 
 // files are the paths of the weights.
-func (f Found) files() ([]string, error) {
+func (f Model) files() ([]string, error) {
 	if f.GGUF != nil {
 		return f.GGUF.Files(), nil
 	}
@@ -90,18 +90,18 @@ func (f Found) files() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return under(folder, index.Files), nil
+	return joinAll(folder, index.Files), nil
 }
 
 // folder is the folder with the weights of a model that is not a GGUF file.
-func (f Found) folder() string {
+func (f Model) folder() string {
 	if inside := OriginalIn(f.Path); inside != "" {
 		return inside
 	}
 	return f.Path
 }
 
-func under(folder string, names []string) []string {
+func joinAll(folder string, names []string) []string {
 	var paths []string
 	for _, name := range names {
 		paths = append(paths, filepath.Join(folder, name))

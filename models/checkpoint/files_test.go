@@ -1,7 +1,7 @@
 package checkpoint_test
 
-// What a start reads ahead where a copy takes the place of some weights, in each layout, and
-// whether a file that was changed is noticed.
+// The files that a start reads ahead when a copy replaces some weights, in each layout, and
+// detection of changed files.
 
 import (
 	"fmt"
@@ -19,13 +19,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// piece is where a tensor lies.
+// piece is the place of a tensor.
 type piece struct {
 	file, name string
 	begin, end int64
 }
 
-// layouts writes the smallest checkpoint in every layout, and says of each where its tensors lie.
+// layouts writes the smallest checkpoint in every layout, and returns the places of its tensors.
 func layouts(t *testing.T) map[string]struct {
 	path   string
 	pieces []piece
@@ -82,8 +82,8 @@ func isDense(tensor string) bool {
 		strings.HasSuffix(tensor, "_proj.weight")
 }
 
-// TestAhead: without a copy whole files are read; with one, all but the dense weights, and the
-// copy.
+// TestAhead: without a copy complete files are read; with one, all except the dense weights, and
+// the copy.
 func TestAhead(t *testing.T) {
 	replacing := filepath.Join(t.TempDir(), "it.q8")
 	hosttest.Check(t, os.WriteFile(replacing, make([]byte, 12345), 0o644))
@@ -156,8 +156,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestLoadWithout: tensors of a GGUF file that are left out do not come with the others, and come
-// when they are asked for.
+// TestLoadWithout: skipped tensors of a GGUF file are not loaded with the others, but on request.
 func TestLoadWithout(t *testing.T) {
 	want := golden(t, "T1")
 	path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "it", modeltest.LlamaBF16, 1))(t)
@@ -181,8 +180,8 @@ func TestLoadWithout(t *testing.T) {
 	}
 }
 
-// TestFileStates: a file that was written to is another, though its size and modification time are
-// what they were; so is one in its place.
+// TestFileStates: a write to a file changes its state, even if size and modification time are
+// unchanged; so does a replacement.
 func TestFileStates(t *testing.T) {
 	folder := t.TempDir()
 	hosttest.Check(t, modeltest.New(modeltest.Tiny(), 2).Write(folder))
@@ -204,7 +203,7 @@ func TestFileStates(t *testing.T) {
 	differs := func(what string, change func() error) {
 		t.Helper()
 		now := found.FileStates()
-		// at most until the file system's next step of time
+		// at most until the next step of the file system's clock
 		for slices.Equal(found.FileStates().Files, now.Files) {
 			hosttest.Check(t, change())
 			if time.Since(now.Seen) > 2*time.Minute {
@@ -237,7 +236,7 @@ func TestFileStates(t *testing.T) {
 		}
 		return os.Rename(path+".new", path)
 	})
-	if (checkpoint.Found{Demo: true}).FileStates().Files != nil {
+	if (checkpoint.Model{Demo: true}).FileStates().Files != nil {
 		t.Error("the demo has files")
 	}
 }

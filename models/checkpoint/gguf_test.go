@@ -1,8 +1,7 @@
 package checkpoint_test
 
-// GGUF files as llama.cpp and ollama write them, made from the golden checkpoints, must come back
-// as those checkpoints byte for byte: then the logits are theirs too (ui/cli holds one to the
-// goldens once more).
+// GGUF files as written by llama.cpp and ollama, made from the golden checkpoints, must give these
+// checkpoints byte for byte, and so their logits (ui/cli also compares one with the goldens).
 
 import (
 	"bytes"
@@ -85,7 +84,7 @@ func TestGGUF(t *testing.T) {
 	}
 }
 
-// TestGGUFQ8: values of Q8_0 blocks become the nearest bfloat16, and everything else stays.
+// TestGGUFQ8: values of Q8_0 blocks become the nearest bfloat16; all others are unchanged.
 func TestGGUFQ8(t *testing.T) {
 	want := golden(t, "T1")
 	path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaQ8, 1))(t)
@@ -118,8 +117,8 @@ func TestGGUFQ8(t *testing.T) {
 	}
 }
 
-// TestGGUFMixes: every mix that is published. What a type rounds is within what its bits allow, and
-// what is in none of them stays.
+// TestGGUFMixes: every published mix. Rounding errors are within a type's bits, and unrounded
+// tensors are unchanged.
 func TestGGUFMixes(t *testing.T) {
 	want := golden(t, "T1")
 	most := map[string]float64{"F16": 0, "Q8_0": 0.01, "Q6_K": 0.025, "Q5_K": 0.045, "Q5_1": 0.045,
@@ -163,8 +162,8 @@ func bf16(b []byte) float64 {
 	return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
 }
 
-// TestGGUFByTensor: tensors that are fetched alone, given back and fetched again are the same,
-// whatever was loaded before.
+// TestGGUFByTensor: tensors that are fetched alone, released and fetched again are the same,
+// regardless of earlier loads.
 func TestGGUFByTensor(t *testing.T) {
 	want := golden(t, "T2")
 	path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 2))(t)
@@ -198,8 +197,8 @@ func TestGGUFByTensor(t *testing.T) {
 	}
 }
 
-// TestGGUFWritesNothing: no file appears in the cache folder, and a file that became shorter is an
-// error, not a crash.
+// TestGGUFWritesNothing: no file appears in the cache folder, and a truncated file is an error, not
+// a crash.
 func TestGGUFWritesNothing(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
@@ -225,7 +224,7 @@ func TestGGUFWritesNothing(t *testing.T) {
 	}
 }
 
-// TestGGUFRefuses: what a file lacks or has too much is said before a byte is written.
+// TestGGUFRefuses: missing and extra parts of a file are reported before a byte is written.
 func TestGGUFRefuses(t *testing.T) {
 	want := golden(t, "T2")
 	path := hosttest.Must(modeltest.WriteGGUF(want, t.TempDir(), "tune", modeltest.LlamaBF16, 1))(t)

@@ -1,7 +1,6 @@
 package checkpoint_test
 
-// What ossrun knows beside the released models, what it lists, and that weights in use are not
-// deleted.
+// Other known models than the released ones, the lists, and that weights in use are not deleted.
 
 import (
 	"errors"
@@ -94,7 +93,7 @@ func TestInventory(t *testing.T) {
 	if text := strings.Join(got, "; "); text != want {
 		t.Errorf("listed are\n      %s\nwant: %s", text, want)
 	}
-	// A model for one purpose is not taken for a chat.
+	// A model for a special purpose is not chosen for a chat.
 	plan, err := store.PlanRemoval(root, store.Repo{Owner: "openai", Name: "gpt-oss-20b"}, "")
 	if err != nil || !plan.Complete {
 		t.Fatalf("the removal is %+v, %v", plan, err)

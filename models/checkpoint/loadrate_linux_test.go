@@ -1,6 +1,6 @@
 package checkpoint_test
 
-// How fast cold and warm weights are ready to be mapped, beside what the disk gives. A long run: it
+// How fast cold and warm weights are ready to be mapped, compared with the disk. A long run: it
 // writes gigabytes.
 
 import (
@@ -37,7 +37,7 @@ func TestMeasureLoadRate(t *testing.T) {
 	}
 	hosttest.Check(t, modeltest.WriteSynthetic(folder, spec, 1, 1))
 	path := filepath.Join(folder, "model.safetensors")
-	found := checkpoint.Found{Name: "four layers", Path: folder, Bytes: spec.WeightBytes()}
+	found := checkpoint.Model{Name: "four layers", Path: folder, Bytes: spec.WeightBytes()}
 	rate := func(d time.Duration) float64 { return float64(spec.WeightBytes()) / 1e6 / d.Seconds() }
 	var disk, cold, ratio []float64
 	for range 5 {
@@ -71,7 +71,7 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// drop takes a file out of the page cache.
+// drop drops a file from the page cache.
 func drop(t *testing.T, path string) {
 	t.Helper()
 	f := hosttest.Must(os.Open(path))(t)
@@ -79,7 +79,7 @@ func drop(t *testing.T, path string) {
 	hosttest.Check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
 }
 
-// direct reads a file past the page cache with eight readers of 4 MiB and says how long it took:
+// direct reads a file bypassing the page cache with eight readers of 4 MiB and returns the time:
 // the disk's own rate.
 func direct(t *testing.T, path string) time.Duration {
 	t.Helper()
@@ -96,7 +96,7 @@ func direct(t *testing.T, path string) time.Duration {
 	for range 8 {
 		group.Go(func() {
 			buffer := make([]byte, piece+page)
-			// direct reads want aligned memory
+			// direct reads need aligned memory
 			buffer = buffer[-uintptr(unsafe.Pointer(&buffer[0]))&(page-1):][:piece]
 			for at := next.Add(piece) - piece; at < stat.Size(); at = next.Add(piece) - piece {
 				if n, err := f.ReadAt(buffer, at); n == 0 {

@@ -34,11 +34,11 @@ type Checkpoint struct {
 	Path    string   // the folder or the GGUF file; "" for the embedded demo
 	Ignored []string // tensors of the files that no gpt-oss has and that change nothing, sorted
 
-	Lora       []lora.Ref // adapters that change weights, in the given order
+	Adapters   []lora.Ref // adapters that change weights, in the given order
 	AdapterIDs string     // the IDs of all adapters, one per line
 
-	// Tunes are open checkpoints of the same files with more adapters. Close closes them too.
-	Tunes []*Checkpoint
+	// Adapted are open checkpoints of the same files with more adapters. Close closes them too.
+	Adapted []*Checkpoint
 
 	tensors map[string]models.Tensor
 	format  format
@@ -108,7 +108,7 @@ func open(path string) (*Checkpoint, error) {
 		return nil, err
 	}
 	c := &Checkpoint{Spec: spec, Path: path, format: views{},
-		states: statesOf(under(path, index.Files))}
+		states: statesOf(joinAll(path, index.Files))}
 	var files []*safetensors.File
 	for _, name := range index.Files {
 		f, err := safetensors.Open(filepath.Join(path, name))
@@ -119,7 +119,7 @@ func open(path string) (*Checkpoint, error) {
 		files = append(files, f)
 		c.close = append(c.close, f.Close)
 	}
-	if err = c.use(under(path, index.Files)); err == nil {
+	if err = c.use(joinAll(path, index.Files)); err == nil {
 		err = c.check(files, index.FileOf)
 	}
 	if err != nil {
@@ -243,13 +243,13 @@ func (c *Checkpoint) Bytes() int64 { return c.bytes }
 
 // Close unmaps the weights. No Tensor may be used after it.
 func (c *Checkpoint) Close() (err error) {
-	for _, tune := range c.Tunes {
-		err = errors.Join(err, tune.Close())
+	for _, adapted := range c.Adapted {
+		err = errors.Join(err, adapted.Close())
 	}
 	for _, f := range c.close {
 		err = errors.Join(err, f())
 	}
-	c.Tunes, c.close, c.tensors, c.format = nil, nil, nil, views{}
+	c.Adapted, c.close, c.tensors, c.format = nil, nil, nil, views{}
 	return err
 }
 

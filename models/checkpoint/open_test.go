@@ -1,6 +1,6 @@
 package checkpoint
 
-// The golden checkpoints open, and what is opened is what the files hold.
+// The golden checkpoints open, with the content of their files.
 
 import (
 	"os"

@@ -63,7 +63,7 @@ func orderedPath(states FileStates) string {
 }
 
 // Ordered is the path of a GGUF model's weights in the released order, "" if there is no such file.
-func (f Found) Ordered() string {
+func (f Model) Ordered() string {
 	if f.GGUF == nil {
 		return ""
 	}
@@ -106,10 +106,10 @@ func openOrdered(m *gguf.Model, states FileStates) *Checkpoint {
 
 // Mapped reports whether the weights are views of files. The demo's, and a GGUF file's that are not
 // in the released order, are in private memory.
-func (c *Checkpoint) Mapped() bool { return c.unordered() == nil && c.Path != "" }
+func (c *Checkpoint) Mapped() bool { return c.ggufWeights() == nil && c.Path != "" }
 
-// unordered returns the weights of a GGUF file in its own order, or nil.
-func (c *Checkpoint) unordered() *gguf.Weights {
+// ggufWeights returns the weights of a GGUF file in its own order, or nil.
+func (c *Checkpoint) ggufWeights() *gguf.Weights {
 	f := c.format
 	if a, ok := f.(*adapted); ok {
 		f = a.format
@@ -118,10 +118,10 @@ func (c *Checkpoint) unordered() *gguf.Weights {
 	return weights
 }
 
-// Order writes a GGUF model's weights in the released order, piece by piece. rest is called before
-// each piece, which takes some milliseconds; its error stops the work.
-func (c *Checkpoint) Order(rest func() error) (err error) {
-	weights := c.unordered()
+// WriteOrdered writes a GGUF model's weights in the released order, piece by piece. pause is called
+// before each piece, which takes some milliseconds; its error stops the work.
+func (c *Checkpoint) WriteOrdered(pause func() error) (err error) {
+	weights := c.ggufWeights()
 	files := weights.Files()
 	states := statesOf(files)
 	path, folder := orderedPath(states), OrderedFolder()
@@ -158,7 +158,7 @@ func (c *Checkpoint) Order(rest func() error) (err error) {
 			err = fmt.Errorf("writing %s: %w", path, err)
 		}
 	}()
-	if err = c.writeOrdered(f, weights, states, rest); err != nil {
+	if err = c.fillOrdered(f, weights, states, pause); err != nil {
 		return err
 	}
 	if !slices.Equal(statesOf(files).Files, states.Files) {
@@ -167,9 +167,9 @@ func (c *Checkpoint) Order(rest func() error) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// writeOrdered fills the file and closes it.
-func (c *Checkpoint) writeOrdered(f *os.File, weights *gguf.Weights, states FileStates,
-	rest func() error) error {
+// fillOrdered fills the file and closes it.
+func (c *Checkpoint) fillOrdered(f *os.File, weights *gguf.Weights, states FileStates,
+	pause func() error) error {
 	var paths []string
 	for _, s := range states.Files {
 		paths = append(paths, s.Path)
@@ -179,7 +179,7 @@ func (c *Checkpoint) writeOrdered(f *os.File, weights *gguf.Weights, states File
 	_, err := f.Write(head)
 	unsynced := 0
 	if err == nil {
-		err = weights.Write(rest, func(tensor string, offset int64, data []byte) error {
+		err = weights.Write(pause, func(tensor string, offset int64, data []byte) error {
 			if _, err := f.WriteAt(data, places[tensor]+offset); err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// ordering gives the test a cache of its own, in which files count as settled at once.
+// ordering gives the test its own cache, in which files count as settled at once.
 func ordering(t *testing.T) {
 	t.Helper()
 	t.Cleanup(xdg.Reload) // once the variable is what it was
@@ -28,14 +28,14 @@ func ordering(t *testing.T) {
 	t.Cleanup(func() { checkpoint.SetSettling(before) })
 }
 
-// written makes a GGUF file of T1 in a folder of its own.
+// written makes a GGUF file of T1 in its own folder.
 func written(t *testing.T, style modeltest.GGUFStyle, files int) (path string) {
 	t.Helper()
 	return hosttest.Must(modeltest.WriteGGUF(golden(t, "T1"), t.TempDir(), "tune", style,
 		files))(t)
 }
 
-func found(t *testing.T, path string) checkpoint.Found {
+func found(t *testing.T, path string) checkpoint.Model {
 	t.Helper()
 	f := hosttest.Must(checkpoint.Resolve(path))(t)
 	if len(f.FileStates().Files) == 0 {
@@ -53,17 +53,17 @@ func opened(t *testing.T, path string) *checkpoint.Checkpoint {
 
 func always() error { return nil }
 
-// order writes the ordered weights of a GGUF file and gives their place.
+// order writes the ordered weights of a GGUF file and returns their path.
 func order(t *testing.T, path string) string {
 	t.Helper()
 	c := opened(t, path)
-	hosttest.Check(t, c.Order(always))
+	hosttest.Check(t, c.WriteOrdered(always))
 	hosttest.Check(t, c.Close())
 	return found(t, path).Ordered()
 }
 
-// TestOrdered: the next start maps what the first one has written, and every tensor has the bytes
-// that the GGUF file gives; so do those that are read ahead, with some of them replaced.
+// TestOrdered: the next start maps the first one's file, and every tensor has the GGUF file's
+// bytes; so have those that are read ahead, with some of them replaced.
 func TestOrdered(t *testing.T) {
 	for _, style := range []modeltest.GGUFStyle{modeltest.LlamaBF16, modeltest.LlamaQ8,
 		modeltest.Ollama} {
@@ -73,7 +73,7 @@ func TestOrdered(t *testing.T) {
 		if first.Mapped() {
 			t.Fatal("it is mapped before it was written")
 		}
-		if err := first.Order(func() error { rests++; return nil }); err != nil {
+		if err := first.WriteOrdered(func() error { rests++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if rests < len(first.Spec.Tensors()) {
@@ -99,7 +99,8 @@ func TestOrdered(t *testing.T) {
 	}
 }
 
-// TestOrderedIsOfTheseFiles: what is not of the GGUF file as it is now, or is damaged, is not used.
+// TestOrderedIsOfTheseFiles: a file for another state of the GGUF file, or a damaged one, is not
+// used.
 func TestOrderedIsOfTheseFiles(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path, ordered string){
 		"the GGUF file was written to": func(t *testing.T, path, _ string) {
@@ -146,8 +147,8 @@ func TestOrderedIsOfTheseFiles(t *testing.T) {
 	}
 }
 
-// TestOrderedIsBounded: of GGUF files that are there, those used last stay, of deleted ones none;
-// what is in use stays.
+// TestOrderedIsBounded: the last used files of existing GGUF files stay, those of deleted ones are
+// removed; files in use stay.
 func TestOrderedIsBounded(t *testing.T) {
 	ordering(t)
 	var paths, ordered []string
@@ -191,20 +192,20 @@ func TestOrderedIsBounded(t *testing.T) {
 	}
 }
 
-// TestOrderEnds: an end at any piece, a file that changes meanwhile or was just changed leave
-// nothing behind.
+// TestOrderEnds: stopping at any piece, a file that changes meanwhile or was just changed leave no
+// file.
 func TestOrderEnds(t *testing.T) {
 	ordering(t)
 	path := written(t, modeltest.LlamaBF16, 1)
 	c, stopped := opened(t, path), errors.New("stopped")
 	all := 0
-	if err := c.Order(func() error { all++; return nil }); err != nil {
+	if err := c.WriteOrdered(func() error { all++; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	store.RemoveUnused(found(t, path).Ordered())
 	for at := 1; at <= all; at += max(1, all/7) {
 		left := at
-		err := c.Order(func() error {
+		err := c.WriteOrdered(func() error {
 			if left--; left == 0 {
 				return stopped
 			}
@@ -215,7 +216,7 @@ func TestOrderEnds(t *testing.T) {
 		}
 	}
 	touched := false
-	if err := c.Order(func() error {
+	if err := c.WriteOrdered(func() error {
 		if !touched {
 			touched = true
 			now := time.Now()
@@ -225,18 +226,18 @@ func TestOrderEnds(t *testing.T) {
 	}); err == nil {
 		t.Error("a file that changed is kept")
 	}
-	if err := opened(t, path).Order(always); err != nil { // which a new start may keep
+	if err := opened(t, path).WriteOrdered(always); err != nil { // which a new start may keep
 		t.Fatal(err)
 	}
 	store.RemoveUnused(found(t, path).Ordered())
 	c = opened(t, path)
 	checkpoint.SetSettling(time.Hour)
-	if err := c.Order(always); err == nil {
+	if err := c.WriteOrdered(always); err == nil {
 		t.Error("a file that was just changed is kept")
 	}
 	checkpoint.SetSettling(-time.Hour)
 	hosttest.Check(t, os.Rename(written(t, modeltest.LlamaQ8, 1), path))
-	if err := c.Order(always); err == nil {
+	if err := c.WriteOrdered(always); err == nil {
 		t.Error("the weights of a file are kept as those of the one that replaced it")
 	}
 	list, err := os.ReadDir(checkpoint.OrderedFolder())

@@ -79,7 +79,7 @@ func fromOriginal(s models.Spec, tensors map[string]models.Tensor) (map[string]m
 			if strings.HasPrefix(name, "block.") {
 				return nil, fmt.Errorf(
 					"%s holds tensor %s, which no gpt-oss of this config.json has: computing "+
-						"without it would be another model", t.File, safetensors.Show(name))
+						"without it would be another model", t.File, safetensors.Printable(name))
 			}
 			out[name] = t
 		}

@@ -52,13 +52,13 @@ func ListForeign() []Foreign {
 func allForeign() []Foreign {
 	list := append(ollamaModels(), llamaModels()...)
 	for _, root := range lmStudioFolders() {
-		list = append(list, considerFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
+		list = append(list, readForeignFiles("LM Studio", "lmstudio:", root, "*/*/*.gguf")...)
 	}
 	return list
 }
 
-// consider reads the header of one GGUF file.
-func consider(program, name, path string) Foreign {
+// readForeign reads the header of one GGUF file.
+func readForeign(program, name, path string) Foreign {
 	e := Foreign{Name: name, Program: program, Path: path}
 	header, err := gguf.Open(path)
 	if e.unrelated = err != nil; !e.unrelated {
@@ -106,7 +106,7 @@ func ollamaModels() (list []Foreign) {
 				if owner != "library" {
 					name = "ollama:" + owner + "/" + model + ":" + filepath.Base(tag)
 				}
-				list = append(list, consider("ollama", name,
+				list = append(list, readForeign("ollama", name,
 					filepath.Join(root, "blobs", "sha256-"+digest)))
 			}
 		}
@@ -147,7 +147,7 @@ func llamaModels() (list []Foreign) {
 		caches = append(caches, "~/AppData/Local/llama.cpp")
 	}
 	for _, root := range folders(caches...) {
-		list = append(list, considerFiles("llama.cpp", "llama.cpp:", root, "*.gguf")...)
+		list = append(list, readForeignFiles("llama.cpp", "llama.cpp:", root, "*.gguf")...)
 	}
 	root, err := store.Root()
 	if err != nil {
@@ -162,21 +162,21 @@ func llamaModels() (list []Foreign) {
 		if err != nil || len(snapshots) == 0 {
 			continue
 		}
-		list = append(list, considerFiles("the Hugging Face cache", "gguf:"+repo.ID()+"/",
+		list = append(list, readForeignFiles("the Hugging Face cache", "gguf:"+repo.ID()+"/",
 			snapshots[0].Path, "*.gguf")...)
 	}
 	return list
 }
 
-// considerFiles reads the GGUF files of a folder that match a pattern. Each is named by its path in
-// the folder.
-func considerFiles(program, prefix, root, pattern string) (list []Foreign) {
+// readForeignFiles reads the GGUF files of a folder that match a pattern. Each is named by its path
+// in the folder.
+func readForeignFiles(program, prefix, root, pattern string) (list []Foreign) {
 	for _, path := range glob(root, pattern) {
 		within, err := filepath.Rel(root, path)
-		if err != nil || !gguf.First(filepath.Base(path)) {
+		if err != nil || !gguf.IsFirst(filepath.Base(path)) {
 			continue
 		}
-		list = append(list, consider(program, prefix+filepath.ToSlash(within), path))
+		list = append(list, readForeign(program, prefix+filepath.ToSlash(within), path))
 	}
 	return list
 }
@@ -207,19 +207,19 @@ func folders(paths ...string) (list []string) {
 }
 
 // findElsewhere finds a model of another program by its name.
-func findElsewhere(name string) (Found, bool, error) {
-	if !models.OfProgram(name) {
-		return Found{}, false, nil
+func findElsewhere(name string) (Model, bool, error) {
+	if !models.IsForeignName(name) {
+		return Model{}, false, nil
 	}
 	for _, e := range allForeign() {
 		if e.Name == name || e.Name == name+":latest" {
 			if e.Trouble != nil {
-				return Found{}, true, e.Trouble
+				return Model{}, true, e.Trouble
 			}
-			return foundGGUF(e.Model), true, nil
+			return ggufModel(e.Model), true, nil
 		}
 	}
-	return Found{}, true, &models.UnknownModelError{Name: name,
+	return Model{}, true, &models.UnknownModelError{Name: name,
 		Meaning: "not among the weights of other programs here: ossrun list shows them"}
 }
 
@@ -227,7 +227,7 @@ func findElsewhere(name string) (Found, bool, error) {
 
 // Stored is one snapshot in the cache.
 type Stored struct {
-	Found
+	Model
 	Main bool   // the repository's main at the time of the last download
 	Note string // how this version uses it, if it does not simply run it
 }
@@ -257,13 +257,13 @@ func Inventory() ([]Stored, error) {
 				!describesGPTOSS(filepath.Join(s.Path, "config.json")) {
 				continue
 			}
-			stored := Stored{Found: inspect(s.Path), Main: s.Main, Note: entry.Special}
+			stored := Stored{Model: inspect(s.Path), Main: s.Main, Note: entry.Special}
 			if adapter != "" {
 				stored.Note = "a LoRA adapter for " + adapter + ", which --lora hf:" + repo.ID() +
 					" adds"
 			}
 			if related {
-				stored.Note = relative.Does
+				stored.Note = relative.Description
 			}
 			list = append(list, stored)
 		}

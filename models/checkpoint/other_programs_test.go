@@ -1,7 +1,6 @@
 package checkpoint_test
 
-// Folders of ollama, LM Studio and llama.cpp, laid out as those programs do it, in a home of their
-// own.
+// Folders of ollama, LM Studio and llama.cpp, in those programs' layouts, in a separate home.
 
 import (
 	"fmt"

@@ -31,7 +31,7 @@ type Replaced struct {
 // ReadAhead reads the weight files if they fit in free bytes, and reports progress as
 // Checkpoint.Load does. It skips replaced weights and reads their replacement. Unreadable files are
 // skipped: Open reports the error.
-func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
+func (f Model) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	progress func(done, total int64)) error {
 	if f.Demo {
 		return nil
@@ -75,7 +75,7 @@ func (f Found) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 }
 
 // mapped are the files that a start reads: those of the weights, or the one in the released order.
-func (f Found) mapped() ([]string, error) {
+func (f Model) mapped() ([]string, error) {
 	if ordered := f.Ordered(); ordered != "" {
 		return []string{ordered}, nil
 	}
@@ -89,7 +89,7 @@ type partOfFile struct {
 }
 
 // ahead returns the parts of files that a start reads, and the memory for them.
-func (f Found) ahead(replaced Replaced) (parts []partOfFile, need int64, err error) {
+func (f Model) ahead(replaced Replaced) (parts []partOfFile, need int64, err error) {
 	paths, err := f.mapped()
 	if err != nil {
 		return nil, 0, err
@@ -105,7 +105,7 @@ func (f Found) ahead(replaced Replaced) (parts []partOfFile, need int64, err err
 	if err != nil {
 		return nil, 0, err
 	}
-	out, err := f.without(replaced.Covers)
+	out, err := f.skippedRanges(replaced.Covers)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -145,10 +145,10 @@ func spansOf(f *os.File, data []byte, without []mapping.Range, limit int) (list 
 // The byte ranges of replaced tensors (by a copy of the dense weights in 8 bits), so that they are
 // not read ahead. A tensor that has another use is never among them.
 
-// without returns, for each of the weight files, the ranges of skipped tensors, in the order of the
-// file. Names are those of the Hugging Face layout; a tensor of another layout is skipped if all
-// tensors made from it are.
-func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) {
+// skippedRanges returns, for each of the weight files, the ranges of skipped tensors, in the order
+// of the file. Names are those of the Hugging Face layout; a tensor of another layout is skipped if
+// all tensors made from it are.
+func (f Model) skippedRanges(out func(tensor string) bool) ([][]mapping.Range, error) {
 	paths, err := f.mapped()
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (f Found) without(out func(tensor string) bool) ([][]mapping.Range, error) 
 	case ordered != "":
 		spec = f.GGUF.Spec()
 	case f.GGUF != nil:
-		return f.GGUF.Without(out), nil
+		return f.GGUF.SkippedRanges(out), nil
 	default:
 		if spec, err = models.ReadSpec(f.folder()); err != nil {
 			return nil, err

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReadAhead: pages that were dropped are missing, and are there after ReadAhead; then there is
-// nothing to read.
+// TestReadAhead: dropped pages are missing, and present after ReadAhead; then nothing is left to
+// read.
 func TestReadAhead(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, singleFile)
@@ -36,7 +36,7 @@ func TestReadAhead(t *testing.T) {
 	if before == 0 {
 		t.Skip("the file system keeps what it is told to drop (tmpfs does)")
 	}
-	found := Found{Name: "it", Path: folder, Bytes: size}
+	found := Model{Name: "it", Path: folder, Bytes: size}
 	if err := found.ReadAhead(t.Context(), size-1, Replaced{}, nil); err != nil ||
 		count() != before {
 		t.Errorf("weights that do not fit into memory: %v, %d bytes are missing, before %d", err,

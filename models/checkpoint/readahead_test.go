@@ -6,8 +6,8 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// TestSpans: every byte that is not left out lies in one span, no other does, and none is longer
-// than it may be.
+// TestSpans: every byte that is not skipped is in one span, no other is, and none exceeds the
+// limit.
 func TestSpans(t *testing.T) {
 	const size = 1000
 	for _, pairs := range [][][2]int64{nil, {{0, 10}}, {{990, 1000}},

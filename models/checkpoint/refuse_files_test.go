@@ -118,7 +118,7 @@ func TestRefuseFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			folder := write(t, modeltest.New(modeltest.Tiny(), 2))
 			test.change(t, folder)
-			// an index may list what no file holds, as long as nothing needs it
+			// an index may list missing tensors that no layer needs
 			if test.want == "" {
 				c := hosttest.Must(checkpoint.Open(folder))(t)
 				c.Close()

@@ -1,8 +1,8 @@
 package checkpoint_test
 
-// Every way in which a checkpoint can be wrong, cut or foreign, with the sentence that a person
-// reads. Each case changes a checkpoint that opens, so a case that opens as well, or fails for
-// another reason, is seen.
+// Every way in which a checkpoint can be wrong, truncated or foreign, with its error. Each case
+// changes a valid checkpoint, so a case that opens as well, or fails for another reason, is
+// detected.
 
 import (
 	"encoding/json"
@@ -188,7 +188,7 @@ func TestRefuseConfig(t *testing.T) {
 	}
 }
 
-// Configs that say the same in other words.
+// Configs with the same meaning and other spellings.
 func TestConfigVariants(t *testing.T) {
 	type object = map[string]any
 	for name, change := range map[string]func(c object){

@@ -20,8 +20,8 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Found is a model and its place on disk.
-type Found struct {
+// Model is a model and its place on disk.
+type Model struct {
 	// "openai/gpt-oss-20b" for a snapshot in the Hugging Face cache, "" for anything else
 	Repo   string
 	Commit string // the snapshot's
@@ -34,27 +34,27 @@ type Found struct {
 	// all weight files are complete, by their headers; Open checks the tensors
 	Complete bool
 
-	GGUF *gguf.Model // a GGUF model, whose first file is Path; else nil
-	Lora []lora.Ref  // adapters that are added to it
+	GGUF     *gguf.Model // a GGUF model, whose first file is Path; else nil
+	Adapters []lora.Ref  // adapters that are added to it
 
-	// Tunes are this model with more adapters; Open opens them with it.
-	Tunes []Found
+	// Adapted are this model with more adapters; Open opens them with it.
+	Adapted []Model
 }
 
 // Open opens the model, with its adapters and adapted models.
-func (f Found) Open() (*Checkpoint, error) {
+func (f Model) Open() (*Checkpoint, error) {
 	c, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	err = c.Adapt(f.Lora)
-	for _, tune := range f.Tunes {
+	err = c.Adapt(f.Adapters)
+	for _, adapted := range f.Adapted {
 		var t *Checkpoint
 		if err == nil {
-			t, err = tune.Open()
+			t, err = adapted.Open()
 		}
 		if err == nil {
-			c.Tunes = append(c.Tunes, t)
+			c.Adapted = append(c.Adapted, t)
 		}
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (f Found) Open() (*Checkpoint, error) {
 	return c, nil
 }
 
-func (f Found) open() (*Checkpoint, error) {
+func (f Model) open() (*Checkpoint, error) {
 	if f.GGUF != nil {
 		return openGGUF(f.GGUF)
 	}
@@ -90,18 +90,18 @@ func (e *NotCachedError) Error() string {
 
 // Resolve finds a model: *NotCachedError when it is known but not here, *UnknownModelError when
 // nothing has that name.
-func Resolve(name string) (Found, error) {
+func Resolve(name string) (Model, error) {
 	name = strings.TrimSpace(name)
 	if e, ok := models.Lookup(name); ok {
 		return find(e)
 	}
 	if r, ok := models.LookupRelated(name); ok {
-		return Found{}, &models.UnknownModelError{Name: r.HF, Meaning: r.Does}
+		return Model{}, &models.UnknownModelError{Name: r.HF, Meaning: r.Description}
 	}
 	if id, ok := strings.CutPrefix(name, "hf:"); ok {
 		repo, revision, err := models.ParseHF(id)
 		if err != nil {
-			return Found{}, err
+			return Model{}, err
 		}
 		return findCached(repo, revision)
 	}
@@ -124,13 +124,13 @@ func Resolve(name string) (Found, error) {
 			}
 		}
 	}
-	return Found{}, models.Unknown(name)
+	return Model{}, models.Unknown(name)
 }
 
 // find finds a catalogue model.
-func find(e models.Entry) (Found, error) {
+func find(e models.Entry) (Model, error) {
 	if e.HF == "" {
-		return Found{Name: models.Demo, ID: models.Demo, Demo: true,
+		return Model{Name: models.Demo, ID: models.Demo, Demo: true,
 			Bytes: int64(len(assets.DemoPack)), Complete: true}, nil
 	}
 	repo, _ := store.ParseRepo(e.HF)
@@ -139,16 +139,16 @@ func find(e models.Entry) (Found, error) {
 
 // findCached finds a repository in the cache: the first complete snapshot of the revision, or the
 // first.
-func findCached(repo store.Repo, revision string) (Found, error) {
+func findCached(repo store.Repo, revision string) (Model, error) {
 	root, err := store.Root()
 	if err != nil {
-		return Found{}, err
+		return Model{}, err
 	}
 	snapshots, err := store.Select(root, repo, revision)
 	if err != nil {
-		return Found{}, err
+		return Model{}, err
 	}
-	var first *Found
+	var first *Model
 	for _, s := range snapshots {
 		model := inspect(s.Path)
 		if model.Complete {
@@ -169,41 +169,41 @@ func findCached(repo store.Repo, revision string) (Found, error) {
 	} else if e, ok := models.Lookup(repo.ID()); ok {
 		missing.Name, missing.Bytes = e.Spec.Name, e.DownloadBytes
 	}
-	return Found{}, missing
+	return Model{}, missing
 }
 
 // findFile finds a model in a GGUF file. For other files the error says what they are.
-func findFile(path string) (Found, error) {
+func findFile(path string) (Model, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return Found{}, err
+		return Model{}, err
 	}
-	if !gguf.Is(absolute) {
-		return Found{}, foreignFile(path)
+	if !gguf.IsFile(absolute) {
+		return Model{}, foreignFile(path)
 	}
 	g, err := gguf.ReadModel(absolute, gguf.ModelName(filepath.Base(absolute)))
 	if err != nil {
-		return Found{}, err
+		return Model{}, err
 	}
-	return foundGGUF(g), nil
+	return ggufModel(g), nil
 }
 
-// foundGGUF describes a GGUF model.
-func foundGGUF(m *gguf.Model) Found {
-	return Found{Name: m.Name, Path: m.Source, Bytes: m.Bytes, Complete: true, GGUF: m}
+// ggufModel describes a GGUF model.
+func ggufModel(m *gguf.Model) Model {
+	return Model{Name: m.Name, Path: m.Source, Bytes: m.Bytes, Complete: true, GGUF: m}
 }
 
 // findFolder finds a folder, also a repository's folder in a Hugging Face cache.
-func findFolder(path string) (Found, error) {
+func findFolder(path string) (Model, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return Found{}, err
+		return Model{}, err
 	}
 	if repo, ok := store.ParseFolder(filepath.Base(absolute)); ok &&
 		!exists(filepath.Join(absolute, "config.json")) {
 		snapshots, err := store.Snapshots(filepath.Dir(absolute), repo)
 		if err != nil {
-			return Found{}, err
+			return Model{}, err
 		}
 		if len(snapshots) > 0 {
 			absolute = snapshots[0].Path
@@ -213,8 +213,8 @@ func findFolder(path string) (Found, error) {
 }
 
 // inspect describes the checkpoint in a folder by its files' names and headers.
-func inspect(folder string) Found {
-	model := Found{Name: nameOf(folder), Path: folder}
+func inspect(folder string) Model {
+	model := Model{Name: nameOf(folder), Path: folder}
 	if inside := OriginalIn(folder); inside != "" {
 		folder = inside
 	}
@@ -226,7 +226,7 @@ func inspect(folder string) Found {
 		}
 	}
 	names := []string{singleFile}
-	if adapter := lora.Is(folder) && !model.Complete; adapter {
+	if adapter := lora.IsAdapter(folder) && !model.Complete; adapter {
 		names, model.Complete = []string{lora.WeightsName}, true
 	} else if index, err := safetensors.ReadIndex(filepath.Join(folder,
 		safetensors.IndexName)); err == nil {
@@ -249,8 +249,8 @@ func inspect(folder string) Found {
 
 // Cached lists the catalogue's models in the Hugging Face cache, complete or not, the smallest
 // first.
-func Cached() ([]Found, error) {
-	var list []Found
+func Cached() ([]Model, error) {
+	var list []Model
 	for _, e := range models.Catalogue() {
 		if e.HF == "" {
 			continue
@@ -271,12 +271,12 @@ func Cached() ([]Found, error) {
 // BestFit returns the largest complete general model of the catalogue in the cache whose weight
 // files take at most freeBytes; false if there is none. The caller subtracts KV pages and scratch
 // from freeBytes.
-func BestFit(freeBytes int64) (Found, bool) {
+func BestFit(freeBytes int64) (Model, bool) {
 	cached, err := Cached()
 	if err != nil {
-		return Found{}, false
+		return Model{}, false
 	}
-	var best Found
+	var best Model
 	for _, model := range cached {
 		if e, ok := models.Lookup(model.ID); !ok || e.Special != "" {
 			continue
@@ -289,7 +289,7 @@ func BestFit(freeBytes int64) (Found, bool) {
 }
 
 // FindTarget finds a target in the cache. *NotCachedError if it is missing.
-func FindTarget(t models.Target) (Found, error) { return findCached(t.Repo, t.Revision) }
+func FindTarget(t models.Target) (Model, error) { return findCached(t.Repo, t.Revision) }
 
 // A checkpoint's name, and the remedy for a broken one. Both follow from its path.
 

@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// cache gives an empty Hugging Face cache, which the environment points at.
+// cache makes an empty Hugging Face cache, to which the environment points.
 func cache(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "hub")
@@ -25,7 +25,7 @@ func cache(t *testing.T) string {
 	return root
 }
 
-// put places a checkpoint in the cache as a commit of repo and gives the snapshot's folder.
+// put places a checkpoint in the cache as a commit of repo and returns the snapshot's folder.
 func put(t *testing.T, root, repo, commit string, main bool, c *modeltest.Checkpoint) string {
 	t.Helper()
 	base := filepath.Join(root, "models--"+strings.ReplaceAll(repo, "/", "--"))
@@ -201,7 +201,7 @@ func TestResolveCached(t *testing.T) {
 		c.Close()
 	}
 
-	// The newest download stops half way: the complete one before it still answers to the name.
+	// The newest download stops half way: the previous complete one is still resolved.
 	shard := filepath.Join(current, "model-00001-of-00002.safetensors")
 	hosttest.Check(t, os.Truncate(shard, 50_000))
 	if found, err := checkpoint.Resolve("20b"); err != nil || found.Path != old || !found.Complete {

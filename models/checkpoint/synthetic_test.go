@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// TestSynthetic: every tensor of the Spec is there with its size, scales are sane, and the same
+// TestSynthetic: every tensor of the Spec exists with its size, scales are plausible, and the same
 // seed gives the same weights.
 func TestSynthetic(t *testing.T) {
 	s := models.Spec20B()

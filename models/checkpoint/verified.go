@@ -34,7 +34,7 @@ func (v Verification) Sentence() string {
 }
 
 // Verification checks a snapshot of the cache. Anything else is Unverified.
-func (f Found) Verification() Verification {
+func (f Model) Verification() Verification {
 	if f.Repo == "" || !f.Complete {
 		return Unverified
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// snapshot makes one of a repository, complete by its words, whose files have been hashed to sums.
-func snapshot(t *testing.T, repo store.Repo, sums map[string]string) checkpoint.Found {
+// snapshot makes a complete snapshot of a repository, whose files have been hashed to sums.
+func snapshot(t *testing.T, repo store.Repo, sums map[string]string) checkpoint.Model {
 	t.Helper()
 	root, commit := t.TempDir(), strings.Repeat("c", 40)
 	for name, sum := range sums {
@@ -33,7 +33,7 @@ func snapshot(t *testing.T, repo store.Repo, sums map[string]string) checkpoint.
 		}
 		hosttest.Check(t, err)
 	}
-	return checkpoint.Found{Repo: repo.ID(), Path: store.SnapshotPath(root, repo, commit),
+	return checkpoint.Model{Repo: repo.ID(), Path: store.SnapshotPath(root, repo, commit),
 		Complete: true}
 }
 
@@ -41,7 +41,7 @@ func TestWhoVouchesForWeights(t *testing.T) {
 	openai := store.Repo{Owner: "openai", Name: "gpt-oss-20b"}
 	sums := models.Published(openai.ID())
 	names := slices.Sorted(maps.Keys(sums))
-	expect := func(what string, f checkpoint.Found, want checkpoint.Verification) {
+	expect := func(what string, f checkpoint.Model, want checkpoint.Verification) {
 		t.Helper()
 		if got := f.Verification(); got != want || got.Sentence() == "" {
 			t.Errorf("%s: %s, not %s", what, got, want)
@@ -70,7 +70,7 @@ func TestWhoVouchesForWeights(t *testing.T) {
 	part := snapshot(t, openai, sums)
 	part.Complete = false
 	expect("half a pull", part, checkpoint.Unverified)
-	expect("a folder", checkpoint.Found{Path: t.TempDir(), Complete: true}, checkpoint.Unverified)
+	expect("a folder", checkpoint.Model{Path: t.TempDir(), Complete: true}, checkpoint.Unverified)
 }
 
 func TestPublishedSums(t *testing.T) {

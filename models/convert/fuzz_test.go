@@ -1,7 +1,7 @@
 package convert
 
-// Sources of bytes that nobody chose: a folder in 16 bits with all that lies beside its weights, a
-// GGUF file in two parts.
+// Sources of random bytes: a folder in 16 bits with all files next to its weights, a GGUF file in
+// two parts.
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// readable reads a little of every tensor of a source, and imports it, or holds its error to be a
+// readable reads a little of every tensor of a source and imports it, or checks that its error is a
 // sentence.
 func readable(t *testing.T, path string) {
 	t.Helper()
@@ -26,7 +26,7 @@ func readable(t *testing.T, path string) {
 			t.Errorf("no sentence: %q", text)
 		}
 	}
-	about, err := checkpoint.LookAt(path)
+	about, err := checkpoint.Describe(path)
 	if sentence(about.String()); err != nil {
 		sentence(err.Error())
 	}
@@ -57,7 +57,7 @@ func readable(t *testing.T, path string) {
 	}
 }
 
-// small is a Spec of few bytes, so that a fuzzer gets somewhere.
+// small is a Spec of few bytes, so that a fuzzer makes progress.
 func small() models.Spec {
 	s := modeltest.Tiny()
 	s.Layers, s.Hidden, s.Heads, s.Experts, s.ExpertsPerToken, s.Vocab = 1, 32, 1, 2, 1, 8
@@ -99,7 +99,7 @@ func FuzzFolder(f *testing.F) {
 	})
 }
 
-// wide puts experts of 16 bits, transposed, in the place of MXFP4's.
+// wide replaces MXFP4 experts by 16-bit ones, transposed.
 func wide(c *modeltest.Checkpoint) {
 	var list []modeltest.Tensor
 	for _, t := range c.Shards[0] {

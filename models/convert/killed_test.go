@@ -2,7 +2,7 @@
 
 package convert
 
-// kill -9 of an import: the next run goes on, and the files are those of one that was not killed.
+// kill -9 of an import: the next run resumes, and the files equal those of an uninterrupted one.
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// killed kills imports at the first piece, in the middle of a file and soon after one is whole.
+// killed kills imports at the first piece, in the middle of a file and soon after one is complete.
 func killed(t *testing.T, source, endpoint string) {
 	folder := t.TempDir()
 	start := func(out string, pieces int) *os.ProcessState {

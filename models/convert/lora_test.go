@@ -26,8 +26,8 @@ func adapter(t *testing.T, text string) lora.Ref {
 	return hosttest.Must(lora.Find(filepath.Join("..", "lora", "testdata", text)))(t)
 }
 
-// TestExpertsArePEFTs: before they are rounded, experts are PEFT's to the last bits of float32,
-// whatever form the base has.
+// TestExpertsArePEFTs: before rounding, experts are PEFT's to the last bits of float32, for every
+// form of the base.
 func TestExpertsArePEFTs(t *testing.T) {
 	_, released := goldenModel(t, "T1")
 	merged := hosttest.Must(safetensors.Open(filepath.Join("..", "lora", "testdata", "experts",
@@ -67,8 +67,8 @@ func TestExpertsArePEFTs(t *testing.T) {
 	}
 }
 
-// TestExpertsAsModules: the same products as pairs of each expert, as unsloth saves them, give the
-// same numbers.
+// TestExpertsAsModules: the same products as pairs per expert, as saved by unsloth, give the same
+// numbers.
 func TestExpertsAsModules(t *testing.T) {
 	_, released := goldenModel(t, "T1")
 	together := adapter(t, "experts")
@@ -125,8 +125,8 @@ func TestExpertsAsModules(t *testing.T) {
 	}
 }
 
-// TestImportWithAdapters: dense weights are those of an adapter added at load, experts that no
-// adapter changes come back as they were, and another scale is another import.
+// TestImportWithAdapters: dense weights are those of an adapter added at load, unchanged experts
+// come back unchanged, and another scale is another import.
 func TestImportWithAdapters(t *testing.T) {
 	base, released := goldenModel(t, "T1")
 	out := filepath.Join(t.TempDir(), "out")
@@ -135,7 +135,7 @@ func TestImportWithAdapters(t *testing.T) {
 		t.Fatalf("without an adapter: %v", err)
 	}
 	r := hosttest.Must(Run(t.Context(), released,
-		Options{Out: out, Lora: []lora.Ref{adapter(t, "patterns")}}))(t)
+		Options{Out: out, Adapters: []lora.Ref{adapter(t, "patterns")}}))(t)
 	for layer, loss := range r.Layers {
 		if loss.Exact != loss.Blocks {
 			t.Errorf("layer %d: %+v", layer, loss)
@@ -162,7 +162,8 @@ func TestImportWithAdapters(t *testing.T) {
 	}
 
 	out = filepath.Join(t.TempDir(), "experts")
-	r, err = Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{adapter(t, "experts")}})
+	r, err = Run(t.Context(), released, Options{Out: out,
+		Adapters: []lora.Ref{adapter(t, "experts")}})
 	if err != nil || r.Layers[0].Exact == r.Layers[0].Blocks || r.Layers[0].Relative() > 0.2 {
 		t.Errorf("%+v, %v", r.Layers, err)
 	}
@@ -172,13 +173,13 @@ func TestImportWithAdapters(t *testing.T) {
 	}
 	none := adapter(t, "experts:0")
 	out = filepath.Join(t.TempDir(), "none")
-	r, err = Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{none}})
+	r, err = Run(t.Context(), released, Options{Out: out, Adapters: []lora.Ref{none}})
 	if err != nil || r.Layers[0].Exact != r.Layers[0].Blocks {
 		t.Errorf("none of it: %+v, %v", r.Layers, err)
 	}
 }
 
-// TestWrongExperts: what fits no matrix is refused before anything is written.
+// TestWrongExperts: a pair that fits no matrix is refused before anything is written.
 func TestWrongExperts(t *testing.T) {
 	_, released := goldenModel(t, "T1")
 	spec := modeltest.Tiny()
@@ -210,7 +211,7 @@ func TestWrongExperts(t *testing.T) {
 		change(a)
 		folder, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 		hosttest.Check(t, a.Write(folder))
-		_, err := Run(t.Context(), released, Options{Out: out, Lora: []lora.Ref{
+		_, err := Run(t.Context(), released, Options{Out: out, Adapters: []lora.Ref{
 			{Name: "x", Path: folder, Scale: 1}}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

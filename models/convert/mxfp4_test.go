@@ -9,8 +9,8 @@ import (
 	"github.com/ossrun/ossrun/models"
 )
 
-// TestEncode: what a block holds comes back as that block, if its largest code is 4 or 6, as in all
-// files that a rounding made; whatever else there is gets the best of all scales.
+// TestEncode: a block's values come back as that block if its largest code is 4 or 6, as in all
+// rounded files; other values get the best of all scales.
 func TestEncode(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var codes, to [models.BlockBytes]byte
@@ -53,7 +53,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// least is the sum of squared differences of values to the nearest numbers under a scale.
+// least is the sum of squared differences between values and the nearest numbers under a scale.
 func least(values []float32, exponent int) (sum float64) {
 	unit := math.Ldexp(1, exponent)
 	for _, v := range values {
@@ -66,7 +66,7 @@ func least(values []float32, exponent int) (sum float64) {
 	return sum
 }
 
-// distance is the sum of squared differences of values to a block, by its definition.
+// distance is the sum of squared differences between values and a block, by definition.
 func distance(values []float32, scale byte, codes []byte) (off float64) {
 	for i, v := range values {
 		c := codes[i/2] >> (4 * (i % 2)) & 15
@@ -79,8 +79,8 @@ func distance(values []float32, scale byte, codes []byte) (off float64) {
 	return off
 }
 
-// BenchmarkEncode: bytes of bfloat16, of which an import reads two for each value. Blocks are as
-// many as a processor cannot learn by heart.
+// BenchmarkEncode: bytes of bfloat16, of which an import reads two per value. There are too many
+// blocks for a processor to predict.
 func BenchmarkEncode(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 1))
 	values, to := make([]float32, 4096*models.BlockSize), make([]byte, models.BlockBytes)

@@ -29,7 +29,7 @@ type place interface {
 type file interface {
 	io.ReaderAt
 	io.Closer
-	is() sourceFile
+	state() sourceFile
 }
 
 // disk is a folder, or the single file of a source.
@@ -62,10 +62,10 @@ func (d disk) open(name string) (file, error) {
 
 type onDisk struct {
 	*os.File
-	state sourceFile
+	source sourceFile
 }
 
-func (f onDisk) is() sourceFile { return f.state }
+func (f onDisk) state() sourceFile { return f.source }
 
 // stateOf returns the metadata that change with a file.
 func stateOf(path string) (sourceFile, error) {
@@ -103,10 +103,10 @@ func (r remote) open(name string) (file, error) {
 
 type onHub struct {
 	*hub.RemoteFile
-	state sourceFile
+	source sourceFile
 }
 
-func (f onHub) is() sourceFile { return f.state }
+func (f onHub) state() sourceFile { return f.source }
 
 // Close does nothing: connections belong to the client.
 func (f onHub) Close() error { return nil }

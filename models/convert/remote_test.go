@@ -1,6 +1,6 @@
 package convert
 
-// Imports from a hub: nothing of the source is stored, whatever the hub does.
+// Imports from a hub: nothing of the source is stored, with any behaviour of the hub.
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func upload(t *testing.T, folder string) (*hubtest.Server, *hubtest.Repo, *hub.C
 	return server, r, client
 }
 
-// stored is the bytes of all files in a folder.
+// stored is the number of bytes in a folder.
 func stored(folder string) (n int64) {
 	_ = filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
@@ -59,9 +59,9 @@ func stored(folder string) (n int64) {
 	return n
 }
 
-// TestRemoteTwin: an import from a hub that cuts connections, wants to be left alone and lets
-// addresses expire, stopped now and then, is that of the files themselves. What it made is fetched
-// once, and no more than the checkpoint is ever stored.
+// TestRemoteTwin: an import from a hub that cuts connections, asks for delays and expires
+// addresses, with interruptions, equals that of the files themselves. Everything is downloaded
+// once, and never more than the checkpoint is stored.
 func TestRemoteTwin(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HF_HOME", home)
@@ -134,7 +134,7 @@ func TestRemoteTwin(t *testing.T) {
 	}
 }
 
-// TestRemoteChanged: a folder that was begun with one commit does not go on with another.
+// TestRemoteChanged: a folder that was begun with one commit is not resumed with another.
 func TestRemoteChanged(t *testing.T) {
 	server, r, client := upload(t, twin(t, "T1", 1))
 	out := filepath.Join(t.TempDir(), "out")
@@ -162,7 +162,8 @@ func TestRemoteChanged(t *testing.T) {
 	}
 }
 
-// TestRemoteRefused: what needs no import, or has none, is said before a weight is fetched.
+// TestRemoteRefused: sources that need no import, or cannot be imported, are refused before weights
+// are downloaded.
 func TestRemoteRefused(t *testing.T) {
 	_, released := goldenModel(t, "T1")
 	server, _, client := upload(t, released)

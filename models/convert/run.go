@@ -28,7 +28,7 @@ import (
 // Options say which adapters are added, and where the checkpoint goes.
 type Options struct {
 	Out      string                  // the folder
-	Lora     []lora.Ref              // adapters that are added first
+	Adapters []lora.Ref              // adapters that are added first
 	Remote   *hub.Remote             // read instead of a path; else nil
 	Progress func(done, total int64) // bytes of the new files, including an earlier run's
 }
@@ -70,14 +70,14 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 	if o.Remote != nil {
 		src, workers = remote{o.Remote, ctx}, max(workers, minRemoteWorkers)
 	}
-	from, err := open(src, o.Lora...)
+	from, err := open(src, o.Adapters...)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
 	r = Result{Path: o.Out, Bytes: from.spec.WeightBytes()}
 	w := &writer{from: from, out: o.Out, workers: min(workers, maxWorkers)}
-	if err := w.open(o.Lora); err != nil {
+	if err := w.open(o.Adapters); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.lock.Close()) }()
@@ -142,7 +142,7 @@ func fileName(i, n int) string { return fmt.Sprintf("model-%05d-of-%05d.safetens
 
 // writer makes the files of one folder.
 type writer struct {
-	from    *opened
+	from    *openSource
 	out     string
 	workers int
 	lock    *store.Lock

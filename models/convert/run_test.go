@@ -47,7 +47,7 @@ func twin(t *testing.T, name string, files int) string {
 	return folder
 }
 
-// same holds a checkpoint to the golden one, tensor by tensor.
+// same compares a checkpoint with the golden one, tensor by tensor.
 func same(t *testing.T, path, name string) {
 	t.Helper()
 	want, _ := goldenModel(t, name)
@@ -91,8 +91,8 @@ func largest(block []byte) (most byte) {
 	return most
 }
 
-// TestTwin: a 16-bit export of untouched experts gives back the released numbers, and says so;
-// the bytes too, but of a block that has a twin.
+// TestTwin: a 16-bit export of unchanged experts gives the released numbers, and reports that; also
+// the same bytes, except for blocks with a twin.
 func TestTwin(t *testing.T) {
 	for name, files := range map[string]int{"T1": 1, "T2": 3} {
 		out := filepath.Join(t.TempDir(), "out")
@@ -106,8 +106,8 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestOriginal: the same of OpenAI's layout, alone and in the folder above, whose tokenizer comes
-// with it; opened as it is, it names the import.
+// TestOriginal: the same for OpenAI's layout, alone and in the folder above, with its tokenizer;
+// opening it directly names the import.
 func TestOriginal(t *testing.T) {
 	for name, inside := range map[string]string{"T1": "", "T2": "original"} {
 		c, _ := goldenModel(t, name)

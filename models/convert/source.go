@@ -31,8 +31,8 @@ type source interface {
 	Close() error
 }
 
-// opened is a source with its place and config.
-type opened struct {
+// openSource is a source with its place and config.
+type openSource struct {
 	source
 	place
 	spec               models.Spec
@@ -41,7 +41,7 @@ type opened struct {
 }
 
 // open opens a folder in Hugging Face's layout, or a GGUF file, with adapters.
-func open(src place, adapters ...lora.Ref) (*opened, error) {
+func open(src place, adapters ...lora.Ref) (*openSource, error) {
 	o, err := openPlain(src, len(adapters) > 0)
 	if err != nil || len(adapters) == 0 {
 		return o, err
@@ -64,7 +64,7 @@ func open(src place, adapters ...lora.Ref) (*opened, error) {
 }
 
 // record adds files on disk.
-func (o *opened) record(paths []string) error {
+func (o *openSource) record(paths []string) error {
 	for _, path := range paths {
 		state, err := stateOf(path)
 		if err != nil {
@@ -75,7 +75,7 @@ func (o *opened) record(paths []string) error {
 	return nil
 }
 
-func openPlain(src place, packed bool) (*opened, error) {
+func openPlain(src place, packed bool) (*openSource, error) {
 	path := src.String()
 	if stat, err := os.Stat(path); src != disk(path) || err == nil && stat.IsDir() {
 		inside := src
@@ -90,14 +90,14 @@ func openPlain(src place, packed bool) (*opened, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	if !gguf.Is(path) {
+	if !gguf.IsFile(path) {
 		return nil, fmt.Errorf("%s is neither a folder with config.json nor a GGUF file", path)
 	}
 	v, err := gguf.OpenValues(path)
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{v, src, v.Spec, v.Config, v.Generation, nil}
+	o := &openSource{v, src, v.Spec, v.Config, v.Generation, nil}
 	return o, o.record(v.Paths)
 }
 
@@ -117,7 +117,7 @@ type located struct {
 	file file
 }
 
-func openFolder(src place, packed bool) (_ *opened, err error) {
+func openFolder(src place, packed bool) (_ *openSource, err error) {
 	config, err := src.read("config.json", models.MaxConfig)
 	switch _, isLocal := src.(disk); {
 	case errors.Is(err, fs.ErrNotExist) && isLocal:
@@ -133,7 +133,7 @@ func openFolder(src place, packed bool) (_ *opened, err error) {
 		return nil, err
 	}
 	if config, generation, err = models.HuggingFaceConfig(config, generation); err == nil {
-		config, err = asReleased(config)
+		config, err = releasedConfig(config)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", src, err)
@@ -158,13 +158,13 @@ func openFolder(src place, packed bool) (_ *opened, err error) {
 		return nil, err
 	}
 	f := &folder{spec: spec, tensors: map[string]located{}}
-	o := &opened{f, src, spec, config, generation, nil}
+	o := &openSource{f, src, spec, config, generation, nil}
 	for _, name := range names {
 		file, err := src.open(name)
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		f.files, o.files = append(f.files, file), append(o.files, file.is())
+		f.files, o.files = append(f.files, file), append(o.files, file.state())
 		if err := f.add(name, file); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -178,8 +178,8 @@ func openFolder(src place, packed bool) (_ *opened, err error) {
 	return o, nil
 }
 
-// asReleased is a config.json with MXFP4 experts and a separate unembedding.
-func asReleased(text []byte) ([]byte, error) {
+// releasedConfig is a config.json with MXFP4 experts and a separate unembedding.
+func releasedConfig(text []byte) ([]byte, error) {
 	var config map[string]any
 	if err := json.Unmarshal(text, &config); err != nil {
 		return nil, fmt.Errorf("config.json is no JSON object: %w", err)
@@ -195,7 +195,7 @@ func asReleased(text []byte) ([]byte, error) {
 }
 
 func (f *folder) add(name string, file file) error {
-	header, err := safetensors.ReadHeader(name, file, file.is().Size)
+	header, err := safetensors.ReadHeader(name, file, file.state().Size)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (f *folder) read(name string, first, count int) ([]byte, gguf.Type, error) 
 	data := make([]byte, int64(count)*stride)
 	if _, err := t.file.ReadAt(data, t.Begin+int64(first)*stride); err != nil {
 		return nil, 0, fmt.Errorf("reading %s of %s: %w", name,
-			filepath.Base(t.file.is().Path), err)
+			filepath.Base(t.file.state().Path), err)
 	}
 	return data, kinds[t.DType], nil
 }

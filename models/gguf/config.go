@@ -32,7 +32,7 @@ func otherModel(keys map[string]any) error {
 			"PEFT saved")
 	default:
 		return errorf("is of type %s, a part beside a model and none itself: point at the model",
-			safetensors.Show(kind))
+			safetensors.Printable(kind))
 	}
 	if name, ok := IsGPTOSS(keys); !ok && name != "" {
 		return errorf("%s", models.OtherArchitecture(name))

@@ -140,7 +140,7 @@ func (d *decoder) header() (*Header, error) {
 			return nil, d.err
 		}
 		if _, ok := h.Keys[name]; ok {
-			return nil, errorf("has key %s twice", safetensors.Show(name))
+			return nil, errorf("has key %s twice", safetensors.Printable(name))
 		}
 		h.Keys[name] = value
 	}
@@ -154,7 +154,7 @@ func (d *decoder) header() (*Header, error) {
 			return nil, err
 		}
 		if seen[t.Name] {
-			return nil, errorf("names tensor %s twice", safetensors.Show(t.Name))
+			return nil, errorf("names tensor %s twice", safetensors.Printable(t.Name))
 		}
 		seen[t.Name] = true
 		h.Tensors = append(h.Tensors, t)
@@ -181,11 +181,11 @@ func (h *Header) place(read int64) error {
 		t := &h.Tensors[i]
 		length := t.End - t.Begin
 		if t.Begin > math.MaxInt64-h.Bytes-length {
-			return errorf("has tensor %s at byte %d", safetensors.Show(t.Name), t.Begin)
+			return errorf("has tensor %s at byte %d", safetensors.Printable(t.Name), t.Begin)
 		}
 		if t.Begin%alignment != 0 {
 			return errorf("has tensor %s at byte %d, which is not aligned to %d",
-				safetensors.Show(t.Name), t.Begin, alignment)
+				safetensors.Printable(t.Name), t.Begin, alignment)
 		}
 		t.Begin += h.Bytes
 		t.End = t.Begin + length
@@ -197,13 +197,13 @@ func (h *Header) place(read int64) error {
 	end, prev := h.Bytes, ""
 	for _, t := range h.Tensors {
 		if t.Begin < end {
-			return errorf("has tensors %s and %s in the same place", safetensors.Show(prev),
-				safetensors.Show(t.Name))
+			return errorf("has tensors %s and %s in the same place", safetensors.Printable(prev),
+				safetensors.Printable(t.Name))
 		}
 		if t.End > h.Size {
 			return &Error{Cut: true,
 				What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d",
-					safetensors.Show(t.Name), t.Begin, t.End, h.Size)}
+					safetensors.Printable(t.Name), t.Begin, t.End, h.Size)}
 		}
 		end, prev = t.End, t.Name
 	}
@@ -216,14 +216,15 @@ func (d *decoder) tensor() (TensorInfo, error) {
 	t := TensorInfo{Name: d.text()}
 	dims := d.uint32()
 	if dims > maxDims {
-		return t, errorf("gives tensor %s %d dimensions", safetensors.Show(t.Name), dims)
+		return t, errorf("gives tensor %s %d dimensions", safetensors.Printable(t.Name), dims)
 	}
 	count := uint64(1)
 	for range dims {
 		n := d.uint64()
 		high, low := bits.Mul64(count, n)
 		if high != 0 || low > math.MaxInt64/8 || n > math.MaxInt {
-			return t, errorf("gives tensor %s more elements than can be", safetensors.Show(t.Name))
+			return t, errorf("gives tensor %s more elements than can be",
+				safetensors.Printable(t.Name))
 		}
 		count = low
 		t.Shape = append(t.Shape, int(n))
@@ -235,12 +236,12 @@ func (d *decoder) tensor() (TensorInfo, error) {
 		return t, d.err
 	}
 	if offset > math.MaxInt64 {
-		return t, errorf("has tensor %s at byte %d", safetensors.Show(t.Name), offset)
+		return t, errorf("has tensor %s at byte %d", safetensors.Printable(t.Name), offset)
 	}
 	elements, size, ok := t.Type.Block()
 	if !ok {
 		return t, errorf("has tensor %s in %s, which ossrun does not read: take a file in %s",
-			safetensors.Show(t.Name), t.Type, readable)
+			safetensors.Printable(t.Name), t.Type, readable)
 	}
 	row := 1
 	if len(t.Shape) > 0 {
@@ -248,19 +249,19 @@ func (d *decoder) tensor() (TensorInfo, error) {
 	}
 	if row%elements != 0 {
 		return t, errorf("has tensor %s with rows of %d values, which %s cannot hold",
-			safetensors.Show(t.Name), row, t.Type)
+			safetensors.Printable(t.Name), row, t.Type)
 	}
 	t.Begin = int64(offset)
 	length := int64(count) / int64(elements) * int64(size)
 	if t.Begin > math.MaxInt64-length {
-		return t, errorf("has tensor %s at byte %d", safetensors.Show(t.Name), offset)
+		return t, errorf("has tensor %s at byte %d", safetensors.Printable(t.Name), offset)
 	}
 	t.End = t.Begin + length
 	return t, nil
 }
 
-// Is reports whether a file begins like a GGUF file.
-func Is(path string) bool {
+// IsFile reports whether a file begins like a GGUF file.
+func IsFile(path string) bool {
 	f, _, err := mapping.OpenRegular(path)
 	if err != nil {
 		return false

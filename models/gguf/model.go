@@ -56,9 +56,9 @@ func (m *Model) Spec() models.Spec { return m.spec }
 // Files are the paths of its files, in order.
 func (m *Model) Files() []string { return m.set.Files }
 
-// Without returns, for each file and in its order, the ranges of tensors that only skipped tensors
-// are made from.
-func (m *Model) Without(out func(tensor string) bool) [][]mapping.Range {
+// SkippedRanges returns, for each file and in its order, the ranges of tensors that only skipped
+// tensors are made from.
+func (m *Model) SkippedRanges(out func(tensor string) bool) [][]mapping.Range {
 	leave := map[string]bool{}
 	for _, w := range m.rewrites {
 		for _, from := range w.from {

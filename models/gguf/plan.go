@@ -50,7 +50,7 @@ func planRewrites(s models.Spec, set *Set, any bool) ([]rewrite, error) {
 		if !find.used[name] && !strings.HasPrefix(name, "rope_") {
 			return nil, fmt.Errorf(
 				"%s holds tensor %s, which no gpt-oss has: computing without it would be another "+
-					"model", set.Base(set.Tensors[name]), safetensors.Show(name))
+					"model", set.Base(set.Tensors[name]), safetensors.Printable(name))
 		}
 	}
 	return list, nil
@@ -62,8 +62,8 @@ type finder struct {
 	used map[string]bool
 }
 
-// one returns the first of the names that exists.
-func (f finder) one(names ...string) []rows {
+// first returns the first of the names that exists.
+func (f finder) first(names ...string) []rows {
 	for _, name := range names {
 		if t, ok := f.set.Tensors[name]; ok {
 			f.used[name] = true
@@ -91,7 +91,7 @@ const fused = "attn_qkv"
 // sources finds the sources of a tensor of the Hugging Face layout; nil if they are missing.
 func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 	if name, ok := outsideNames[to.Name]; ok {
-		return f.one(name)
+		return f.first(name)
 	}
 	var layer int
 	var rest string
@@ -102,7 +102,7 @@ func (f finder) sources(s models.Spec, to models.TensorSpec) []rows {
 		for i, name := range names {
 			names[i] = fmt.Sprintf("blk.%d.%s%s", layer, name, kind)
 		}
-		return f.one(names...)
+		return f.first(names...)
 	}
 	if matrix, ok := strings.CutPrefix(rest, "mlp.experts."); ok {
 		kind := ".weight"

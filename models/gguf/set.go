@@ -27,8 +27,8 @@ var part = regexp.MustCompile(`^(.*-)(\d{5})-of-(\d{5})(\.gguf)$`)
 // maxFiles is the maximum number of a model's files.
 const maxFiles = 1000
 
-// First reports whether a name is that of a single file or of the first of several.
-func First(name string) bool {
+// IsFirst reports whether a name is that of a single file or of the first of several.
+func IsFirst(name string) bool {
 	m := part.FindStringSubmatch(name)
 	return m == nil || m[2] == "00001"
 }
@@ -61,7 +61,7 @@ func OpenSet(path string) (*Set, error) {
 			if first, ok := s.Tensors[t.Name]; ok {
 				return nil, &Error{File: filepath.Base(file),
 					What: fmt.Sprintf("holds tensor %s, which %s holds too",
-						safetensors.Show(t.Name), filepath.Base(s.Files[first.File]))}
+						safetensors.Printable(t.Name), filepath.Base(s.Files[first.File]))}
 			}
 			t.File = i
 			s.Tensors[t.Name] = t
@@ -76,9 +76,9 @@ func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.Tensors)) }
 // Base is the name of the file with a tensor.
 func (s *Set) Base(t TensorInfo) string { return filepath.Base(s.Files[t.File]) }
 
-// Words returns the file's chat template, in Jinja, and its sampling and end-of-turn settings as
-// generation_config.json, nil if the header is not of a gpt-oss.
-func (s *Set) Words() (template string, generation []byte) {
+// ChatDefaults returns the file's chat template, in Jinja, and its sampling and end-of-turn
+// settings as generation_config.json, nil if the header is not of a gpt-oss.
+func (s *Set) ChatDefaults() (template string, generation []byte) {
 	template, _ = s.Keys["tokenizer.chat_template"].(string)
 	if _, generation, err := describe(s); err == nil {
 		return template, generation
@@ -86,5 +86,5 @@ func (s *Set) Words() (template string, generation []byte) {
 	return template, nil
 }
 
-// Words are those of the set.
-func (m *Model) Words() (template string, generation []byte) { return m.set.Words() }
+// ChatDefaults are those of the set.
+func (m *Model) ChatDefaults() (template string, generation []byte) { return m.set.ChatDefaults() }

@@ -124,7 +124,7 @@ func (d *decoder) value(name string, kind uint32) any {
 	}
 	width := width(kind)
 	if width == 0 {
-		d.fail(errorf("has key %s of kind %d, which is unknown", safetensors.Show(name), kind))
+		d.fail(errorf("has key %s of kind %d, which is unknown", safetensors.Printable(name), kind))
 		return nil
 	}
 	var b [8]byte
@@ -170,7 +170,7 @@ func (d *decoder) list(name string) (numbers []int64) {
 	}
 	width := width(kind)
 	if width == 0 {
-		d.fail(errorf("has key %s, a list of kind %d, which is unknown", safetensors.Show(name),
+		d.fail(errorf("has key %s, a list of kind %d, which is unknown", safetensors.Printable(name),
 			kind))
 		return nil
 	}

@@ -214,8 +214,8 @@ func (r *Weights) do(p piece, spare *[]byte) error {
 }
 
 // Write rewrites all tensors from the files, regardless of memory, and passes them to put piece by
-// piece; at counts from the tensor's first byte. rest is called before each piece.
-func (r *Weights) Write(rest func() error,
+// piece; at counts from the tensor's first byte. pause is called before each piece.
+func (r *Weights) Write(pause func() error,
 	put func(tensor string, offset int64, data []byte) error) error {
 	r.mu.Lock()
 	keep := r.keep
@@ -223,7 +223,7 @@ func (r *Weights) Write(rest func() error,
 	var buffer, spare []byte
 	for _, w := range r.rewrites {
 		for _, p := range w.pieces() {
-			if err := rest(); err != nil {
+			if err := pause(); err != nil {
 				return err
 			}
 			offset, length := p.place()
@@ -356,7 +356,7 @@ func (r *Weights) Release(name string) bool {
 	defer r.mu.Unlock()
 	w := r.rewrites[i]
 	for _, part := range []string{w.to.Name, w.scales} {
-		if part != "" && !r.memory.GiveBack(r.Tensors[part].Data) {
+		if part != "" && !r.memory.Release(r.Tensors[part].Data) {
 			return true // the memory stays valid
 		}
 	}

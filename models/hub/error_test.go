@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// TestErrors wants the right sentence for what cannot be helped.
+// TestErrors checks the sentence of every final error.
 func TestErrors(t *testing.T) {
 	all := func(k kind, f hubtest.Fault) func(hubtest.Request) hubtest.Fault {
 		return func(r hubtest.Request) hubtest.Fault {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// ReceiveAhead bounds what the system takes of a connection before it is read.
+// ReceiveAhead bounds the unread bytes of a connection in the system.
 func (c *Client) ReceiveAhead(bytes int) {
 	transport := c.client().Transport.(*http.Transport)
 	dial := transport.DialContext

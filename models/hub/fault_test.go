@@ -1,7 +1,7 @@
 package hub_test
 
-// Pulls from a hub with faults. Whatever the fault, what ends up in the cache is held against the
-// server's files byte by byte.
+// Pulls from a hub with faults. With any fault, the cache's content is compared with the server's
+// files byte by byte.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// TestFaults pulls through faults that must not be seen from outside.
+// TestFaults pulls through faults that must not be visible from outside.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const shard = "model-00000-of-00001.safetensors"
@@ -99,7 +99,7 @@ func noRangesCut(r hubtest.Request) hubtest.Fault {
 	return f
 }
 
-// TestCorruptOnce sees that one damaged file is fetched twice and no other.
+// TestCorruptOnce checks that one damaged file is downloaded twice and no other.
 func TestCorruptOnce(t *testing.T) {
 	const shard = "model-00000-of-00001.safetensors"
 	r := sample(1 << 20)
@@ -120,8 +120,8 @@ func TestCorruptOnce(t *testing.T) {
 	}
 }
 
-// TestFlippedInCache flips a bit of each file in turn: the next pull fetches that file again and no
-// other.
+// TestFlippedInCache flips a bit of each file in turn: the next pull downloads only that file
+// again.
 func TestFlippedInCache(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)
@@ -141,7 +141,7 @@ func TestFlippedInCache(t *testing.T) {
 				server.Sent(name))
 		}
 	}
-	// A flip that leaves the file's time as it was is found with Verify.
+	// A flip that keeps the file's time is found with Verify.
 	name := fetched[len(fetched)-1]
 	blob := store.BlobPath(o.Root, tune, r.Files[name].ETag())
 	stat := hosttest.Must(os.Stat(blob))(t)

@@ -12,15 +12,15 @@ import (
 // errNoRanges reports a server that answers a range with the full file.
 var errNoRanges = errors.New("the server sends whole files only")
 
-// errCut reports a connection that ended before its range.
-var errCut = errors.New("the connection was cut")
+// errTruncated reports a connection that ended before its range.
+var errTruncated = errors.New("the connection was cut")
 
 // wholeFile is the index of the range that is the full file.
 const wholeFile = -1
 
 // fetch downloads range i with retries. buffer has pieceBytes.
 func (t *transfer) fetch(i int, buffer []byte) error {
-	patient := patience{client: t.client}
+	patient := backoff{client: t.client}
 	for {
 		prev := t.missing(i)
 		address, foreign := t.address()
@@ -90,7 +90,7 @@ func (t *transfer) try(i int, address string, foreign bool, buffer []byte) error
 	if err != nil {
 		return err
 	}
-	body := watch(response.Body, t.client.Stall, cancel)
+	body := withIdleTimeout(response.Body, t.client.Stall, cancel)
 	defer body.stop()
 	if i != wholeFile {
 		return t.receive(ctx, body, i, length, buffer)
@@ -132,7 +132,7 @@ func reason(ctx context.Context, err error) error {
 	case errors.Is(context.Cause(ctx), errStalled):
 		return errStalled
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errCut
+		return errTruncated
 	}
 	return err
 }

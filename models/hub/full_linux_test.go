@@ -30,7 +30,7 @@ func TestFullDisk(t *testing.T) {
 	server, client, o := serve(t, r)
 	server.Throttle(100_000) // so that there are several reports while it lasts
 	o.Root = filepath.Join(disk, "hub")
-	// Somebody else fills the disk when the pull has got half a megabyte.
+	// Another program fills the disk after half a megabyte of the pull.
 	filler := filepath.Join(disk, "filler")
 	var once sync.Once
 	o.Progress = func(p hub.Progress) {

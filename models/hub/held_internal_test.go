@@ -1,6 +1,6 @@
 package hub
 
-// Locks that another program holds: whoever can read a lock's file can do so.
+// Locks of another program: any process that can read a lock's file can take it.
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// A holder that writes is waited for, and one that has stopped for as long as Held says.
+// A writing holder is waited for, and a silent one until LockTimeout.
 func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		repo, _ := store.ParseRepo("someone/tune")
@@ -36,7 +36,7 @@ func TestALockWithoutADownloadIsNotWaitedFor(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "has written nothing for 1m0s: stop it") {
 			t.Error(err)
 		}
-		// it looks four times a second
+		// it checks four times a second
 		least := time.Duration(writes)*50*time.Second + p.client.LockTimeout
 		if waited := time.Since(began); waited < least || waited > least+time.Second {
 			t.Errorf("it was waited for %v, not %v", waited, least)

@@ -50,8 +50,8 @@ const journalVersion = 1
 
 var journalFormat = fmt.Sprint("ossrun journal ", journalVersion)
 
-// notNewer refuses to resume a newer ossrun's download.
-func notNewer(blob string) error {
+// refuseNewer refuses to resume a newer ossrun's download.
+func refuseNewer(blob string) error {
 	text, err := mapping.ReadFile(blob+journalSuffix, 16<<20)
 	if err != nil {
 		return nil // no readable journal
@@ -194,8 +194,8 @@ func (j *journal) record(i int, within int64, n uint32) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// adopt takes over the partial file of an older huggingface_hub, and renames it to ours.
-func adopt(blob string, size, chunk int64) (progress, bool) {
+// adoptPartial takes over the partial file of an older huggingface_hub, and renames it to ours.
+func adoptPartial(blob string, size, chunk int64) (progress, bool) {
 	stat, err := os.Lstat(blob + foreignSuffix)
 	if err != nil || !stat.Mode().IsRegular() || stat.Size() == 0 || stat.Size() > size {
 		return progress{}, false
@@ -218,7 +218,7 @@ func adopt(blob string, size, chunk int64) (progress, bool) {
 // the journal stays.
 func sweepJournal(blob string) {
 	_, err := os.Lstat(blob + partialSuffix)
-	if errors.Is(err, fs.ErrNotExist) && notNewer(blob) == nil {
+	if errors.Is(err, fs.ErrNotExist) && refuseNewer(blob) == nil {
 		os.Remove(blob + journalSuffix) // if that fails, every reader ignores it
 	}
 }

@@ -14,15 +14,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// child is what the test binary is told to be when its first argument is childName.
+// child is the role of the test binary if its first argument is childName.
 const childName = "pull-in-a-child"
 
-// failed is the child's exit code for a pull that failed by itself: neither success nor what a
-// system gives a process that was killed.
+// failed is the child's exit code for a failed pull: neither success nor a killed process's code.
 const failed = 42
 
-// sentAhead bounds what lies in the sockets of a connection, on either side. Nobody has it when a
-// process is killed, and without a bound it is megabytes, the more the busier the machine is.
+// sentAhead bounds the bytes in the sockets of a connection, on either side. They are lost when a
+// process is killed, and without a bound they are megabytes, more on a busy machine.
 const sentAhead = 64 << 10
 
 // pullInChild is the child: arguments endpoint, cache.
@@ -74,8 +73,8 @@ func TestKill(t *testing.T) {
 	server.HoldAt(-1)
 	hosttest.Check(t, start().Wait())
 	whole(t, o, r)
-	// What a kill may cost is a chunk: of each connection the piece that was not written yet, and
-	// what lay in its sockets.
+	// A kill may cost a chunk: for each connection the unwritten piece, and the bytes in its
+	// sockets.
 	extra := server.Sent("") - total
 	t.Logf("%d kills: %d bytes were sent for %d, %d too many (%.2f chunks a kill)", kills,
 		server.Sent(""), total, extra,

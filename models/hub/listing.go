@@ -19,11 +19,11 @@ import (
 // Revision is a commit of a repository.
 type Revision struct {
 	Commit string
-	Files  []Listed // all files, as the hub lists them
+	Files  []ListedFile // all files, as the hub lists them
 }
 
-// Listed is a file of a listing. A mirror may leave out everything but the path.
-type Listed struct {
+// ListedFile is a file of a listing. A mirror may leave out everything but the path.
+type ListedFile struct {
 	Path   string
 	Size   int64  // -1 if unknown
 	SHA256 string // hex, for files in LFS; else ""
@@ -70,7 +70,7 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 	}
 	r := Revision{Commit: answer.SHA}
 	for _, s := range answer.Siblings {
-		f := Listed{Path: s.Name, Size: -1}
+		f := ListedFile{Path: s.Name, Size: -1}
 		if s.Size != nil {
 			f.Size = *s.Size
 		}
@@ -85,8 +85,8 @@ func (c *Client) Revision(ctx context.Context, repo store.Repo, revision string)
 	return r, nil
 }
 
-// small are the files other than the weights that ossrun, transformers and vLLM read.
-var small = []string{
+// smallFiles are the files other than the weights that ossrun, transformers and vLLM read.
+var smallFiles = []string{
 	"config.json", "generation_config.json", "model.safetensors.index.json",
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
 	"chat_template.json", "adapter_config.json",
@@ -95,15 +95,15 @@ var small = []string{
 // Needed chooses the files that a model needs, the small ones first: those in the root, then the
 // shards or the single weight file, or the LoRA adapter's weights. Folders (original/, metal/) have
 // the same model in another layout.
-func (r Revision) Needed() []Listed {
-	var files, weights, adapter []Listed
+func (r Revision) Needed() []ListedFile {
+	var files, weights, adapter []ListedFile
 	sharded := slices.ContainsFunc(r.Files,
-		func(f Listed) bool { return f.Path == "model.safetensors.index.json" })
+		func(f ListedFile) bool { return f.Path == "model.safetensors.index.json" })
 	for _, f := range r.Files {
 		single := f.Path == "model.safetensors"
 		shard, _ := path.Match("model-*-of-*.safetensors", f.Path)
 		switch {
-		case slices.Contains(small, f.Path):
+		case slices.Contains(smallFiles, f.Path):
 			files = append(files, f)
 		case single && !sharded, shard:
 			weights = append(weights, f)
@@ -114,14 +114,14 @@ func (r Revision) Needed() []Listed {
 	if len(weights) == 0 {
 		weights = adapter
 	}
-	slices.SortFunc(files,
-		func(a, b Listed) int { return slices.Index(small, a.Path) - slices.Index(small, b.Path) })
-	slices.SortFunc(weights, func(a, b Listed) int { return strings.Compare(a.Path, b.Path) })
+	rank := func(f ListedFile) int { return slices.Index(smallFiles, f.Path) }
+	slices.SortFunc(files, func(a, b ListedFile) int { return rank(a) - rank(b) })
+	slices.SortFunc(weights, func(a, b ListedFile) int { return strings.Compare(a.Path, b.Path) })
 	return append(files, weights...)
 }
 
-// usable returns an error if the names of the files show that the repository cannot be run.
-func (r Revision) usable(repo string) error {
+// checkUsable returns an error if the names of the files show that the repository cannot be run.
+func (r Revision) checkUsable(repo string) error {
 	names := make([]string, len(r.Files))
 	for i, f := range r.Files {
 		names[i] = f.Path
@@ -129,7 +129,7 @@ func (r Revision) usable(repo string) error {
 	config, adapter := slices.Contains(names, "config.json"),
 		slices.Contains(names, "adapter_config.json")
 	weights := slices.ContainsFunc(r.Needed(),
-		func(f Listed) bool { return strings.HasSuffix(f.Path, ".safetensors") })
+		func(f ListedFile) bool { return strings.HasSuffix(f.Path, ".safetensors") })
 	switch {
 	case weights && (config || adapter):
 		return nil

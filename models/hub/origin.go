@@ -23,14 +23,14 @@ type origin struct {
 	repo   store.Repo
 	commit string
 	want   File
-	listed Listed
+	listed ListedFile
 
 	addressMu sync.Mutex
 	where     string // current address of the bytes
 	foreign   bool   // on a host other than the hub
 }
 
-func (c *Client) origin(repo store.Repo, commit string, f File, listed Listed) *origin {
+func (c *Client) origin(repo store.Repo, commit string, f File, listed ListedFile) *origin {
 	return &origin{client: c, repo: repo, commit: commit, want: f, listed: listed,
 		where: f.address, foreign: f.foreign}
 }

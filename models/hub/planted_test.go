@@ -2,7 +2,7 @@
 
 package hub_test
 
-// Links that another user of a shared cache has put where a pull writes and a removal deletes.
+// Links that another user of a shared cache has placed where a pull writes and a removal deletes.
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// precious is a folder with a file that must stay as it is, under every name that a cache has.
+// precious is a folder with a file that must not change, under every name of a cache.
 func precious(t *testing.T, names ...string) (folder string, unchanged func() bool) {
 	t.Helper()
 	folder = t.TempDir()

@@ -8,8 +8,7 @@ import (
 // reportEvery is the time between two samples of a pull.
 const reportEvery = 200 * time.Millisecond
 
-// TestRate: a line of 10 MB/s that stalls and then gives 40 MB/s, told by a clock of the test's
-// own.
+// TestRate: a line of 10 MB/s that stalls and then gives 40 MB/s, with the test's own clock.
 func TestRate(t *testing.T) {
 	var m meter
 	now, fetched := time.Unix(1000, 0), int64(5e6) // what was there before counts for nothing

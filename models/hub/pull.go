@@ -79,7 +79,7 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := revision.usable(o.Repo.ID()); err != nil {
+	if err := revision.checkUsable(o.Repo.ID()); err != nil {
 		return Result{}, err
 	}
 	p := &pull{Options: o, client: c, commit: revision.Commit,
@@ -124,7 +124,7 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	if err == nil {
-		err = p.room(result.Files)
+		err = p.checkSpace(result.Files)
 	}
 	if err == nil {
 		err = p.run(ctx, result.Files[first:], listed[first:])
@@ -137,8 +137,8 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	return result, err
 }
 
-// room checks that the disk has space for the rest.
-func (p *pull) room(files []File) error {
+// checkSpace checks that the disk has space for the rest.
+func (p *pull) checkSpace(files []File) error {
 	var need int64
 	boot := bootID()
 	seen := map[string]bool{}
@@ -161,7 +161,7 @@ func (p *pull) room(files []File) error {
 }
 
 // run downloads all files. The first error cancels it.
-func (p *pull) run(ctx context.Context, files []File, listed []Listed) error {
+func (p *pull) run(ctx context.Context, files []File, listed []ListedFile) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var group sync.WaitGroup
@@ -170,7 +170,7 @@ func (p *pull) run(ctx context.Context, files []File, listed []Listed) error {
 		next := sync.OnceFunc(func() { close(handed) })
 		group.Go(func() {
 			defer next()
-			if err := p.file(ctx, f, listed[i], next); err != nil {
+			if err := p.pullFile(ctx, f, listed[i], next); err != nil {
 				cancel(err)
 			}
 		})
@@ -180,9 +180,9 @@ func (p *pull) run(ctx context.Context, files []File, listed []Listed) error {
 	return context.Cause(ctx)
 }
 
-// file downloads one file into the cache, and restarts if it changed on the hub or arrived damaged.
-// next is called once the next file may have the connections.
-func (p *pull) file(ctx context.Context, f File, listed Listed, next func()) error {
+// pullFile downloads one file into the cache, and restarts if it changed on the hub or arrived
+// damaged. next is called once the next file may have the connections.
+func (p *pull) pullFile(ctx context.Context, f File, listed ListedFile, next func()) error {
 	for starts := 1; ; starts++ {
 		err := p.attempt(ctx, f, listed, next)
 		_, damaged := errors.AsType[*HashError](err)
@@ -206,7 +206,7 @@ func (p *pull) file(ctx context.Context, f File, listed Listed, next func()) err
 }
 
 // attempt takes a file from the cache or downloads it.
-func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) (err error) {
+func (p *pull) attempt(ctx context.Context, f File, listed ListedFile, next func()) (err error) {
 	blob := store.BlobPath(p.Root, p.Repo, f.ETag)
 	cached := p.linkCached(ctx, f, blob, next)
 	var damaged *HashError
@@ -233,7 +233,7 @@ func (p *pull) attempt(ctx context.Context, f File, listed Listed, next func()) 
 	if err := t.run(next); err != nil {
 		return err
 	}
-	return p.place(f)
+	return p.link(f)
 }
 
 // lock takes the lock of a file's blob, and waits while another program downloads it. Any process
@@ -251,7 +251,7 @@ func (p *pull) lock(ctx context.Context, f File, next func()) (*store.Lock, erro
 			p.note("%s is being fetched by %s, waiting for it", f.Path,
 				cmp.Or(store.Holder(path), "another program"))
 		}
-		if now := written(blob); now != wrote {
+		if now := writeState(blob); now != wrote {
 			wrote, since = now, time.Now()
 		} else if time.Since(since) > p.client.LockTimeout {
 			return nil, fmt.Errorf("%s is locked by %s, which has written nothing for %v: stop "+
@@ -266,8 +266,8 @@ func (p *pull) lock(ctx context.Context, f File, next func()) (*store.Lock, erro
 	}
 }
 
-// written changes with every write to a blob or its partial files.
-func written(blob string) (sum int64) {
+// writeState changes with every write to a blob or its partial files.
+func writeState(blob string) (sum int64) {
 	for _, suffix := range [...]string{"", partialSuffix, journalSuffix, foreignSuffix} {
 		if stat, err := os.Stat(blob + suffix); err == nil {
 			sum += stat.ModTime().UnixNano() ^ stat.Size()
@@ -276,10 +276,10 @@ func written(blob string) (sum int64) {
 	return sum
 }
 
-// place links a finished blob into the snapshot.
-func (p *pull) place(f File) error {
+// link links a finished blob into the snapshot.
+func (p *pull) link(f File) error {
 	if err := store.Link(p.Root, p.Repo, p.commit, f.Path, f.ETag); err != nil {
-		return full(p.Root, err)
+		return wrapFull(p.Root, err)
 	}
 	sweepJournal(store.BlobPath(p.Root, p.Repo, f.ETag))
 	p.count.files.Add(1)
@@ -303,7 +303,7 @@ func (p *pull) linkCached(ctx context.Context, f File, blob string, next func())
 	if sum, ok := store.Stamped(blob); ok && path == blob && !p.Verify &&
 		(f.SHA256 == "" || f.SHA256 == sum) {
 		p.count.done.Add(f.Size)
-		return p.place(f)
+		return p.link(f)
 	}
 	next() // hashing needs no connection
 	file, err := os.Open(path)
@@ -311,7 +311,7 @@ func (p *pull) linkCached(ctx context.Context, f File, blob string, next func())
 		return err
 	}
 	defer file.Close()
-	sum := newSums(f)
+	sum := newHashes(f)
 	if err := sum.read(ctx, file, func(n int64) { p.count.done.Add(n) }); err != nil {
 		return fmt.Errorf("reading %s: %w", f.Path, err)
 	}
@@ -325,7 +325,7 @@ func (p *pull) linkCached(ctx context.Context, f File, blob string, next func())
 			p.note("%s cannot be marked as checked: %v", f.Path, err)
 		}
 	}
-	return p.place(f)
+	return p.link(f)
 }
 
 // note logs an event for the user.

@@ -54,8 +54,8 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// TestACommitDoesNotChange: a hub that names other content for a commit that was pulled before is
-// not followed, and nothing of what is here changes.
+// TestACommitDoesNotChange: a hub with other content for a downloaded commit is refused, and no
+// local file changes.
 func TestACommitDoesNotChange(t *testing.T) {
 	r := sample(100_000)
 	server, client, o := serve(t, r)

@@ -27,7 +27,7 @@ type Remote struct {
 	Commit string
 
 	client *Client
-	files  []Listed
+	files  []ListedFile
 	free   chan struct{} // one per connection
 }
 
@@ -35,7 +35,7 @@ type Remote struct {
 func (c *Client) Remote(ctx context.Context, repo store.Repo, revision string) (*Remote, error) {
 	rev, err := c.Revision(ctx, repo, cmp.Or(revision, "main"))
 	if err == nil {
-		err = rev.usable(repo.ID())
+		err = rev.checkUsable(repo.ID())
 	}
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ type RemoteFile struct {
 
 // Open opens a file; fs.ErrNotExist if it is missing.
 func (r *Remote) Open(ctx context.Context, name string) (*RemoteFile, error) {
-	i := slices.IndexFunc(r.files, func(f Listed) bool { return f.Path == name })
+	i := slices.IndexFunc(r.files, func(f ListedFile) bool { return f.Path == name })
 	if i < 0 {
 		return nil, fmt.Errorf("%s of %s: %w", name, r.Repo.ID(), fs.ErrNotExist)
 	}
@@ -77,7 +77,7 @@ func (r *Remote) ReadFile(ctx context.Context, name string, most int64) ([]byte,
 	if _, err := f.ReadAt(data, 0); err != nil {
 		return nil, err
 	}
-	sum := newSums(f.want)
+	sum := newHashes(f.want)
 	sum.full.Write(data)
 	if sum.git != nil {
 		sum.git.Write(data)
@@ -124,7 +124,7 @@ func (f *RemoteFile) ReadAt(p []byte, offset int64) (int, error) {
 
 // chunk reads one range.
 func (f *RemoteFile) chunk(p []byte, offset int64) error {
-	patient := patience{client: f.client}
+	patient := backoff{client: f.client}
 	for len(p) > 0 {
 		address, foreign := f.address()
 		n, err := f.try(address, foreign, p, offset)
@@ -158,7 +158,7 @@ func (f *RemoteFile) try(address string, foreign bool, p []byte, offset int64) (
 		return 0, err
 	}
 	defer response.Body.Close()
-	body := watch(response.Body, f.client.Stall, cancel)
+	body := withIdleTimeout(response.Body, f.client.Stall, cancel)
 	defer body.stop()
 	switch {
 	case response.StatusCode == http.StatusPartialContent:

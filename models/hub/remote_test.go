@@ -58,7 +58,7 @@ func readRemote(ctx context.Context, client *hub.Client, r *hubtest.Repo, betwee
 	return nil
 }
 
-// TestRemote: faults that go away are not seen, and hardly a byte is sent twice.
+// TestRemote: transient faults are invisible, and hardly a byte is sent twice.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(hubtest.Request) hubtest.Fault{
@@ -102,7 +102,7 @@ func TestRemoteExpires(t *testing.T) {
 	}
 }
 
-// TestRemoteRefuses: what cannot be read is one sentence, and contents are never mixed.
+// TestRemoteRefuses: every failure is one sentence, and contents are never mixed.
 func TestRemoteRefuses(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancelCause(t.Context())
@@ -160,7 +160,7 @@ func TestRemoteRefuses(t *testing.T) {
 			}
 		})
 	}
-	// the hub has another content at the time when an address is asked for again
+	// the hub has other content when a new address is requested
 	r := sample(1 << 20)
 	server, client, _ := serve(t, r)
 	err := readRemote(t.Context(), client, r, func() {

@@ -40,8 +40,8 @@ func escapePath(path string) string {
 }
 
 // Resolve asks the hub about one file of a commit.
-func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, listed Listed) (File,
-	error) {
+func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string,
+	listed ListedFile) (File, error) {
 	address := c.Endpoint + "/" + repo.ID() + "/resolve/" + url.PathEscape(commit) + "/" +
 		escapePath(listed.Path)
 	var f File
@@ -59,7 +59,8 @@ func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string, li
 }
 
 // described reads a file's description from the answer to a HEAD.
-func (c *Client) described(response *http.Response, listed Listed, commit string) (File, error) {
+func (c *Client) described(response *http.Response, listed ListedFile, commit string) (File,
+	error) {
 	h := response.Header
 	wrong := func(format string, args ...any) (File, error) {
 		return File{}, &ProtocolError{c.host(), listed.Path + ": " + fmt.Sprintf(format, args...)}

@@ -1,7 +1,7 @@
 package hub_test
 
-// Pulls that go on: after an interruption, beside another pull, from what another program or an
-// earlier commit left.
+// Resumed pulls: after an interruption, during another pull, from the files of another program or
+// an earlier commit.
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// TestCancel interrupts a pull again and again, each time when another megabyte was sent; each goes
-// on where the last one stopped.
+// TestCancel interrupts a pull repeatedly, each time after another megabyte; each resumes the
+// previous one.
 func TestCancel(t *testing.T) {
 	r := sample(4 << 20)
 	server, client, o := serve(t, r)
@@ -54,7 +54,7 @@ func TestCancel(t *testing.T) {
 		size += r.Files[name].Size
 	}
 	t.Logf("%d interruptions: %d bytes were sent for %d", cancelled, server.Sent(""), size)
-	// a chunk of each connection is on its way
+	// a chunk per connection is in flight
 	if extra := server.Sent("") - size; extra > int64(cancelled)*int64(
 		client.Connections)*client.ChunkBytes {
 		t.Errorf("%d bytes were sent for %d, with %d interruptions", server.Sent(""), size,
@@ -62,7 +62,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// parts puts what a release had of an unfinished file beside its blob.
+// parts places a release's partial file next to its blob.
 func parts(t *testing.T, blob string, change func([]byte) []byte) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -78,8 +78,8 @@ func parts(t *testing.T, blob string, change func([]byte) []byte) map[string]str
 	return all
 }
 
-// TestOtherReleases goes on with what an earlier release had flushed of a file. What a newer one
-// began it leaves as it is and says so, also where the file has come another way.
+// TestOtherReleases resumes the flushed part of an earlier release's file. A newer release's file
+// is kept and reported, even if the complete file has arrived otherwise.
 func TestOtherReleases(t *testing.T) {
 	const shard = "model-00000-of-00001.safetensors"
 	r := sample(60_000)
@@ -144,7 +144,7 @@ func TestTwoPulls(t *testing.T) {
 	}
 }
 
-// TestAdopt goes on with what an older huggingface_hub left, and starts again when that was wrong.
+// TestAdopt resumes a partial file of an older huggingface_hub, and restarts if it was wrong.
 func TestAdopt(t *testing.T) {
 	const shard = "model-00000-of-00001.safetensors"
 	for _, right := range []bool{true, false} {
@@ -168,8 +168,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestKilledWhileFinishing: a process that ended between a file's last name and its journal's end
-// leaves nothing to the next pull.
+// TestKilledWhileFinishing: a process that ended between renaming a file and deleting its journal
+// leaves no work to the next pull.
 func TestKilledWhileFinishing(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)
@@ -188,7 +188,7 @@ func TestKilledWhileFinishing(t *testing.T) {
 	}
 }
 
-// TestKilledWhileStarting: a process that ended while it wrote a journal leaves nothing either.
+// TestKilledWhileStarting: nor does a process that ended while writing a journal.
 func TestKilledWhileStarting(t *testing.T) {
 	r := sample(300_000)
 	_, client, o := serve(t, r)
@@ -201,7 +201,7 @@ func TestKilledWhileStarting(t *testing.T) {
 	whole(t, o, r)
 }
 
-// TestNewCommit keeps what two commits share.
+// TestNewCommit keeps the shared files of two commits.
 func TestNewCommit(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)
@@ -228,7 +228,7 @@ func TestNewCommit(t *testing.T) {
 	}
 }
 
-// TestSpace looks at the disk before it asks for bytes.
+// TestSpace checks the disk before requesting bytes.
 func TestSpace(t *testing.T) {
 	r := sample(1000)
 	r.Files["model-00001-of-00001.safetensors"] = hubtest.Claimed(1 << 41)

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// longest is the longest wait that the server has not asked for.
-const longest = 30 * time.Second
+// maxBackoff is the longest wait that the server has not asked for.
+const maxBackoff = 30 * time.Second
 
-// longestAsked is the longest wait for a server's Retry-After.
-const longestAsked = 5 * time.Minute
+// maxRetryAfter is the longest wait for a server's Retry-After.
+const maxRetryAfter = 5 * time.Minute
 
-// patience counts the tries of one request.
-type patience struct {
+// backoff counts the tries of one request.
+type backoff struct {
 	client   *Client
 	attempts int
 }
 
 // retry waits before the next try. It returns the error if it is permanent (unwrapped), or after
 // too many tries.
-func (p *patience) retry(ctx context.Context, err error) error {
+func (p *backoff) retry(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -61,11 +61,11 @@ func (p *patience) retry(ctx context.Context, err error) error {
 
 // wait is the wait after a failed try: doubled each time with jitter from half to all of it, or the
 // server's Retry-After.
-func (p *patience) wait(err error) time.Duration {
+func (p *backoff) wait(err error) time.Duration {
 	if status, ok := errors.AsType[*statusError](err); ok && status.retryAfter > 0 {
-		return min(status.retryAfter, longestAsked)
+		return min(status.retryAfter, maxRetryAfter)
 	}
-	wait := min(p.client.Backoff<<min(p.attempts-1, 16), longest)
+	wait := min(p.client.Backoff<<min(p.attempts-1, 16), maxBackoff)
 	return wait/2 + rand.N(wait/2+1)
 }
 
@@ -86,7 +86,7 @@ func untrusted(err error) bool {
 
 // retry runs f until it succeeds or its error is final.
 func (c *Client) retry(ctx context.Context, f func() error) error {
-	p := patience{client: c}
+	p := backoff{client: c}
 	for {
 		err := f()
 		if err == nil {
@@ -101,19 +101,20 @@ func (c *Client) retry(ctx context.Context, f func() error) error {
 // errStalled reports that no byte arrived in time.
 var errStalled = errors.New("no byte arrived for too long")
 
-// watched is a body with a timeout for every read.
-type watched struct {
+// idleTimeoutBody is a body with a timeout for every read.
+type idleTimeoutBody struct {
 	body  io.Reader
 	stall time.Duration
 	timer *time.Timer
 }
 
-// watch adds a timeout to a body; cancel must end its request.
-func watch(body io.Reader, stall time.Duration, cancel context.CancelCauseFunc) *watched {
-	return &watched{body, stall, time.AfterFunc(stall, func() { cancel(errStalled) })}
+// withIdleTimeout adds a timeout to a body; cancel must end its request.
+func withIdleTimeout(body io.Reader, stall time.Duration,
+	cancel context.CancelCauseFunc) *idleTimeoutBody {
+	return &idleTimeoutBody{body, stall, time.AfterFunc(stall, func() { cancel(errStalled) })}
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *idleTimeoutBody) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if n > 0 {
 		w.timer.Reset(w.stall)
@@ -121,4 +122,4 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *watched) stop() { w.timer.Stop() }
+func (w *idleTimeoutBody) stop() { w.timer.Stop() }

@@ -1,7 +1,7 @@
 package hub_test
 
-// What the tests of pulls share: a sample repository, a hub that serves it, and the check that a
-// cache holds exactly what the server has.
+// Shared by the tests of pulls: a sample repository, a hub that serves it, and the check that a
+// cache has exactly the server's files.
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func sample(size int64) *hubtest.Repo {
 	}}
 }
 
-// fetched are the files of a sample that a pull must bring.
+// fetched are the files of a sample that a pull must download.
 var fetched = []string{"config.json", "generation_config.json", "model.safetensors.index.json",
 	"tokenizer.json",
 	"model-00000-of-00001.safetensors", "model-00001-of-00001.safetensors"}
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve starts a hub with one repository and gives a client for it whose waits are short.
+// serve starts a hub with one repository and returns a client for it with short waits.
 func serve(t *testing.T, r *hubtest.Repo) (*hubtest.Server, *hub.Client, hub.Options) {
 	t.Helper()
 	server := hubWith(t, r)
@@ -83,7 +83,7 @@ func quick(server *hubtest.Server) *hub.Client {
 	return client
 }
 
-// whole checks that the cache holds exactly what the server has.
+// whole checks that the cache has exactly the server's files.
 func whole(t *testing.T, o hub.Options, r *hubtest.Repo) {
 	t.Helper()
 	snapshot := store.SnapshotPath(o.Root, o.Repo, r.Commit)

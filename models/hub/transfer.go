@@ -49,17 +49,17 @@ type transfer struct {
 var errAbandoned = errors.New("the file on the hub is another one now")
 
 // openTransfer opens or creates the partial file of a blob.
-func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
+func (p *pull) openTransfer(ctx context.Context, f File, listed ListedFile,
 	blob string) (*transfer, error) {
 	t := &transfer{origin: p.client.origin(p.Repo, p.commit, f, listed), pull: p, blob: blob}
 	t.changed.L = &t.mu
-	if err := notNewer(blob); err != nil {
+	if err := refuseNewer(blob); err != nil {
 		return nil, err
 	}
 	boot := bootID()
 	state, ok := readJournal(blob, f.Size, boot)
 	if !ok {
-		state, ok = adopt(blob, f.Size, p.client.ChunkBytes)
+		state, ok = adoptPartial(blob, f.Size, p.client.ChunkBytes)
 	}
 	if !ok {
 		state = newProgress(f.Size, p.client.ChunkBytes)
@@ -77,7 +77,7 @@ func (p *pull) openTransfer(ctx context.Context, f File, listed Listed,
 	}
 	if err != nil {
 		t.partial.Close()
-		return nil, full(blob, err)
+		return nil, wrapFull(blob, err)
 	}
 	t.progress = state
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
@@ -94,7 +94,7 @@ func (t *transfer) run(next func()) error {
 		t.changed.Broadcast()
 		t.mu.Unlock()
 	})()
-	sum, hashed := newSums(t.want), make(chan error, 1)
+	sum, hashed := newHashes(t.want), make(chan error, 1)
 	go func() {
 		err := t.follow(sum)
 		if err != nil {
@@ -160,7 +160,7 @@ func (t *transfer) remaining(i int) (from, length int64) {
 func (t *transfer) write(i int, data []byte) error {
 	from, _ := t.remaining(i)
 	if _, err := t.partial.WriteAt(data, from); err != nil {
-		return full(t.blob, err)
+		return wrapFull(t.blob, err)
 	}
 	t.mu.Lock()
 	t.progress.written[i] += uint32(len(data))
@@ -177,7 +177,7 @@ func (t *transfer) write(i int, data []byte) error {
 	t.pull.count.done.Add(int64(len(data)))
 	t.pull.count.fetched.Add(int64(len(data)))
 	if err := t.journal.recordWritten(i, n); err != nil {
-		return full(t.blob, err)
+		return wrapFull(t.blob, err)
 	}
 	if !flush {
 		return nil
@@ -189,7 +189,7 @@ func (t *transfer) write(i int, data []byte) error {
 	if err == nil {
 		err = t.journal.flush(now)
 	}
-	return full(t.blob, err)
+	return wrapFull(t.blob, err)
 }
 
 // contiguous is the number of bytes from the beginning without a gap.
@@ -205,7 +205,7 @@ func (t *transfer) contiguous() int64 {
 }
 
 // follow hashes the file as it grows, and checks it once it is complete.
-func (t *transfer) follow(sum *sums) error {
+func (t *transfer) follow(sum *hashes) error {
 	var hashed int64
 	for hashed < t.progress.size {
 		t.mu.Lock()
@@ -239,7 +239,7 @@ func (t *transfer) finish(sum []byte) error {
 		err = store.WriteStamp(t.blob, sum)
 	}
 	if err != nil {
-		return full(t.blob, fmt.Errorf("finishing %s: %w", t.want.Path, err))
+		return wrapFull(t.blob, fmt.Errorf("finishing %s: %w", t.want.Path, err))
 	}
 	// a remaining journal would be ignored, as its partial file is gone
 	os.Remove(t.blob + journalSuffix)
@@ -258,24 +258,24 @@ func syncFolder(path string) error {
 	return nil
 }
 
-// full turns the error of a full disk into a SpaceError.
-func full(path string, err error) error {
+// wrapFull turns the error of a full disk into a SpaceError.
+func wrapFull(path string, err error) error {
 	if store.IsFull(err) {
 		return &SpaceError{Path: filepath.Dir(path)}
 	}
 	return err
 }
 
-// sums are the hashes that may identify a file.
-type sums struct {
+// hashes are the hashes that may identify a file.
+type hashes struct {
 	git  hash.Hash // nil if not needed
 	full hash.Hash
 	// reused between reads: a file is hashed in as many reads as it has pieces
 	buffer []byte
 }
 
-func newSums(f File) *sums {
-	s := &sums{full: sha256.New(), buffer: make([]byte, 128<<10)}
+func newHashes(f File) *hashes {
+	s := &hashes{full: sha256.New(), buffer: make([]byte, 128<<10)}
 	if f.GitSHA != "" {
 		s.git = sha1.New()
 		fmt.Fprintf(s.git, "blob %d\x00", f.Size)
@@ -284,7 +284,7 @@ func newSums(f File) *sums {
 }
 
 // read hashes r; each counts the bytes, if not nil.
-func (s *sums) read(ctx context.Context, r io.Reader, count func(int64)) error {
+func (s *hashes) read(ctx context.Context, r io.Reader, count func(int64)) error {
 	for {
 		n, err := r.Read(s.buffer)
 		s.full.Write(s.buffer[:n])
@@ -305,10 +305,10 @@ func (s *sums) read(ctx context.Context, r io.Reader, count func(int64)) error {
 	}
 }
 
-func (s *sums) sha256() []byte { return s.full.Sum(nil) }
+func (s *hashes) sha256() []byte { return s.full.Sum(nil) }
 
 // check compares with the hub's hash. *HashError if it differs.
-func (s *sums) check(f File) error {
+func (s *hashes) check(f File) error {
 	want, got := f.SHA256, hex.EncodeToString(s.sha256())
 	if want == "" && f.GitSHA != "" {
 		want, got = f.GitSHA, hex.EncodeToString(s.git.Sum(nil))

@@ -122,7 +122,7 @@ func (a *Adapter) Close() error {
 func notAFolder(path string, err error) error {
 	_, ok := models.Lookup(path)
 	switch name := filepath.Base(path); {
-	case ok || models.OfProgram(path):
+	case ok || models.IsForeignName(path):
 		return notAnAdapter(path)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no folder %s", path)
@@ -156,7 +156,7 @@ func otherBase(base string, spec models.Spec) error {
 	for _, e := range models.Catalogue() {
 		if e.HF != "" && strings.Contains(name, e.Spec.Name) && inCatalogue && !shaped(name) {
 			return fmt.Errorf("it was trained on %s: choose that model with --model %s",
-				safetensors.Show(base), e.ID)
+				safetensors.Printable(base), e.ID)
 		}
 	}
 	return nil
@@ -164,7 +164,7 @@ func otherBase(base string, spec models.Spec) error {
 
 // place assigns one tensor of the file to its change.
 func (a *Adapter) place(t safetensors.Tensor) error {
-	printable := safetensors.Show(t.Name)
+	printable := safetensors.Printable(t.Name)
 	name, ok := strings.CutPrefix(t.Name, "base_model.model.")
 	switch {
 	case !ok:
@@ -250,7 +250,7 @@ func (a *Adapter) check(config models.LoRA, spec models.Spec) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		return fmt.Errorf("%s changes %s, which %s does not have%s", WeightsName,
-			safetensors.Show(name), spec.Name, trainedOn(config))
+			safetensors.Printable(name), spec.Name, trainedOn(config))
 	}
 	if len(a.changes) == 0 {
 		return fmt.Errorf("%s holds no tensor", WeightsName)
@@ -260,14 +260,14 @@ func (a *Adapter) check(config models.LoRA, spec models.Spec) error {
 
 func misfit(t safetensors.Tensor, want []int, config models.LoRA, spec models.Spec) error {
 	return fmt.Errorf("%s: tensor %s has shape %v, %s needs %v%s", WeightsName,
-		safetensors.Show(t.Name), t.Shape, spec.Name, want, trainedOn(config))
+		safetensors.Printable(t.Name), t.Shape, spec.Name, want, trainedOn(config))
 }
 
 func trainedOn(config models.LoRA) string {
 	if config.Base == "" {
 		return ""
 	}
-	return fmt.Sprintf("; it was trained on %s%s", safetensors.Show(config.Base),
+	return fmt.Sprintf("; it was trained on %s%s", safetensors.Printable(config.Base),
 		models.OtherBase(config.Base))
 }
 
@@ -283,7 +283,7 @@ func readNumbers(t safetensors.Tensor, sum hash.Hash) error {
 		for _, v := range values[:len(data)/size] {
 			if v-v != 0 {
 				return fmt.Errorf("%s: tensor %s holds %v: only finite numbers can be added",
-					WeightsName, safetensors.Show(t.Name), v)
+					WeightsName, safetensors.Printable(t.Name), v)
 			}
 		}
 	}

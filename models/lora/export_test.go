@@ -1,4 +1,4 @@
 package lora
 
-// OtherBase is tried with the shapes of models that no test has.
+// OtherBase is tested with the shapes of models that no test has.
 var OtherBase = otherBase

@@ -44,7 +44,7 @@ func Find(text string) (Ref, error) {
 	}
 	if !(math.Abs(r.Scale) <= maxScale) {
 		return r, fmt.Errorf("the scale of adapter %s must lie between -%d and %[2]d, not %v",
-			safetensors.Show(source), maxScale, r.Scale)
+			safetensors.Printable(source), maxScale, r.Scale)
 	}
 	if id, ok := strings.CutPrefix(source, "hf:"); ok && !exists(source) {
 		return r.cached(id)
@@ -101,8 +101,8 @@ func (r Ref) Files() []string {
 // String identifies an adapter with its scale.
 func (r Ref) String() string { return fmt.Sprintf("%s:%v", r.Path, r.Scale) }
 
-// Is reports whether a folder contains an adapter.
-func Is(folder string) bool { return exists(filepath.Join(folder, models.LoRAConfig)) }
+// IsAdapter reports whether a folder contains an adapter.
+func IsAdapter(folder string) bool { return exists(filepath.Join(folder, models.LoRAConfig)) }
 
 // BaseOf is the base model of the adapter in a folder, "" without an adapter.
 func BaseOf(folder string) string {
@@ -114,5 +114,5 @@ func BaseOf(folder string) string {
 	if err != nil {
 		return ""
 	}
-	return safetensors.Show(config.Base)
+	return safetensors.Printable(config.Base)
 }

@@ -2,7 +2,7 @@
 
 package lora_test
 
-// What stands where an adapter's folder belongs, pipes too.
+// Other files at the path of an adapter's folder, including pipes.
 
 import (
 	"encoding/binary"
@@ -19,7 +19,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// TestRefusedFolders: a path that holds no adapter is named for what it is, and is not waited for.
+// TestRefusedFolders: the error describes a path without an adapter, and does not wait for it.
 func TestRefusedFolders(t *testing.T) {
 	good := modeltest.NewAdapter(modeltest.Tiny(), "q_proj.weight")
 	make := func(changes ...func(folder string) error) string {

@@ -1,6 +1,6 @@
 package lora_test
 
-// Adapters of bytes that nobody chose.
+// Adapters of random bytes.
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// FuzzOpen: whatever two files say, they are an adapter whose every tensor can be added, or are
-// refused in one sentence.
+// FuzzOpen: any two files are an adapter whose every tensor can be added, or are refused in one
+// sentence.
 func FuzzOpen(f *testing.F) {
 	spec := modeltest.Tiny()
 	a := modeltest.NewAdapter(spec, "q_proj.weight", "lm_head.weight")
@@ -60,7 +60,7 @@ func FuzzOpen(f *testing.F) {
 			}
 			base := models.Tensor{Name: to.Name, DType: to.DType, Shape: to.Shape,
 				Data: make([]byte, to.Bytes())}
-			// what is too large for bfloat16 is refused here
+			// a value too large for bfloat16 is refused here
 			_ = lora.Add(base, []*lora.Adapter{opened}).Rows(0, to.Shape[0],
 				make([]byte, to.Bytes()))
 		}

@@ -1,7 +1,7 @@
 package lora_test
 
-// Adapters that are refused, each in one sentence, and how a person names one. That the numbers are
-// PEFT's is tested with an engine, in runtime/engine/golden.
+// Refused adapters, each in one sentence, and adapters' names. That the numbers are PEFT's is
+// tested with an engine, in runtime/engine/golden.
 
 import (
 	"math"
@@ -16,7 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// TestRefused: what cannot be added as PEFT would add it is refused before anything is computed.
+// TestRefused: an adapter that cannot be added as by PEFT is refused before anything is computed.
 func TestRefused(t *testing.T) {
 	set := func(field string, value any) func(*modeltest.Adapter) {
 		return func(a *modeltest.Adapter) { a.Config[field] = value }
@@ -122,7 +122,7 @@ func refused(t *testing.T, folder string, spec models.Spec, want string) {
 }
 
 // TestOtherBase: the matrices of 20b's and 120b's attention have the same shapes, so the base's
-// name decides; names that say nothing do not.
+// name decides; unknown names are accepted.
 func TestOtherBase(t *testing.T) {
 	for base, ok := range map[string]bool{"openai/gpt-oss-20b": true, "unsloth/gpt-oss-20b-BF16": true,
 		"/models/GPT-OSS-20B": true, "": true, "someone/tune": true,
@@ -166,7 +166,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestTooLarge: what no bfloat16 holds is refused, not made infinite.
+// TestTooLarge: a value above bfloat16's range is refused, not made infinite.
 func TestTooLarge(t *testing.T) {
 	folder, spec := t.TempDir(), modeltest.Tiny()
 	a := modeltest.NewAdapter(spec, "router.weight")

@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// A file that is cut while it is mapped reads as zeros from there on, and is named.
+// A file that is truncated while mapped reads as zeros from there on, and is named.
 func TestTruncatedWhileMapped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weights")
 	const size = 1 << 20
@@ -42,7 +42,7 @@ func TestTruncatedWhileMapped(t *testing.T) {
 	}
 }
 
-// Faults elsewhere are Go's as before: here one that panics.
+// Faults elsewhere are still Go's: here one that panics.
 func TestOtherFaultsStayGos(t *testing.T) {
 	defer func() {
 		if recover() == nil {

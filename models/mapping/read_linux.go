@@ -75,9 +75,9 @@ func PreferHugePages(data []byte) { _ = unix.Madvise(data, unix.MADV_HUGEPAGE) }
 // MiB. Kernels without huge pages refuse, which is harmless.
 func KeepSmallPages(data []byte) { _ = unix.Madvise(data, unix.MADV_NOHUGEPAGE) }
 
-// GiveBack releases the complete pages of anonymous memory, which then read as zeros. False if
+// Release releases the complete pages of anonymous memory, which then read as zeros. False if
 // there are none, or the system refuses.
-func GiveBack(data []byte) bool {
+func Release(data []byte) bool {
 	pages := wholePages(data)
 	return len(pages) > 0 && unix.Madvise(pages, unix.MADV_DONTNEED) == nil
 }

@@ -13,6 +13,6 @@ func PreferHugePages([]byte) {}
 
 func KeepSmallPages([]byte) {}
 
-func GiveBack([]byte) bool { return false }
+func Release([]byte) bool { return false }
 
 func PageOut([]byte) {}

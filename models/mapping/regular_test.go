@@ -50,11 +50,11 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 
 // A shell makes a pipe of <(command).
 func TestAPipeIsReadToItsEnd(t *testing.T) {
-	defer func(before time.Duration) { patience = before }(patience)
+	defer func(before time.Duration) { pipeTimeout = before }(pipeTimeout)
 	const hangs, most = 2 * time.Minute, 200_000
 	whole := strings.Repeat("x", most-3)
 	read := func(waits time.Duration, write func(w *os.File)) (string, error) {
-		patience = waits
+		pipeTimeout = waits
 		r, w, err := os.Pipe()
 		hosttest.Check(t, err)
 		defer r.Close()

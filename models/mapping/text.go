@@ -20,8 +20,8 @@ const (
 	MaxData     = 4 << 30
 )
 
-// patience is how long a pipe may be silent. Tests shorten it.
-var patience = 30 * time.Second
+// pipeTimeout is how long a pipe may be silent. Tests shorten it.
+var pipeTimeout = 30 * time.Second
 
 // OpenText opens a file, or a pipe that a process writes into.
 func OpenText(path string) (*os.File, error) {
@@ -50,18 +50,18 @@ func ReadText(path string, most int64) ([]byte, error) {
 	stat, broken := f.Stat()
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("%s is a pipe that was silent for %v", path, patience)
+		err = fmt.Errorf("%s is a pipe that was silent for %v", path, pipeTimeout)
 	case err == nil && broken == nil && len(text) == 0 && stat.Mode()&os.ModeNamedPipe != 0:
 		err = fmt.Errorf("%s is a pipe into which no program writes", path)
 	}
-	return jsondoc.Unmarked(text), err
+	return jsondoc.StripBOM(text), err
 }
 
 // patientPipe is a pipe with a timeout for every read; files need none.
 type patientPipe struct{ *os.File }
 
 func (p patientPipe) Read(b []byte) (int, error) {
-	_ = p.SetReadDeadline(time.Now().Add(patience))
+	_ = p.SetReadDeadline(time.Now().Add(pipeTimeout))
 	return p.File.Read(b)
 }
 

@@ -81,9 +81,9 @@ func Reserve(size int64) (*Memory, error) {
 // has them.
 func (m *Memory) PreferHugePages() { mapping.PreferHugePages(m.Bytes) }
 
-// GiveBack releases a part of Bytes, whose content is undefined until it is written again. False if
+// Release releases a part of Bytes, whose content is undefined until it is written again. False if
 // it is unchanged: the part is smaller than a page, or the system does not support this.
-func (m *Memory) GiveBack(part []byte) bool { return mapping.GiveBack(part) }
+func (m *Memory) Release(part []byte) bool { return mapping.Release(part) }
 
 // Unpack reads a pack to its end. A broken pack returns an error and no memory. The SHA-256 of
 // Bytes is not checked, which would take as long as reading them: gzip's checksum is enough for an

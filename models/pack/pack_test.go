@@ -1,7 +1,7 @@
 package pack
 
-// Packs written here are read back byte for byte; packs that lie are refused; and what the format
-// is for is measured: zeros take no memory.
+// Packs written here are read back byte for byte; invalid packs are refused; and the format's
+// purpose is measured: zeros take no memory.
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// builder writes a pack and, beside it, the file that it stands for.
+// builder writes a pack and the file that it represents.
 type builder struct{ records, want []byte }
 
 func (b *builder) record(kind byte, n int, payload []byte) {
@@ -74,7 +74,7 @@ func noise(n int, seed uint64) []byte {
 	return data
 }
 
-// held is a pack's memory, whose bytes have the SHA-256 that the pack announces.
+// held is a pack's memory, whose bytes have the announced SHA-256.
 func held(pack []byte) (*Memory, error) {
 	m, err := Unpack(bytes.NewReader(pack))
 	if err == nil && sha256.Sum256(m.Bytes) != m.SHA256 {
@@ -152,7 +152,7 @@ func TestRefusePack(t *testing.T) {
 		}
 		return b.raw()
 	}
-	// lie adds a record that the file beside it does not have room for or does not know.
+	// lie adds a record that the file has no room for or does not know.
 	lie := func(kind byte, n uint64, payload ...byte) []byte {
 		return build(func(b *builder) {
 			b.want = append(b.want, make([]byte, 10)...)

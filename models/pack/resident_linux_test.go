@@ -1,7 +1,6 @@
 package pack
 
-// Zeros take no memory: neither as zeros nor as a copy of them, nor when the kernel would like to
-// use huge pages.
+// Zeros take no memory: neither as zeros nor as a copy of them, nor with huge pages enabled.
 
 import (
 	"bytes"

@@ -30,11 +30,11 @@ func withoutSums(total int64) int64 {
 	return total - 4*((total+sumBytes+3)/(sumBytes+4))
 }
 
-// checksums reads the first size bytes of a copy. rest is called before each block.
-func checksums(r io.ReaderAt, size int64, rest func() error) (sums []byte, err error) {
+// checksums reads the first size bytes of a copy. pause is called before each block.
+func checksums(r io.ReaderAt, size int64, pause func() error) (sums []byte, err error) {
 	block := make([]byte, min(size, sumBytes))
 	for offset := int64(0); offset < size; offset += sumBytes {
-		if err := rest(); err != nil {
+		if err := pause(); err != nil {
 			return nil, err
 		}
 		part := block[:min(size-offset, sumBytes)]
@@ -48,7 +48,7 @@ func checksums(r io.ReaderAt, size int64, rest func() error) (sums []byte, err e
 
 // Check reads the copy at path. A damaged one is removed, so that the next start recreates it, with
 // ErrDamaged. A missing one is no error.
-func Check(path string, rest func() error) error {
+func Check(path string, pause func() error) error {
 	f, length, err := mapping.OpenRegular(path)
 	if err != nil {
 		return nil // removed by another process
@@ -63,7 +63,7 @@ func Check(path string, rest func() error) error {
 	_, err = f.ReadAt(want, size)
 	var have []byte
 	if err == nil {
-		have, err = checksums(f, size, rest)
+		have, err = checksums(f, size, pause)
 	}
 	if err != nil || bytes.Equal(have, want) {
 		return err

@@ -59,7 +59,7 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 		}
 		return view(memory.Bytes, list, memory.Free), nil
 	}
-	path, err := prepare(ckpt, folder, list, size, pace{runtime.GOMAXPROCS(0), 1, always})
+	path, err := prepare(ckpt, folder, list, size, pace{runtime.GOMAXPROCS(0), 1, noPause})
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 	return c, nil
 }
 
-// Make creates a missing copy in the folder, on one core and in small pieces. rest is called before
-// each piece, which takes a few milliseconds; its error stops the work. The disk must have room for
-// twice the copy, because no user asked for it.
-func Make(ckpt *checkpoint.Checkpoint, folder string, rest func() error) error {
+// Make creates a missing copy in the folder, on one core and in small pieces. pause is called
+// before each piece, which takes a few milliseconds; its error stops the work. The disk must have
+// room for twice the copy, because no user asked for it.
+func Make(ckpt *checkpoint.Checkpoint, folder string, pause func() error) error {
 	list, size := plan(ckpt.Spec)
-	_, err := prepare(ckpt, folder, list, size, pace{1, 2, rest})
+	_, err := prepare(ckpt, folder, list, size, pace{1, 2, pause})
 	return err
 }
 
@@ -104,10 +104,10 @@ func Size(s models.Spec) (size, saves int64) {
 type pace struct {
 	workers int
 	room    int64        // times the copy's size must be free on the disk
-	rest    func() error // before each piece
+	pause   func() error // before each piece
 }
 
-func always() error { return nil }
+func noPause() error { return nil }
 
 // prepare returns the path of a complete copy, which it creates if missing.
 func prepare(ckpt *checkpoint.Checkpoint, folder string, list []matrix, size int64,
@@ -198,7 +198,7 @@ func identity(ckpt *checkpoint.Checkpoint, list []matrix, p pace) (string, error
 			}
 			hash := sha256.New()
 			for piece := range slices.Chunk(tensor.Data, hashBytes) {
-				if err := p.rest(); err != nil {
+				if err := p.pause(); err != nil {
 					return 0, err
 				}
 				hash.Write(piece)
@@ -341,7 +341,7 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p
 			}
 			for i := 0; i < rows; i += step {
 				n := min(step, rows-i)
-				if err := p.rest(); err != nil {
+				if err := p.pause(); err != nil {
 					return err
 				}
 				quantize(buffer[i/GroupRows*GroupBytes(m.k):], tensor.Data[2*(row+i)*m.k:], n,
@@ -362,7 +362,7 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p
 	if err := f.Truncate(size); err != nil {
 		return err
 	}
-	sums, err := checksums(f, size, p.rest)
+	sums, err := checksums(f, size, p.pause)
 	if err == nil {
 		_, err = f.WriteAt(append(sums, trailer(list, size)...), size)
 	}

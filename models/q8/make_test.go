@@ -1,7 +1,7 @@
 package q8
 
-// The copy that is made behind other work: it stops at any piece, leaves nothing, and is the one
-// that a start would have made.
+// The copy made in the background: it stops at any piece, leaves no file, and equals a start's
+// copy.
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 )
 
 // opened is a checkpoint in the folder root.
-func opened(t *testing.T) (found checkpoint.Found, ckpt *checkpoint.Checkpoint, root string) {
+func opened(t *testing.T) (found checkpoint.Model, ckpt *checkpoint.Checkpoint, root string) {
 	t.Helper()
 	root = t.TempDir()
 	found = placed(t, filepath.Join(root, "it"))
@@ -27,7 +27,7 @@ func opened(t *testing.T) (found checkpoint.Found, ckpt *checkpoint.Checkpoint, 
 	return found, ckpt, root
 }
 
-// until ends the work with why at the piece of that number.
+// until stops the work with why at the piece of that number.
 func until(calls *int, stopAt int, why error) func() error {
 	return func() error {
 		if *calls++; *calls == stopAt {
@@ -37,8 +37,8 @@ func until(calls *int, stopAt int, why error) func() error {
 	}
 }
 
-// TestMake: at whatever piece the work is ended, nothing is ready and nothing is left; whole, it
-// is what memory would hold.
+// TestMake: stopped at any piece, nothing is ready and no file is left; complete, it equals the
+// copy in memory.
 func TestMake(t *testing.T) {
 	found, ckpt, root := opened(t)
 	cache := filepath.Join(root, "dense")
@@ -66,14 +66,14 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMakeTwice: two that make it at once have one copy.
+// TestMakeTwice: two concurrent ones result in one copy.
 func TestMakeTwice(t *testing.T) {
 	found, ckpt, root := opened(t)
 	cache := filepath.Join(root, "dense")
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			if err := Make(ckpt, cache, always); err != nil {
+			if err := Make(ckpt, cache, noPause); err != nil {
 				t.Error(err)
 			}
 		})
@@ -85,17 +85,17 @@ func TestMakeTwice(t *testing.T) {
 	}
 }
 
-// TestMakeRefused: a folder that cannot be written to is an error and no copy; what another process
-// is making stays, what a dead one left goes.
+// TestMakeRefused: an unwritable folder is an error without a copy; another process's unfinished
+// file stays, a dead one's is removed.
 func TestMakeRefused(t *testing.T) {
 	_, ckpt, root := opened(t)
 	file := filepath.Join(root, "file")
 	hosttest.Check(t, os.WriteFile(file, nil, 0o644))
-	if err := Make(ckpt, filepath.Join(file, "dense"), always); err == nil {
+	if err := Make(ckpt, filepath.Join(file, "dense"), noPause); err == nil {
 		t.Error("a copy was made inside a file")
 	}
 	list, size := plan(ckpt.Spec)
-	greedy := pace{1, 1 << 40, always}
+	greedy := pace{1, 1 << 40, noPause}
 	if _, err := prepare(ckpt, filepath.Join(root, "full"), list, size, greedy); err == nil ||
 		!strings.Contains(err.Error(), "free") {
 		t.Errorf("a disk without room: %v", err)
@@ -108,26 +108,26 @@ func TestMakeRefused(t *testing.T) {
 	}
 	mark := hosttest.Must(store.Use(live))(t)
 	defer mark.Close()
-	hosttest.Check(t, Make(ckpt, cache, always))
+	hosttest.Check(t, Make(ckpt, cache, noPause))
 	if left, _ := filepath.Glob(filepath.Join(cache, tempPrefix+"*")); len(left) != 1 ||
 		left[0] != live {
 		t.Errorf("of %s and %s there is %v", live, dead, left)
 	}
 }
 
-// TestCheck: a copy with one bit changed, anywhere, is named with its block and removed; a whole
-// one, one of another release, and none at all are let be.
+// TestCheck: a copy with one changed bit, anywhere, is reported with its block and removed; a valid
+// one, one of another release, and a missing one are ignored.
 func TestCheck(t *testing.T) {
 	found, ckpt, root := opened(t)
 	cache := filepath.Join(root, "dense")
-	hosttest.Check(t, Make(ckpt, cache, always))
+	hosttest.Check(t, Make(ckpt, cache, noPause))
 	path := Ready(found, cache)
 	whole := hosttest.Must(os.ReadFile(path))(t)
 	why := errors.New("a turn has begun")
 	if err := Check(path, func() error { return why }); !errors.Is(err, why) {
 		t.Error(err)
 	}
-	if err := errors.Join(Check(path, always), Check("", always)); err != nil {
+	if err := errors.Join(Check(path, noPause), Check("", noPause)); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -141,7 +141,7 @@ func TestCheck(t *testing.T) {
 		if ready := Ready(found, cache); ready != path {
 			t.Fatalf("byte %d: a start looks at weights, %q", at, ready)
 		}
-		err := Check(path, always)
+		err := Check(path, noPause)
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), path) {
 			t.Errorf("byte %d: %v", at, err)
 		}
@@ -149,7 +149,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("byte %d: %s is used again", at, ready)
 		}
 	}
-	hosttest.Check(t, Make(ckpt, cache, always))
+	hosttest.Check(t, Make(ckpt, cache, noPause))
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
 		t.Errorf("the copy that is made again is another: %v", err)
 	}

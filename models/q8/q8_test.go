@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// at reads one weight back out of a copy.
+// at reads one weight from a copy.
 func at(data []byte, k, row, column int) float64 {
 	block := data[row/8*GroupBytes(k)+column/32*blockBytes:]
 	i := column % 32
@@ -24,8 +24,8 @@ func at(data []byte, k, row, column int) float64 {
 	return float64(scale) * float64(int8(block[16+j/4*32+row%8*4+j%4]))
 }
 
-// TestQuantize: every weight is within half a step of its own block, whose scale is the best of
-// those that cut nothing off, and padding is zero.
+// TestQuantize: every weight is within half a step of its block, whose scale is the best of those
+// that clip nothing, and padding is zero.
 func TestQuantize(t *testing.T) {
 	const n, k = 13, 96
 	random := rand.New(rand.NewPCG(3, 4))
@@ -103,8 +103,8 @@ func open(t *testing.T, ckpt *checkpoint.Checkpoint, folder string) *Copy {
 	return c
 }
 
-// TestFile: the file holds what memory holds, is made once, differs for other weights, and half a
-// file is never taken for one.
+// TestFile: the file equals the copy in memory, is created once, differs for other weights, and a
+// partial file is never used.
 func TestFile(t *testing.T) {
 	folder, ckpt := filepath.Join(t.TempDir(), "dense"), synthetic(t, 1)
 	memory, file := open(t, ckpt, ""), open(t, ckpt, folder)
@@ -141,7 +141,7 @@ func TestFile(t *testing.T) {
 		if err := os.WriteFile(path+".new", broken, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		// in its place: the old mapping keeps the old file
+		// a replacement: the old mapping keeps the old file
 		hosttest.Check(t, os.Rename(path+".new", path))
 		open(t, ckpt, folder)
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) {

@@ -31,7 +31,7 @@ var settling = checkpoint.Settling
 
 // Ready returns the path of a model's copy, or "" if it is missing or the model's files have
 // changed since it was recorded. It reads no weights.
-func Ready(model checkpoint.Found, folder string) string {
+func Ready(model checkpoint.Model, folder string) string {
 	if name := recorded(folder, model.FileStates()); name != "" {
 		return filepath.Join(folder, name+Suffix)
 	}

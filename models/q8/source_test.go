@@ -14,9 +14,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// placed writes a small checkpoint and gives it as a start finds it. For this test files count as
+// placed writes a small checkpoint and returns it as a start finds it. In this test files count as
 // settled at once.
-func placed(t *testing.T, folder string) checkpoint.Found {
+func placed(t *testing.T, folder string) checkpoint.Model {
 	t.Helper()
 	s := modeltest.Tiny()
 	hosttest.Check(t, modeltest.New(s, 2).Write(folder))
@@ -31,7 +31,7 @@ func placed(t *testing.T, folder string) checkpoint.Found {
 }
 
 // start opens a model and its copy as a start does and closes both.
-func start(t *testing.T, found checkpoint.Found, cache string) (content []byte) {
+func start(t *testing.T, found checkpoint.Model, cache string) (content []byte) {
 	t.Helper()
 	ckpt := hosttest.Must(found.Open())(t)
 	defer ckpt.Close()
@@ -52,9 +52,9 @@ func copies(t *testing.T, cache string) []string {
 	return hosttest.Must(filepath.Glob(filepath.Join(cache, "*"+Suffix)))(t)
 }
 
-// change makes change until the system tells the file from what it was: within one step of its
-// clock it cannot.
-func change(t *testing.T, found checkpoint.Found, change func()) {
+// change repeats change until the system reports the file as changed: within one step of its clock
+// it cannot.
+func change(t *testing.T, found checkpoint.Model, change func()) {
 	t.Helper()
 	before := found.FileStates()
 	for slices.Equal(found.FileStates().Files, before.Files) {
@@ -67,7 +67,7 @@ func change(t *testing.T, found checkpoint.Found, change func()) {
 
 // scribble changes the last weight of the last file, an unembedding's, and hides it as well as a
 // program can.
-func scribble(t *testing.T, found checkpoint.Found) {
+func scribble(t *testing.T, found checkpoint.Model) {
 	t.Helper()
 	files := found.FileStates().Files
 	last := files[len(files)-1]
@@ -80,8 +80,8 @@ func scribble(t *testing.T, found checkpoint.Found) {
 	})
 }
 
-// TestReady: a copy is found without its weights once it was made, and no longer when one weight of
-// them is another; then it is made anew and the old one is removed.
+// TestReady: a copy is found without its weights once it is made, and no longer once one of the
+// weights has changed; then it is recreated and the old one removed.
 func TestReady(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
@@ -94,7 +94,7 @@ func TestReady(t *testing.T) {
 	if got := Ready(found, cache); len(made) != 1 || got != made[0] {
 		t.Fatalf("%v were made, %q is ready", made, got)
 	}
-	// A copy of another name that the record names is taken: the weights were not asked.
+	// A copy of another name is used if the record names it: the weights were not read.
 	other := filepath.Join(cache, strings.Repeat("ab", 16)+Suffix)
 	path := recordPath(cache, found.FileStates().Files)
 	record := hosttest.Must(os.ReadFile(path))(t)
@@ -132,7 +132,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestTouched: files that were touched or lie in two places have one copy, which stays while one of
+// TestTouched: files that were touched or are in two places have one copy, which stays while one of
 // them is its source.
 func TestTouched(t *testing.T) {
 	root := t.TempDir()
@@ -179,8 +179,8 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-// TestOlder: copies of older formats go when one is made; anything else in the folder stays. Files
-// that were just written get no record.
+// TestOlder: copies of older formats are removed when one is made; other files in the folder stay.
+// Just written files get no record.
 func TestOlder(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")

@@ -11,17 +11,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// What an earlier release left: the copy of the weights that placed writes, and its record.
+// An earlier release's files: the copy of the weights that placed writes, and its record.
 const (
 	earlierFolder = "../../testdata/versions/q8-4"
 	earlierCopy   = "f1acd98e58dd7174023af294466c8f44"
 	earlierRecord = "3f5b77c05d60a3a0e676bf7d0859a93b.source"
-	// of a version that is not read any more
+	// of a version that is no longer read
 	olderFolder = "../../testdata/versions/q8-3"
 )
 
-// TestEarlierRelease: its copy is the one that these weights have, and is not made again; its
-// record is read, and would be written so.
+// TestEarlierRelease: its copy is that of these weights, and is not recreated; its record is read,
+// and would be written identically.
 func TestEarlierRelease(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
@@ -46,7 +46,7 @@ func TestEarlierRelease(t *testing.T) {
 	}
 }
 
-// TestOlderRelease: a copy of an older version is made anew and removed, with its record.
+// TestOlderRelease: a copy of an older version is recreated and removed, with its record.
 func TestOlderRelease(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
@@ -61,8 +61,8 @@ func TestOlderRelease(t *testing.T) {
 	}
 }
 
-// TestNewerRelease: two releases that are used in turns have a copy and a record each, and neither
-// touches the other's.
+// TestNewerRelease: two alternating releases have a copy and a record each, and neither touches the
+// other's.
 func TestNewerRelease(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")

@@ -145,7 +145,7 @@ func ReadIndex(path string) (*Index, error) {
 
 // ParseIndex checks an index's text.
 func ParseIndex(name string, text []byte) (*Index, error) {
-	if what := disguise(text); what != "" {
+	if what := describeForeign(text); what != "" {
 		return nil, &Error{File: name, What: what}
 	}
 	if !utf8.Valid(text) {
@@ -164,10 +164,10 @@ func ParseIndex(name string, text []byte) (*Index, error) {
 	files := map[string]bool{}
 	for tensor, file := range object.Map {
 		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || file == "." ||
-			Show(file) != file {
+			Printable(file) != file {
 			return nil, &Error{File: name,
 				What: fmt.Sprintf("places tensor %s in %s, which is not a plain file name",
-					Show(tensor), Show(file))}
+					Printable(tensor), Printable(file))}
 		}
 		files[file] = true
 	}

@@ -69,7 +69,7 @@ func ReadHeader(file string, r io.ReaderAt, size int64) (*Header, error) {
 	if _, err := r.ReadAt(length[:], 0); err != nil {
 		return nil, fmt.Errorf("%s: reading the header length: %w", file, err)
 	}
-	if what := disguise(length[:]); what != "" {
+	if what := describeForeign(length[:]); what != "" {
 		return nil, &Error{File: file, What: what}
 	}
 	n := binary.LittleEndian.Uint64(length[:])
@@ -94,8 +94,8 @@ func ReadHeader(file string, r io.ReaderAt, size int64) (*Header, error) {
 	return parse(file, text, size)
 }
 
-// disguise describes a file that does not begin like a safetensors file.
-func disguise(begin []byte) string {
+// describeForeign describes a file that does not begin like a safetensors file.
+func describeForeign(begin []byte) string {
 	switch {
 	case bytes.HasPrefix(begin, []byte("version ")):
 		return "is a Git LFS pointer, not the weights: run git lfs pull in its folder"
@@ -130,7 +130,7 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 	dec.UseNumber()
 	if _, err := members(dec, func(name string, duplicate bool) error {
 		if duplicate {
-			return fail("names tensor %s twice", Show(name))
+			return fail("names tensor %s twice", Printable(name))
 		}
 		if name == "__metadata__" {
 			if dec.Decode(&h.Metadata) != nil {
@@ -140,7 +140,7 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 		}
 		info, err := readInfo(dec, data)
 		if err != nil {
-			return fail("has a broken header: tensor %s: %v", Show(name), err)
+			return fail("has a broken header: tensor %s: %v", Printable(name), err)
 		}
 		info.Name = name
 		h.Tensors = append(h.Tensors, info)
@@ -157,16 +157,16 @@ func parse(file string, text []byte, size int64) (*Header, error) {
 	for _, t := range h.Tensors {
 		switch {
 		case t.Begin < end:
-			return nil, fail("has a broken header: tensors %s and %s overlap", Show(prev),
-				Show(t.Name))
+			return nil, fail("has a broken header: tensors %s and %s overlap", Printable(prev),
+				Printable(t.Name))
 		case t.Begin > end:
 			return nil, fail(
 				"has a broken header: bytes %d..%d before tensor %s belong to no tensor", end,
-				t.Begin, Show(t.Name))
+				t.Begin, Printable(t.Name))
 		case t.End > size:
 			return nil, &Error{File: file, Cut: true,
 				What: fmt.Sprintf("is cut short: tensor %s needs bytes %d..%d, the file has %d",
-					Show(t.Name), t.Begin, t.End, size)}
+					Printable(t.Name), t.Begin, t.End, size)}
 		}
 		end, prev = t.End, t.Name
 	}
@@ -209,14 +209,14 @@ func readInfo(dec *json.Decoder, data int64) (t Info, err error) {
 	fields := map[string]any{"dtype": &t.DType, "shape": &shape, "data_offsets": &offsets}
 	seen, err := members(dec, func(field string, duplicate bool) error {
 		if duplicate {
-			return fmt.Errorf("field %s stands twice", Show(field))
+			return fmt.Errorf("field %s stands twice", Printable(field))
 		}
 		to, ok := fields[field]
 		if !ok {
 			to = new(json.RawMessage)
 		}
 		if dec.Decode(to) != nil {
-			return fmt.Errorf("field %s has the wrong type", Show(field))
+			return fmt.Errorf("field %s has the wrong type", Printable(field))
 		}
 		return nil
 	})
@@ -229,14 +229,14 @@ func readInfo(dec *json.Decoder, data int64) (t Info, err error) {
 		}
 	}
 	if t.DType.Bits() == 0 {
-		return t, fmt.Errorf("dtype %s is unknown", Show(string(t.DType)))
+		return t, fmt.Errorf("dtype %s is unknown", Printable(string(t.DType)))
 	}
 	count := uint64(1)
 	t.Shape = make([]int, 0, len(shape))
 	for _, n := range shape {
 		v, err := strconv.ParseUint(n.String(), 10, 64)
 		if err != nil || v > math.MaxInt {
-			return t, fmt.Errorf("%s is not the length of a dimension", Show(n.String()))
+			return t, fmt.Errorf("%s is not the length of a dimension", Printable(n.String()))
 		}
 		high, low := bits.Mul64(count, v)
 		if high != 0 {
@@ -259,7 +259,7 @@ func readInfo(dec *json.Decoder, data int64) (t Info, err error) {
 	for i, n := range offsets {
 		v, err := strconv.ParseUint(n.String(), 10, 64)
 		if err != nil || v > math.MaxInt64-uint64(data) {
-			return t, fmt.Errorf("%s is not an offset", Show(n.String()))
+			return t, fmt.Errorf("%s is not an offset", Printable(n.String()))
 		}
 		position[i] = data + int64(v)
 	}
@@ -274,9 +274,10 @@ func readInfo(dec *json.Decoder, data int64) (t Info, err error) {
 	return t, nil
 }
 
-// Show makes a name from a file safe for a message: unchanged if it is short and printable, else
-// quoted and truncated, so that a hostile name can neither move a terminal's cursor nor flood it.
-func Show(name string) string {
+// Printable makes a name from a file safe for a message: unchanged if it is short and printable,
+// else quoted and truncated, so that a hostile name can neither move a terminal's cursor nor flood
+// it.
+func Printable(name string) string {
 	const most = 120
 	plain := len(name) > 0 && len(name) <= most
 	for i := 0; plain && i < len(name); i++ {

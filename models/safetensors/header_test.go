@@ -1,7 +1,7 @@
 package safetensors
 
-// Headers that lie. Each case is one lie and the sentence it gets; the fuzz target holds what a
-// Header promises for any bytes.
+// Invalid headers. Each case is one fault and its sentence; the fuzz target checks a Header's
+// promises for any bytes.
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// file puts a length in front of a header and data bytes after it.
+// file puts a length before a header and data bytes after it.
 func file(header string, data int) []byte {
 	text := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(text, header...), make([]byte, data)...)

@@ -15,16 +15,16 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// inside fails if path, whose links are followed, is not in folder. For a missing path its parent
-// counts.
-func inside(folder, path string) error {
+// checkInside fails if path, whose links are followed, is not in folder. For a missing path its
+// parent counts.
+func checkInside(folder, path string) error {
 	real, err := filepath.EvalSymlinks(folder)
 	if err != nil {
 		return ignoreMissing(err)
 	}
 	target, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) && path != folder && filepath.Dir(path) != path {
-		return inside(folder, filepath.Dir(path))
+		return checkInside(folder, filepath.Dir(path))
 	}
 	if err == nil && target != real && !strings.HasPrefix(target, real+string(filepath.Separator)) {
 		err = fmt.Errorf("%s is a link out of the cache, to %s; remove the link", path, target)
@@ -41,7 +41,7 @@ func ignoreMissing(err error) error {
 
 // MakeFolder creates a folder of a repository.
 func MakeFolder(root string, repo Repo, folder string) error {
-	if err := inside(filepath.Join(root, repo.Folder()), folder); err != nil {
+	if err := checkInside(filepath.Join(root, repo.Folder()), folder); err != nil {
 		return err
 	}
 	return os.MkdirAll(folder, 0o777)

@@ -59,7 +59,7 @@ func PlanRemoval(root string, repo Repo, revision string) (*Removal, error) {
 	}
 	for _, below := range []string{folder, filepath.Join(folder, "blobs"),
 		filepath.Join(folder, "snapshots"), filepath.Join(root, ".locks", repo.Folder())} {
-		if err := inside(root, below); err != nil {
+		if err := checkInside(root, below); err != nil {
 			return nil, err
 		}
 	}

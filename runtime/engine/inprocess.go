@@ -88,7 +88,7 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 
 // openDense opens the 8-bit copies of the checkpoint and of the tunes that change dense weights.
 func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
-	for tune, c := range append([]*checkpoint.Checkpoint{ckpt}, ckpt.Tunes...) {
+	for tune, c := range append([]*checkpoint.Checkpoint{ckpt}, ckpt.Adapted...) {
 		var dense *q8.Copy
 		if tune == 0 || slices.ContainsFunc(e.settings.Tunes[tune-1], q8.Replaces) {
 			var err error
@@ -103,9 +103,9 @@ func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
 
 // bytesOf returns a weight's bytes and the checkpoint that holds them.
 func (e *InProcess) bytesOf(b *Buffer, ckpt *checkpoint.Checkpoint) (data []byte,
-	of *checkpoint.Checkpoint, err error) {
+	source *checkpoint.Checkpoint, err error) {
 	if b.Tune > 0 {
-		ckpt = ckpt.Tunes[b.Tune-1]
+		ckpt = ckpt.Adapted[b.Tune-1]
 	}
 	name := b.tensor()
 	if b.Type == U8 && q8.Replaces(name) {
@@ -169,7 +169,7 @@ func (e *InProcess) allocate(ctx context.Context, p *Program, ckpt *checkpoint.C
 		if b.Home != Weight {
 			continue
 		}
-		data, of, err := e.bytesOf(b, ckpt)
+		data, source, err := e.bytesOf(b, ckpt)
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (e *InProcess) allocate(ctx context.Context, p *Program, ckpt *checkpoint.C
 			return fmt.Errorf("upload %s: %w", b.Name, err)
 		}
 		if discrete {
-			of.Release(b.tensor()) // the card has a copy
+			source.Release(b.tensor()) // the card has a copy
 		}
 		if uploaded += int64(len(data)); progress != nil {
 			progress(uploaded, e.plan.Weights)
@@ -229,7 +229,7 @@ func (e *InProcess) run(ctx context.Context, b *Batch, logits []float32, timed b
 	error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at, err := e.bucketFor(ctx, b)
+	target, err := e.bucketFor(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -237,12 +237,12 @@ func (e *InProcess) run(ctx context.Context, b *Batch, logits []float32, timed b
 	if len(logits) < want {
 		return nil, fmt.Errorf("room for %d logits, %d are asked for", len(logits), want)
 	}
-	p, ns := at.program, []int64(nil)
+	p, ns := target.program, []int64(nil)
 	if timed {
 		ns = make([]int64, len(p.Ops))
 	}
-	e.last = at
-	err = at.step.Forward(b, logits[:want], ns)
+	e.last = target
+	err = target.step.Forward(b, logits[:want], ns)
 	if err = cmp.Or(err, mapping.Damaged()); err != nil { // weights that were cut off read as zeros
 		return nil, err
 	}

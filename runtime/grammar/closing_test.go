@@ -11,8 +11,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// From wherever a text under a schema is left, some allowed tokens each chosen blindly close it,
-// soon, and what comes out is JSON that the schema allows.
+// From any point of a text under a schema, blindly chosen allowed tokens close it soon, and the
+// result is JSON that the schema allows.
 func TestClosingEndsEveryText(t *testing.T) {
 	tok := token.Get()
 	for raw, begun := range map[string][]string{

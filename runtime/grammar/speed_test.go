@@ -1,5 +1,5 @@
-// What masks cost: BenchmarkMask* report a step where the state was met before, TestMeasureMasks
-// the first meeting.
+// The cost of masks: BenchmarkMask* report a step in a visited state, TestMeasureMasks the first
+// visit.
 
 package grammar
 
@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// speedCases are a schema and a text that fulfils it.
+// speedCases are a schema and a text that satisfies it.
 var speedCases = []struct{ name, schema, text string }{
 	{"tool", weather, `{"city":"San Francisco, California","days":12}`},
 	{"free", `{"type":"object"}`,
@@ -29,7 +29,7 @@ var speedCases = []struct{ name, schema, text string }{
 	{"open", `{"type":"object","properties":{"command":{"type":"string"},"cwd":{"type":"string"}},"required":["command"]}`, `{"command":"ls -l | grep 'a' > \"out\"","cwd":"/tmp","more":[{}]}`},
 }
 
-// wideCases are strings that take nearly any text, or text in many states: what costs the most to
+// wideCases are strings that accept nearly any text, or text in many states: the most expensive to
 // walk.
 var wideCases = []struct{ name, schema, text string }{
 	{"not <>", `{"type":"string","pattern":"^[^<>]*$"}`,
@@ -57,14 +57,14 @@ var wideCases = []struct{ name, schema, text string }{
 	{"two kinds", `{"anyOf":[{"type":"string","pattern":"^[^<>]*$"},{"type":"string","pattern":"^x.*$"}]}`, `"x and the lazy dog"`},
 }
 
-// cost is what a mask took: bytes of allocations, and processor time.
+// cost is the cost of a mask: bytes of allocations, and processor time.
 type cost struct {
 	bytes uint64
 	took  time.Duration
 }
 
-// firstMeetings gives a turn, or a grammar's matcher, tokens that it allows and returns what each
-// mask cost.
+// firstMeetings gives a turn, or a grammar's matcher, allowed tokens and returns the cost of each
+// mask.
 func firstMeetings(t *testing.T, ids []int32, mask func() []uint64,
 	accept func(int32) bool) (all []cost) {
 	t.Helper()
@@ -85,8 +85,8 @@ func firstMeetings(t *testing.T, ids []int32, mask func() []uint64,
 	return all
 }
 
-// newMeetings are those of each of the cases and of the header of a request that offers 300
-// functions, with grammars that are new.
+// newMeetings are those of each case and of the header of a request with 300 functions, with new
+// grammars.
 func newMeetings(t *testing.T) map[string][]cost {
 	Prepare()
 	all := map[string][]cost{}
@@ -111,7 +111,7 @@ func newMeetings(t *testing.T) map[string][]cost {
 	return all
 }
 
-// No mask of a state that is met for the first time makes much: what it allocates is bounded.
+// The first mask of any state has bounded allocations.
 func TestMasksAreCheap(t *testing.T) {
 	const most = 256 << 10
 	for name, list := range newMeetings(t) {
@@ -123,7 +123,7 @@ func TestMasksAreCheap(t *testing.T) {
 	}
 }
 
-// TestMeasureMasks reports for each case the best of several meetings of each state.
+// TestMeasureMasks reports for each case the best of several first visits of each state.
 func TestMeasureMasks(t *testing.T) {
 	if os.Getenv("OSSRUN_MEASURE") == "" {
 		t.Skip("a figure of a quiet machine: .ci/long measure")
@@ -191,9 +191,9 @@ func BenchmarkFreeTurn(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/token")
 }
 
-// batchTurns are turns of 64 requests, each with tokens that fulfil it: calls held to each of the
-// speedCases, answers held to them, and free turns, each begun at another place. met false: with
-// grammars that nobody has used.
+// batchTurns are turns of 64 requests, each with tokens that satisfy it: calls and answers
+// restricted to each of the speedCases, and free turns, each begun at another place. met false:
+// with new grammars.
 func batchTurns(tb testing.TB, own bool) (rules []TurnRules, texts [][]int32) {
 	tb.Helper()
 	for i := range 64 {
@@ -221,8 +221,8 @@ func batchTurns(tb testing.TB, own bool) (rules []TurnRules, texts [][]int32) {
 	return rules, texts
 }
 
-// A step of a batch of 64: the mask of each sequence, copied to where it would be uploaded from,
-// and its token accepted.
+// A step of a batch of 64: the mask of each sequence, copied to its upload buffer, and its token
+// accepted.
 func BenchmarkBatch64(b *testing.B) {
 	rules, texts := batchTurns(b, true)
 	upload := make([]uint64, 64*automaton.MaskWords)
@@ -253,8 +253,7 @@ func BenchmarkBatch64(b *testing.B) {
 	b.ReportMetric(float64((hosttest.ProcessTime()-begin).Nanoseconds())/float64(n)/1e3, "cpu-us/sequence")
 }
 
-// The same where no state was met before: all turns of a batch from their beginning to their end,
-// with new grammars.
+// The same without visited states: all turns of a batch from beginning to end, with new grammars.
 func BenchmarkBatch64New(b *testing.B) {
 	Prepare()
 	b.Run("shared", func(b *testing.B) { newBatches(b, false) })

@@ -1,4 +1,4 @@
-// Turns: what the automaton lets through is legal Harmony.
+// Turns: the automaton only allows legal Harmony.
 
 package grammar
 
@@ -38,7 +38,7 @@ func schemaOf(t testing.TB, raw string) *Grammar {
 
 var weather = `{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1,"maximum":14}},"required":["city"],"additionalProperties":false}`
 
-// fresh is a grammar that nobody has used.
+// fresh is an unused grammar.
 func fresh(t testing.TB, raw string) *Grammar {
 	t.Helper()
 	g, err := schema.Compile(t.Context(), []byte(raw), false)
@@ -130,7 +130,7 @@ func TestLegalAndIllegalTurns(t *testing.T) {
 	}
 }
 
-// Every way to cut a name into tokens is allowed.
+// Every tokenization of a name is allowed.
 func TestNamesInEveryTokenization(t *testing.T) {
 	rules := TurnRules{Functions: []FunctionRule{{Name: "get_weather"}}}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -226,7 +226,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// pick samples from a mask as a model would that writes at random: a part of its mass on enders and
+// pick samples from a mask like a random model, with part of the probability on enders and
 // structure.
 func pick(rng *rand.Rand, mask []uint64, likely []int32) int32 {
 	if rng.IntN(5) == 0 {
@@ -270,8 +270,7 @@ func likelyTokens() []int32 {
 	return ids
 }
 
-// Turns of a model that writes at random: strictly legal, finished arguments and answers are what
-// was asked for.
+// Turns of a random model: strictly legal, and finished arguments and answers satisfy the request.
 func TestRandomTurns(t *testing.T) {
 	turns := 200
 	if os.Getenv("OSSRUN_LONG") != "" {
@@ -359,7 +358,7 @@ func TestRandomTurns(t *testing.T) {
 		calls, structured)
 }
 
-// legal tells what is wrong with a message of a finished turn.
+// legal returns the fault of a message of a finished turn.
 func legal(m harmony.Message, r TurnRules, last bool) error {
 	offered := map[string]bool{}
 	if r.ToolChoice != None {
@@ -393,8 +392,7 @@ func legal(m harmony.Message, r TurnRules, last bool) error {
 	return nil
 }
 
-// Grammars and tables are shared by turns that run at the same time; the race detector looks at
-// this test.
+// Concurrent turns share grammars and tables; the race detector checks this test.
 func TestTurnsAtTheSameTime(t *testing.T) {
 	rules := TurnRules{Functions: []FunctionRule{{Name: "get_weather",
 		Body: schemaOf(t, weather)},

@@ -38,9 +38,9 @@ func (e *mixing) Step(ctx context.Context, b *engine.Batch, logits []float32) er
 func tuned(t *testing.T, dev engine.Device, s engine.Settings, tunes [][]lora.Ref,
 	own []lora.Ref) *mixing {
 	t.Helper()
-	found := checkpoint.Found{Path: filepath.Join(t1, "checkpoint"), Lora: own}
+	found := checkpoint.Model{Path: filepath.Join(t1, "checkpoint"), Adapters: own}
 	for _, refs := range tunes {
-		found.Tunes = append(found.Tunes, checkpoint.Found{Path: found.Path, Lora: refs})
+		found.Adapted = append(found.Adapted, checkpoint.Model{Path: found.Path, Adapters: refs})
 	}
 	ckpt := hosttest.Must(found.Open())(t)
 	t.Cleanup(func() { ckpt.Close() })

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// read is a file of testdata: a key pair, and a list that minisign 0.11 signed with it.
+// read reads a file of testdata: a key pair, and a list signed by minisign 0.11.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -19,7 +19,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// What the minisign program signed holds, and nothing else does.
+// A signature of the minisign program is valid, and no other.
 func TestVerify(t *testing.T) {
 	list, signature, key := read(t, File), read(t, Signature), read(t, "key.pub")
 	found, err := Verify([]byte(list), []byte(signature), key, "1.2.3")
@@ -93,7 +93,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// The minisign program holds our signature to be good.
+// The minisign program accepts our signature.
 func TestMinisignAgrees(t *testing.T) {
 	program, err := exec.LookPath("minisign")
 	if err != nil {

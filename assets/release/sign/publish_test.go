@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What publish asks gh for; a gh that writes its arguments down stands in for GitHub.
+// The requests of publish to gh; a gh that records its arguments replaces GitHub.
 func TestPublish(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("releases are published on Linux")

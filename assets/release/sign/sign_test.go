@@ -30,7 +30,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// handover is what the build job hands over of version 1.2.3, in a new folder.
+// handover is the output of the build job for version 1.2.3, in a new folder.
 func handover(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()

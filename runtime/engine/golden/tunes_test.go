@@ -129,7 +129,7 @@ func TestTunesAnswerAsAlone(t *testing.T) {
 		everything(t, base.Spec)} {
 		ref := hosttest.Must(lora.Find(source))(t)
 		refs = append(refs, ref)
-		base.Tunes = append(base.Tunes, adapted(t, ref))
+		base.Adapted = append(base.Adapted, adapted(t, ref))
 	}
 	for name, s := range map[string]engine.Settings{
 		"exact":          {Compute: engine.Exact},
@@ -173,7 +173,7 @@ func (a alone) Caps() engine.Caps {
 func TestTunesAreRefused(t *testing.T) {
 	ref := hosttest.Must(lora.Find(peft + "q"))(t)
 	base := adapted(t)
-	base.Tunes = []*checkpoint.Checkpoint{adapted(t, ref)}
+	base.Adapted = []*checkpoint.Checkpoint{adapted(t, ref)}
 	dev, s := device(t), engine.Settings{Pages: 8, MaxNumBatchedTokens: 8}
 	if _, err := engine.New(alone{dev}, base, s); err == nil {
 		t.Error("a device that computes one model takes two")

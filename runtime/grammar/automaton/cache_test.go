@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A value is made once while it is good, and a failure too; what is stale or was given up is made
-// again, and a full cache begins anew.
+// A value is created once while it is valid, and a failure too; stale and cancelled ones are
+// recreated, and a full cache is cleared.
 func TestCache(t *testing.T) {
 	stale := map[int]bool{}
 	c, made := Cache[string, int]{Most: 2, Stale: func(v int) bool { return stale[v] }}, 0

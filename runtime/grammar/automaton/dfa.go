@@ -18,18 +18,18 @@ import (
 
 // DFA begins in state 0. Bytes that no state distinguishes share a class.
 type DFA struct {
-	class   [256]uint8
-	pick    []byte // a byte of each class
-	classes int
-	next    []int32 // [states x classes], -1 for dead
-	accept  []bool
-	marked  sync.Once // see markTotal
-	total   []bool    // by state: it accepts any plain text of a token (see markTotal)
-	safe    []uint8   // by state: how many bytes of any plain text it accepts
-	free    []bool    // by state: it accepts any text and may end anywhere (see markTotal)
-	shapes  *shapes   // of an automaton of text (see text.go)
-	number  bool      // an automaton of numbers
-	Work    int       // cost of making it, in visited nodes and edges
+	class           [256]uint8
+	representatives []byte // a byte of each class
+	classes         int
+	next            []int32 // [states x classes], -1 for dead
+	accept          []bool
+	marked          sync.Once // see markTotal
+	total           []bool    // by state: it accepts any plain text of a token (see markTotal)
+	safe            []uint8   // by state: how many bytes of any plain text it accepts
+	free            []bool    // by state: it accepts any text and may end anywhere (see markTotal)
+	shapes          *shapes   // of an automaton of text (see text.go)
+	number          bool      // an automaton of numbers
+	Work            int       // cost of making it, in visited nodes and edges
 }
 
 func (d *DFA) step(state int32, b byte) int32 {
@@ -78,8 +78,8 @@ func (c *cuts) classes() (class [256]uint8, pick []byte) {
 // newDFA has no states yet.
 func newDFA(c cuts) *DFA {
 	d := &DFA{}
-	d.class, d.pick = c.classes()
-	d.classes = len(d.pick)
+	d.class, d.representatives = c.classes()
+	d.classes = len(d.representatives)
 	return d
 }
 
@@ -98,7 +98,7 @@ func buildDFA[S comparable](start S, c cuts, step func(S, byte) (S, bool),
 		if cap(d.next)-len(d.next) < d.classes {
 			d.next = slices.Grow(d.next, len(d.next)+8*d.classes)
 		}
-		for _, b := range d.pick {
+		for _, b := range d.representatives {
 			to, ok := step(s, b)
 			if !ok {
 				d.next = append(d.next, -1)
@@ -135,8 +135,8 @@ type edges struct{ first, index []int32 }
 
 func (e *edges) to(state int32) []int32 { return e.index[e.first[state]:e.first[state+1]] }
 
-// back sorts the edges of the selected classes by target; nil: all.
-func (d *DFA) back(selected []bool) edges {
+// reverseEdges sorts the edges of the selected classes by target; nil: all.
+func (d *DFA) reverseEdges(selected []bool) edges {
 	e := edges{first: make([]int32, len(d.accept)+1)}
 	class := 0
 	visitEdges := func(visit func(i int, to int32)) {
@@ -164,7 +164,7 @@ func (d *DFA) back(selected []bool) edges {
 
 // trim removes the edges to states that cannot accept; it reports whether the start can.
 func (d *DFA) trim() bool {
-	steps := d.distances(d.accept, d.back(nil))
+	steps := d.distances(d.accept, d.reverseEdges(nil))
 	for i, to := range d.next {
 		if to >= 0 && steps[to] == noWay {
 			d.next[i] = -1
@@ -204,7 +204,7 @@ func (d *DFA) distances(marked []bool, back edges) []int32 {
 func (d *DFA) markTotal() { d.marked.Do(d.findTotal) }
 
 func (d *DFA) findTotal() {
-	pick := d.pick
+	pick := d.representatives
 	phase := make([]int8, len(d.accept))
 	for i := range phase {
 		phase[i] = -1
@@ -236,7 +236,7 @@ func (d *DFA) findTotal() {
 		}
 	}
 	d.safe, d.total = make([]uint8, len(d.accept)), make([]bool, len(d.accept))
-	for i, steps := range d.distances(bad, d.back(plain)) {
+	for i, steps := range d.distances(bad, d.reverseEdges(plain)) {
 		d.safe[i] = uint8(min(steps, always))
 		d.total[i] = d.safe[i] == always && phase[i] == 0
 	}
@@ -303,7 +303,7 @@ func Intersect(factors []Factor, min, max int) (*DFA, error) {
 	}
 	c := textCuts()
 	for _, f := range factors {
-		for _, b := range f.DFA.pick {
+		for _, b := range f.DFA.representatives {
 			c[b] = true
 		}
 	}

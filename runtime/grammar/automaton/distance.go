@@ -24,7 +24,7 @@ type distances struct {
 func (m *machine) stepsOf(d *DFA) []int32 {
 	steps, ok := m.distances.steps[d]
 	if !ok {
-		steps = d.distances(d.accept, d.back(nil))
+		steps = d.distances(d.accept, d.reverseEdges(nil))
 		m.distances.steps[d] = steps
 	}
 	return steps
@@ -180,9 +180,9 @@ func (m *Matcher) Shortest() (text []byte) {
 			if to < 0 || to == best.state || c.nearest(to) >= least {
 				continue
 			}
-			p, tries := place{state: to}, maxTries
+			p, budget := place{state: to}, maxTries
 			if c.m.unique {
-				if p = c.advance(pos, byte(b)); !c.leadsOn(p, &tries) {
+				if p = c.advance(pos, byte(b)); !c.canContinue(p, &budget) {
 					continue
 				}
 			}

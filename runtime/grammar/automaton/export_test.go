@@ -1,5 +1,5 @@
-// What tests of masks over compiled schemas look at: they cannot stand in this package, which the
-// compiler imports.
+// Accessors for tests of masks over compiled schemas, which cannot be in this package, because the
+// compiler imports it.
 
 package automaton
 
@@ -14,13 +14,13 @@ const (
 	MostBytes  = maxBytes
 )
 
-// Step follows a byte from a state; less than 0 where it cannot come.
+// Step follows a byte from a state; negative if it is not allowed.
 func (c *Grammar) Step(from int32, b byte) int32 { return c.step(from, b) }
 
 // TextMask is the mask of a state, without enders.
 func (c *Grammar) TextMask(at int32) []uint64 { return c.text(at) }
 
-// MayEnd tells whether a text may end at a state.
+// MayEnd reports whether a text may end at a state.
 func (c *Grammar) MayEnd(at int32) bool { return c.states[at].done }
 
 // LoopsAt is the kinds of bytes that are known to lead back to a state.
@@ -29,7 +29,7 @@ func (c *Grammar) LoopsAt(at int32) uint64 { return c.states[at].loops }
 // OpenAt is the stacks that are open at a state.
 func (c *Grammar) OpenAt(at int32) []int32 { return c.states[at].open }
 
-// Bytes is about what the states take; Age is how often they were forgotten.
+// Bytes is approximately the memory of the states; Age is how often they were dropped.
 func (c *Grammar) Bytes() int { return c.tables*tableBytes + c.masks*MaskWords*8 }
 
 func (c *Grammar) Age() int { return c.age }
@@ -75,7 +75,7 @@ func (c *Grammar) PropertiesAt(at int32) (all [][]string) {
 	return all
 }
 
-// ForgetAutomata empties what keeps the automata of expressions and numbers.
+// ForgetAutomata clears the caches of expressions and numbers.
 func ForgetAutomata() {
 	patterns = Cache[patternKey, *DFA]{Most: MaxCached}
 	numbers = Cache[string, *DFA]{Most: MaxCached}

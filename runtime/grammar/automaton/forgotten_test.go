@@ -8,8 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// A body with more states than are kept goes on as if nothing were forgotten, and takes bounded
-// memory.
+// A body with more states than are cached continues as if none were dropped, with bounded memory.
 func TestStatesAreForgotten(t *testing.T) {
 	c := grammarOf(t,
 		`{"type":"array","items":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}},"maxItems":5000}`)

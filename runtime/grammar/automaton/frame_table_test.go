@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The table gives the numbers that a map would.
+// The table returns the numbers of an equivalent map.
 func TestFrameTableIsAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	m, ids := newMachine(NewProgram()), map[frame]int32{}

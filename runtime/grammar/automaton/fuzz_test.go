@@ -2,7 +2,7 @@ package automaton
 
 import "testing"
 
-// No expression makes the making of an automaton fail or stall.
+// No expression makes the construction of an automaton fail or stall.
 func FuzzRegex(f *testing.F) {
 	for _, s := range []string{`a`, `^a|b$`, `[^a-c]{2,4}`, `(\d+\.)*\w?`, `\s\S`, `é+`,
 		`[\u0400-\u04ff]`, `(?i)ab`, `$^`, `a{0}`} {

@@ -273,18 +273,18 @@ func (c *Grammar) insideShort(s *String, from inString, room, most int) []uint64
 	return mask
 }
 
-// staying caches by state how often walks reached it and, once that count is minVisits, the kinds
-// of bytes of which any text can follow.
-type staying struct {
+// visitStats caches by state how often walks reached it and, once that count is minVisits, the
+// kinds of bytes of which any text can follow.
+type visitStats struct {
 	visits    []uint8
 	freeKinds []uint64
 }
 
-func (c *Grammar) stayingOf(d *DFA) *staying {
-	k := c.staying[d]
+func (c *Grammar) visitStatsOf(d *DFA) *visitStats {
+	k := c.visitStats[d]
 	if k == nil {
-		k = &staying{make([]uint8, len(d.accept)), make([]uint64, len(d.accept))}
-		c.staying[d] = k
+		k = &visitStats{make([]uint8, len(d.accept)), make([]uint64, len(d.accept))}
+		c.visitStats[d] = k
 	}
 	return k
 }
@@ -292,7 +292,7 @@ func (c *Grammar) stayingOf(d *DFA) *staying {
 // walkInside allows the tokens of a trie that are allowed inside the string. They have no escapes.
 func (c *Grammar) walkInside(s *String, t *trie, from inString, mask []uint64) {
 	d := s.DFA()
-	cached := c.stayingOf(d)
+	cached := c.visitStatsOf(d)
 	visits, freeKinds, safe := cached.visits, cached.freeKinds, d.safe
 	if safe == nil { // an automaton of numbers
 		safe = make([]uint8, len(d.accept))
@@ -329,7 +329,7 @@ func (c *Grammar) walkInside(s *String, t *trie, from inString, mask []uint64) {
 				freeKinds[to] = freeKindsOf(d, to)
 			}
 		}
-		if s.Max < 0 && t.deeps[i] <= safe[to] {
+		if s.Max < 0 && t.depths[i] <= safe[to] {
 			last := top.last
 			if i+1 < top.rest.end {
 				last = t.first[i+1]
@@ -395,8 +395,8 @@ func (c *Grammar) keep(key insideKey, in *inside) {
 	c.masks++
 }
 
-// uncoveredBare are the tokens without quotes and backslashes that are not in covered; false if they
-// are too many to check one by one.
+// uncoveredBare are the tokens without quotes and backslashes that are not in covered; false if
+// they are too many to check one by one.
 func uncoveredBare(covered []uint64) (uncovered []int32, ok bool) {
 	if covered == nil {
 		return nil, false

@@ -1,5 +1,5 @@
-// Masks made in parts, of strings, of what follows them and of numbers, are those of the tokens
-// taken byte by byte, at every place of texts that meet each of these.
+// Masks made in parts, of strings, their continuations and numbers, equal those of tokens walked
+// byte by byte, at every position of texts that cover each of these.
 
 package automaton_test
 

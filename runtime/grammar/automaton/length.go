@@ -10,8 +10,8 @@ import "unicode/utf8"
 // distancesToEnd is the minimum number of characters from each state before a text may end. Inside
 // a character only the characters after it count.
 func (d *DFA) distancesToEnd() []int32 {
-	pick := d.pick
-	back := d.back(nil)
+	pick := d.representatives
+	back := d.reverseEdges(nil)
 	ends := make([]int32, len(d.accept))
 	var current, next []int32 // states n, and n+1, characters from an end
 	for state, accept := range d.accept {
@@ -48,7 +48,7 @@ func Bounded(d *DFA, least, most int) (*String, error) {
 	if most >= 0 && int(s.ends[0]) > most {
 		return nil, ErrEmpty
 	}
-	pick := d.pick
+	pick := d.representatives
 	for state, end := range s.ends {
 		s.slack = max(s.slack, int(end))
 		if end != 0 || !d.accept[state] || least <= int(s.ends[0]) {

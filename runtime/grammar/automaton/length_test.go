@@ -1,5 +1,5 @@
-// Strings that are counted beside an automaton are those of the automaton that counts itself: at
-// every place the same bytes can follow, and the same quotes close.
+// Strings with separate counting equal those of an automaton that counts itself: at every position
+// the same bytes are allowed, and the same quotes close.
 
 package automaton
 
@@ -47,7 +47,7 @@ func TestCountedBesideTheAutomaton(t *testing.T) {
 	}
 }
 
-// same walks both side by side.
+// same walks both in parallel.
 func same(t *testing.T, text string, bounds [2]int, s *String, product *DFA) {
 	t.Helper()
 	type pair struct {

@@ -92,8 +92,7 @@ func (m *machine) text(s string, parent int32) int32 {
 }
 
 // expand appends the configurations that read a byte next, and emptyStack if the stack may end
-// here. A
-// frame is expanded once per round, even if several paths lead to it.
+// here. A frame is expanded once per round, even if several paths lead to it.
 func (m *machine) expand(out []int32, id int32) []int32 {
 	if m.seen[id] == m.round {
 		return out

@@ -1,6 +1,6 @@
-// Masks of random automata are those of the plain way: every token, byte by byte. The patterns are
-// of classes that cut the kinds of bytes (trie.go) in every way, so that subtrees are taken whole,
-// in part and not at all.
+// Masks of random automata equal those of the plain method: every token, byte by byte. The patterns
+// have classes that split the kinds of bytes (trie.go) in every way, so that subtrees are allowed
+// completely, partly and not at all.
 
 package automaton_test
 

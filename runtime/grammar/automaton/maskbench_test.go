@@ -1,9 +1,9 @@
-// MaskBench: how many of the schemas of a folder are covered, and what masks and compiling cost.
-// The data is not in the tree; .ci/long maskbench FOLDER runs this over what the user fetched
+// MaskBench: how many of a folder's schemas are covered, and the cost of masks and compilation. The
+// data is not in the tree; .ci/long maskbench FOLDER runs this over a download
 // (guidance-ai/jsonschemabench, maskbench/data). A file is {"schema": ..., "tests": [{"valid":
 // bool, "data": ...}]}.
 //
-// What must stay true: a schema counts as covered only if every valid instance is taken, spelled
+// What must stay true: a schema counts as covered only if every valid instance is accepted, spelled
 // compactly with its members in some order, and every invalid one refused in each that is tried.
 
 package automaton_test
@@ -30,7 +30,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// benchTable is what the run over a folder has found.
+// benchTable is the result of the run over a folder.
 type benchTable struct {
 	files, covered, refused           int
 	valid, falseAccepts, falseRejects int
@@ -80,7 +80,7 @@ func (b *benchTable) file(t *testing.T, path string) {
 		if !valid && draft4.MatchString(d.Member("schema").Member("$schema").Text) {
 			numbers = pointKept
 		}
-		// the order is looked for with another copy, so that masks are met for the first time
+		// the order is searched with another copy, so that masks are computed for the first time
 		if taken := b.instance(g, name, ordered(twin, test.Get("data"), numbers)); taken != valid {
 			right = false
 			if taken {
@@ -96,7 +96,7 @@ func (b *benchTable) file(t *testing.T, path string) {
 	}
 }
 
-// draft4 tells the schemas in which 1.0 is no integer.
+// draft4 reports the schemas in which 1.0 is not an integer.
 var draft4 = regexp.MustCompile("draft-0[34]")
 
 // plainNumber is a number as a plain decimal.
@@ -123,8 +123,8 @@ func pointKept(text string) string {
 	return plain
 }
 
-// ordered spells a value with its members in an order that the grammar takes, or as they stand if
-// none is found: the order of members is the schema's.
+// ordered spells a value with its members in an order that the grammar accepts, or unchanged if
+// there is none: the order of members is the schema's.
 func ordered(g *automaton.Grammar, d *jsondoc.Value, plain func(string) string) string {
 	o := orderings{g: g, plain: plain, known: map[readFrom][]spelled{}}
 	for _, s := range o.value(automaton.FirstState, d) {
@@ -135,8 +135,8 @@ func ordered(g *automaton.Grammar, d *jsondoc.Value, plain func(string) string) 
 	return string(d.Append(nil, jsondoc.Spelling{Number: plain}))
 }
 
-// orderings are the ways to spell the values of one text. What they lead to is kept: alternatives
-// within each other would be tried in all combinations.
+// orderings are the spellings of the values of one text. Their results are cached: nested
+// alternatives would be tried in all combinations.
 type orderings struct {
 	g     *automaton.Grammar
 	plain func(string) string
@@ -148,13 +148,13 @@ type readFrom struct {
 	d  *jsondoc.Value
 }
 
-// spelled is a text and the state behind it.
+// spelled is a text and the state after it.
 type spelled struct {
 	at   int32
 	text string
 }
 
-// after adds a text to each way.
+// after appends a text to each way.
 func (o *orderings) after(ways []spelled, text string) (out []spelled) {
 	for _, w := range ways {
 		at := w.at
@@ -168,7 +168,7 @@ func (o *orderings) after(ways []spelled, text string) (out []spelled) {
 	return out
 }
 
-// then adds a value to each way; one way for each state is kept.
+// then appends a value to each way; one way per state is kept.
 func (o *orderings) then(ways []spelled, d *jsondoc.Value) (out []spelled) {
 	for _, w := range ways {
 		for _, s := range o.value(w.at, d) {
@@ -187,7 +187,7 @@ func oneEach(ways []spelled) (out []spelled) {
 	return out
 }
 
-// value is the ways to spell a value from a state on.
+// value is the spellings of a value from a state.
 func (o *orderings) value(at int32, d *jsondoc.Value) (out []spelled) {
 	key := readFrom{at, d}
 	if known, ok := o.known[key]; ok {
@@ -228,7 +228,7 @@ func (o *orderings) value(at int32, d *jsondoc.Value) (out []spelled) {
 	return out
 }
 
-// obstacle is the keyword without which a schema could be held, if it is the only one.
+// obstacle is the keyword without which a schema could be enforced, if it is the only one.
 func obstacle(t *testing.T, d *jsondoc.Value, first error) string {
 	var unsupported *schema.UnsupportedError
 	if !errors.As(first, &unsupported) {
@@ -246,7 +246,7 @@ func obstacle(t *testing.T, d *jsondoc.Value, first error) string {
 	return unsupported.Keyword + " alone"
 }
 
-// orders are those of the object's shapes that are open behind its brace.
+// orders are those of the open object shapes after its brace.
 func orders(g *automaton.Grammar, at int32, members []jsondoc.Member) [][]jsondoc.Member {
 	if at < 0 {
 		return nil

@@ -166,7 +166,8 @@ type Extra struct {
 }
 
 // Array is prefix items, then items; Max -1: no bound. At least Least of the items also match one
-// of Matches, which has a node for each of Prefix and one for Items, -1 for none; nil: not required.
+// of Matches, which has a node for each of Prefix and one for Items, -1 for none; nil: not
+// required.
 type Array struct {
 	Prefix   []int32
 	Items    int32 // -1: none

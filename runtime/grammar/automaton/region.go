@@ -51,7 +51,7 @@ func newShapes(d *DFA, states []int32, place []int8) *shapes {
 		ids: map[string]int32{}}
 	s.complete, s.narrow = []bool{noShape: false, wholeShape: true}, []bool{noShape: true,
 		wholeShape: false}
-	for _, b := range d.pick {
+	for _, b := range d.representatives {
 		switch {
 		case b >= utf8.RuneSelf:
 			s.beyond = append(s.beyond, b)

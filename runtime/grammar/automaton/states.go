@@ -15,17 +15,17 @@ import (
 // Grammar restricts a body to a language: a schema, an expression, a choice of texts or a written
 // grammar. Its methods are safe for concurrent use.
 type Grammar struct {
-	mu      sync.Mutex
-	m       *machine
-	states  []*state
-	ids     map[string]int32
-	first   []int32 // the set of state firstState
-	tables  int     // states with edges
-	masks   int     // cached masks
-	age     int     // number of times that the states were dropped
-	insides map[insideKey]*inside
-	staying map[*DFA]*staying
-	tails   map[int32][]uint64 // see tailsAfter
+	mu         sync.Mutex
+	m          *machine
+	states     []*state
+	ids        map[string]int32
+	first      []int32 // the set of state firstState
+	tables     int     // states with edges
+	masks      int     // cached masks
+	age        int     // number of times that the states were dropped
+	insides    map[insideKey]*inside
+	visitStats map[*DFA]*visitStats
+	tails      map[int32][]uint64 // see tailsAfter
 }
 
 // state is a set of configurations.
@@ -65,7 +65,7 @@ func New(p *Program, first Symbol) *Grammar {
 // begin drops all states and adds the first.
 func (c *Grammar) begin(first []int32) {
 	c.states, c.ids = []*state{{}}, map[string]int32{}
-	c.insides, c.staying = map[insideKey]*inside{}, map[*DFA]*staying{}
+	c.insides, c.visitStats = map[insideKey]*inside{}, map[*DFA]*visitStats{}
 	c.tails = map[int32][]uint64{}
 	c.tables, c.masks = 0, 0
 	c.add(first)
@@ -250,7 +250,7 @@ func (m *Matcher) AcceptText(b []byte) bool {
 			m.state = m.c.step(m.state, x)
 		}
 	}
-	if tries := maxTries; m.c.m.unique && !m.c.leadsOn(place{m.state, m.text}, &tries) {
+	if budget := maxTries; m.c.m.unique && !m.c.canContinue(place{m.state, m.text}, &budget) {
 		m.state = dead
 	}
 	if m.state < 0 {
@@ -272,7 +272,7 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 	m.find()
 	mask := c.mask(m.state, ender)
 	if c.m.unique {
-		return c.differ(mask, place{m.state, m.text})
+		return c.excludeRepeats(mask, place{m.state, m.text})
 	}
 	return mask
 }

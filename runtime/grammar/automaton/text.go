@@ -35,9 +35,9 @@ var plainKinds = textKinds(func(uint8, uint8) bool { return true })
 // alphabet is the plain tokens by their characters.
 type alphabet struct {
 	// by character of ASCII: the tokens that contain it, nil for one that is not plain
-	with [utf8.RuneSelf][]uint64
-	wide []uint64      // the tokens that contain a character beyond ASCII
-	led  [256][]uint64 // those that contain one with that first byte; nil for none
+	byASCII     [utf8.RuneSelf][]uint64
+	wide        []uint64      // the tokens that contain a character beyond ASCII
+	byFirstByte [256][]uint64 // those that contain one with that first byte; nil for none
 	// the characters beyond ASCII, grouped by all bytes but the last
 	beyond []siblings
 }
@@ -53,24 +53,24 @@ type siblings struct {
 func newAlphabet(plain []int32) *alphabet {
 	t := token.Get()
 	c := &alphabet{wide: NewMask()}
-	for b := range c.with {
+	for b := range c.byASCII {
 		if isPlain[b] {
-			c.with[b] = NewMask()
+			c.byASCII[b] = NewMask()
 		}
 	}
 	in := map[rune][]int32{}
 	for _, id := range plain {
 		for _, r := range string(t.TokenBytes(id)) {
 			if r < utf8.RuneSelf {
-				Allow(c.with[r], id)
+				Allow(c.byASCII[r], id)
 				continue
 			}
 			lead := utf8.AppendRune(nil, r)[0]
-			if c.led[lead] == nil {
-				c.led[lead] = NewMask()
+			if c.byFirstByte[lead] == nil {
+				c.byFirstByte[lead] = NewMask()
 			}
 			Allow(c.wide, id)
-			Allow(c.led[lead], id)
+			Allow(c.byFirstByte[lead], id)
 			if have := in[r]; len(have) == 0 || have[len(have)-1] != id {
 				in[r] = append(have, id)
 			}
@@ -92,7 +92,7 @@ func newAlphabet(plain []int32) *alphabet {
 // checked byte by byte.
 func (r *region) sort(c *alphabet, mask []uint64) (open []uint64) {
 	open = NewMask()
-	for b, set := range c.with {
+	for b, set := range c.byASCII {
 		switch {
 		case !isPlain[b]:
 		case r.exits[r.d.class[b]]:
@@ -129,7 +129,7 @@ func (r *region) sortWide(c *alphabet, mask, open []uint64) {
 			u, _ := utf8Step(0, lead)
 			shape := r.shape(r.d.step(r.states[0], lead), u)
 			if uniform = shape == noShape; uniform {
-				without(mask, c.led[lead])
+				without(mask, c.byFirstByte[lead])
 			}
 			uniform = uniform || r.complete[shape] && !r.wide
 		}

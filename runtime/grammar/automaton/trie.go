@@ -36,11 +36,11 @@ type kids struct{ begin, end int32 }
 type trie struct {
 	nodes []trieNode
 	// by node, the fields that most skips need: reading the node itself would be a cache miss
-	edges []byte  // the byte
-	deeps []uint8 // the depth of the subtree; broken if a token is not complete characters
-	first []int32 // the index of the first token of the subtree
-	roots kids
-	order []int32
+	edges  []byte  // the byte
+	depths []uint8 // the depth of the subtree; broken if a token is not complete characters
+	first  []int32 // the index of the first token of the subtree
+	roots  kids
+	order  []int32
 }
 
 // broken is deeper than any token.
@@ -234,7 +234,7 @@ func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
 		edge := texts[i][depth]
 		for i++; i < len(texts) && texts[i][depth] == edge; i++ {
 		}
-		t.edges, t.deeps = append(t.edges, edge), append(t.deeps, 0)
+		t.edges, t.depths = append(t.edges, edge), append(t.depths, 0)
 		t.first = append(t.first, place+int32(from))
 		t.nodes = append(t.nodes, trieNode{last: place + int32(i),
 			isToken: len(texts[from]) == depth+1, kinds: 1 << byteKinds[edge]})
@@ -253,12 +253,12 @@ func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
 		n.below = t.layOut(under, first, depth+1)
 		for k := n.below.begin; k < n.below.end; k++ {
 			n.kinds |= t.nodes[k].kinds
-			deep = max(deep, t.deeps[k]+1)
+			deep = max(deep, t.depths[k]+1)
 		}
 		if n.kinds&ragged != 0 {
 			deep = broken
 		}
-		t.nodes[i], t.deeps[i] = n, deep
+		t.nodes[i], t.depths[i] = n, deep
 	}
 	return k
 }

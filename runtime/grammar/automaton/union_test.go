@@ -1,4 +1,4 @@
-// Stacks over a union take what the stacks by themselves take, and stay few.
+// Stacks over a union accept the same as the separate stacks, and remain few.
 
 package automaton_test
 

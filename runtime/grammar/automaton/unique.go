@@ -153,7 +153,7 @@ type place struct {
 func (c *Grammar) advance(p place, b byte) place {
 	top := len(p.open) - 1
 	if (b == ',' || b == ']') && !p.quoted && top >= 0 && p.open[top].repeats(p.text) {
-		p.state = c.differing(p.state, top+1)
+		p.state = c.withoutRepeats(p.state, top+1)
 	}
 	if p.state >= 0 {
 		p.state = c.step(p.state, b)
@@ -162,15 +162,15 @@ func (c *Grammar) advance(p place, b byte) place {
 		return p
 	}
 	var ends bool
-	p.written, ends = p.next(b, b == '[' && !p.quoted && c.unique(p.state, len(p.open)+1))
+	p.written, ends = p.next(b, b == '[' && !p.quoted && c.isUnique(p.state, len(p.open)+1))
 	if top = len(p.open) - 1; ends && top >= 0 && p.open[top].repeats(p.text) {
-		p.state = c.differing(p.state, top+1)
+		p.state = c.withoutRepeats(p.state, top+1)
 	}
 	return p
 }
 
-// differing is a state without the stacks that forbid a repeated item at a depth.
-func (c *Grammar) differing(from int32, depth int) int32 {
+// withoutRepeats is a state without the stacks that forbid a repeated item at a depth.
+func (c *Grammar) withoutRepeats(from int32, depth int) int32 {
 	var remaining []int32
 	for _, id := range c.states[from].open {
 		if to := c.m.without(id, depth); to >= 0 {
@@ -183,16 +183,16 @@ func (c *Grammar) differing(from int32, depth int) int32 {
 // maxTries bounds the search for a way out, in tried bytes.
 const maxTries = 1 << 14
 
-// leadsOn reports whether a place leads to one where no current item is a prefix of an earlier one
-// in the same array.
-func (c *Grammar) leadsOn(p place, tries *int) bool {
+// canContinue reports whether a place leads to one where no current item is a prefix of an earlier
+// one in the same array.
+func (c *Grammar) canContinue(p place, budget *int) bool {
 	if p.state < 0 {
 		return false
 	}
-	if !c.endangered(p) || c.deviates(p) {
+	if !c.mayRepeat(p) || c.canDeviate(p) {
 		return true
 	}
-	if rests, all := c.spare(p); all { // the search would try all that are used
+	if rests, all := c.unusedValues(p); all { // the search would try all that are used
 		return len(rests) > 0
 	}
 	// shortest ways first, so that the search does not loop
@@ -205,23 +205,23 @@ func (c *Grammar) leadsOn(p place, tries *int) bool {
 		if c.step(p.state, byte(b)) < 0 {
 			continue
 		}
-		if *tries--; *tries < 0 {
+		if *budget--; *budget < 0 {
 			return false
 		}
 		if to := c.advance(p, byte(b)); to.state >= 0 {
-			if !c.endangered(to) {
+			if !c.mayRepeat(to) {
 				return true
 			}
 			ways = append(ways, way{to, c.nearest(to.state)})
 		}
 	}
 	slices.SortStableFunc(ways, func(a, b way) int { return int(a.distance - b.distance) })
-	return slices.ContainsFunc(ways, func(w way) bool { return c.leadsOn(w.place, tries) })
+	return slices.ContainsFunc(ways, func(w way) bool { return c.canContinue(w.place, budget) })
 }
 
-// deviates reports whether a string can continue with a character that no earlier item has there.
+// canDeviate reports whether a string can continue with a character that no earlier item has there.
 // It misses some ways.
-func (c *Grammar) deviates(p place) bool {
+func (c *Grammar) canDeviate(p place) bool {
 	last := len(p.open) - 1
 	if !p.quoted || p.escape || !p.open[last].unique || p.unique > 1 {
 		return false
@@ -241,9 +241,9 @@ func (c *Grammar) deviates(p place) bool {
 	return false
 }
 
-// spare are the continuations, sorted, to a listed value that is not among the items; all: no other
-// values are possible.
-func (c *Grammar) spare(p place) (out []string, all bool) {
+// unusedValues are the continuations, sorted, to a listed value that is not among the items; all:
+// no other values are possible.
+func (c *Grammar) unusedValues(p place) (out []string, all bool) {
 	last := len(p.open) - 1
 	if last < 0 || !p.open[last].unique || p.unique > 1 {
 		return nil, false
@@ -267,12 +267,12 @@ func (c *Grammar) spare(p place) (out []string, all bool) {
 	return out, len(c.states[p.state].open) > 0
 }
 
-// endangered reports whether an item is a prefix of an earlier one, or is a number that equals one
+// mayRepeat reports whether an item is a prefix of an earlier one, or is a number that equals one
 // and may continue.
-func (c *Grammar) endangered(p place) bool {
+func (c *Grammar) mayRepeat(p place) bool {
 	for i := range p.open {
 		o := &p.open[i]
-		if !o.unique || len(o.items) == 0 || !c.unique(p.state, i+1) {
+		if !o.unique || len(o.items) == 0 || !c.isUnique(p.state, i+1) {
 			continue
 		}
 		item := p.text[o.start:]
@@ -284,8 +284,8 @@ func (c *Grammar) endangered(p place) bool {
 	return false
 }
 
-// unique reports whether a stack of a state forbids repeated items at a depth.
-func (c *Grammar) unique(from int32, depth int) bool {
+// isUnique reports whether a stack of a state forbids repeated items at a depth.
+func (c *Grammar) isUnique(from int32, depth int) bool {
 	return slices.ContainsFunc(c.states[from].open,
 		func(id int32) bool { return c.m.without(id, depth) != id })
 }
@@ -312,13 +312,13 @@ var enders = sync.OnceValue(func() [3][]uint64 {
 	return all
 })
 
-// differ is a mask without the tokens after which an item would repeat another, or could only do
-// so.
-func (c *Grammar) differ(mask []uint64, p place) []uint64 {
+// excludeRepeats is a mask without the tokens after which an item would repeat another, or could
+// only do so.
+func (c *Grammar) excludeRepeats(mask []uint64, p place) []uint64 {
 	kind, suspects := 2, NewMask()
 	for i := range p.open {
 		o := &p.open[i]
-		if !o.unique || !c.unique(p.state, i+1) {
+		if !o.unique || !c.isUnique(p.state, i+1) {
 			continue
 		}
 		if kind = 0; !p.quoted {
@@ -331,13 +331,13 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 		}
 	}
 	var out []uint64
-	spare, _ := c.spare(p)
+	unused, _ := c.unusedValues(p)
 	for i, ends := range enders()[kind] {
 		for w := (suspects[i] | ends) & mask[i]; w != 0; w &= w - 1 {
-			id, to, tries := int32(i*64+bits.TrailingZeros64(w)), p, maxTries
+			id, to, budget := int32(i*64+bits.TrailingZeros64(w)), p, maxTries
 			text := token.Get().TokenBytes(id)
-			k, _ := slices.BinarySearch(spare, string(text))
-			if k < len(spare) && len(spare[k]) > len(text) && strings.HasPrefix(spare[k],
+			k, _ := slices.BinarySearch(unused, string(text))
+			if k < len(unused) && len(unused[k]) > len(text) && strings.HasPrefix(unused[k],
 				string(text)) {
 				continue
 			}
@@ -346,7 +346,7 @@ func (c *Grammar) differ(mask []uint64, p place) []uint64 {
 					break
 				}
 			}
-			if c.leadsOn(to, &tries) {
+			if c.canContinue(to, &budget) {
 				continue
 			}
 			if out == nil {

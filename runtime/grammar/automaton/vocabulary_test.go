@@ -7,7 +7,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// What the first grammar of a process waits for, the vocabulary's own table aside.
+// The wait of the first grammar of a process, except the vocabulary's own table.
 func BenchmarkVocabulary(b *testing.B) {
 	token.Get()
 	begin := hosttest.ProcessTime()

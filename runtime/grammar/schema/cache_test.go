@@ -35,8 +35,8 @@ func TestSchemasAreCompiledOnce(t *testing.T) {
 	}
 }
 
-// Three hundred tools in a megabyte are compiled with so many bytes of allocations;
-// BenchmarkCompile300Tools tells the time.
+// Three hundred tools in a megabyte are compiled with bounded allocations; BenchmarkCompile300Tools
+// measures the time.
 func TestManyToolsCompile(t *testing.T) {
 	const most = 64 << 20
 	tools, size := manyTools(), 0

@@ -26,7 +26,7 @@ type compiler struct {
 	nodeOf   map[string]int32
 	key      []byte                             // see node
 	overlaps map[*schema][]overlap              // by schema with a oneOf
-	now      *node                              // the node whose shapes are being found
+	current  *node                              // the node whose shapes are being found
 	enums    map[*jsondoc.Value]map[string]bool // see members
 	places   map[*schema]map[*schema]bool       // see findPlace
 
@@ -75,8 +75,8 @@ const (
 	negated                        // each alternative excludes the other
 )
 
-// separation is the stage of a pair, and the kinds of values that satisfy both: any value of a kind,
-// or some.
+// separation is the stage of a pair, and the kinds of values that satisfy both: any value of a
+// kind, or some.
 type separation struct {
 	stage
 	full, partial uint8
@@ -165,7 +165,7 @@ func (c *compiler) compile(all []*schema) (int32, error) {
 		if n.expanded {
 			continue
 		}
-		n.expanded, c.now = true, n
+		n.expanded, c.current = true, n
 		if i > maxSchemaNodes {
 			return 0, root.unsupported("schema",
 				fmt.Sprintf("it is larger than %d places", maxSchemaNodes))
@@ -244,7 +244,7 @@ func (c *compiler) reached(from int32) []bool {
 			}
 		}
 		for _, s := range n.shapes {
-			for _, id := range below(s) {
+			for _, id := range childNodes(s) {
 				add(id)
 			}
 		}
@@ -252,8 +252,8 @@ func (c *compiler) reached(from int32) []bool {
 	return reached
 }
 
-// below returns the nodes of a shape's members or items.
-func below(s shape) (out []int32) {
+// childNodes returns the nodes of a shape's members or items.
+func childNodes(s shape) (out []int32) {
 	switch {
 	case s.object != nil:
 		for _, p := range s.object.Properties {
@@ -345,7 +345,7 @@ func (c *compiler) kinds(id int32) (full, partial uint8) {
 		case s.literal != "null":
 			kind = jsondoc.Number
 		}
-		if c.unbound(s) && (kind != jsondoc.Bool || len(booleans) == 2) {
+		if c.acceptsAll(s) && (kind != jsondoc.Bool || len(booleans) == 2) {
 			full |= 1 << kind
 		} else {
 			partial |= 1 << kind
@@ -424,7 +424,7 @@ func (c *compiler) bounded(id int32, seen map[int32]bool) bool {
 		if s.object != nil && len(s.object.Extra) > 0 && s.object.Max >= 0 {
 			return true
 		}
-		return slices.ContainsFunc(below(s), func(n int32) bool { return c.bounded(n, seen) })
+		return slices.ContainsFunc(childNodes(s), func(n int32) bool { return c.bounded(n, seen) })
 	})
 }
 
@@ -486,7 +486,7 @@ func (c *compiler) emit(s *shape) (automaton.Symbol, error) {
 			}
 		}
 		if len(o.Extra) > 0 && o.Min > must+1 {
-			return automaton.Symbol{}, together(s.object.schemas,
+			return automaton.Symbol{}, jointError(s.object.schemas,
 				"with names that are not listed it is not supported", "minProperties",
 				"minProperties")
 		}

@@ -25,7 +25,7 @@ func FuzzSchema(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A walk never stands where nothing can follow and the text may not end.
+		// A walk never reaches a state where nothing can follow and the text may not end.
 		rng := rand.New(rand.NewPCG(seed, 1))
 		at := c.Matcher()
 		var text []byte

@@ -49,10 +49,12 @@ func countMember(name string, n int) jsondoc.Member {
 	return member(name, numberValue(big.NewRat(int64(n), 1)))
 }
 
-// named is an object with one member, such as properties with one name.
-func named(name string, v *jsondoc.Value) *jsondoc.Value { return objectValue(member(name, v)) }
+// singleMember is an object with one member, such as properties with one name.
+func singleMember(name string, v *jsondoc.Value) *jsondoc.Value {
+	return objectValue(member(name, v))
+}
 
-func never() *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.Bool} }
+func falseSchema() *jsondoc.Value { return &jsondoc.Value{Kind: jsondoc.Bool} }
 
 // synthesize makes the schema of a value that is not in the document. Its keywords have the meaning
 // of the latest draft.
@@ -68,7 +70,7 @@ func (c *compiler) synthesizeObject(o *owner, members ...jsondoc.Member) *schema
 
 // notOf is {"not": v}.
 func (c *compiler) notOf(o *owner, v *jsondoc.Value) *jsondoc.Value {
-	n := named("not", v)
+	n := singleMember("not", v)
 	c.synthesize(o, n)
 	return n
 }
@@ -89,7 +91,7 @@ func (s *schema) owns(keyword string) *owner {
 // logic returns the demands of a schema's not, if and dependencies: groups of alternatives, one of
 // each of which must hold. possible is false if no value satisfies them.
 func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err error) {
-	if s.reasoned {
+	if s.logicDone {
 		return s.groups, s.groups != nil, nil
 	}
 	groups = [][]*schema{}
@@ -102,7 +104,7 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 				return nil, false, err
 			case n.all:
 			case len(n.alternatives) == 0:
-				s.reasoned = true
+				s.logicDone = true
 				return nil, false, nil
 			default:
 				groups = append(groups, n.alternatives)
@@ -137,7 +139,7 @@ func (c *compiler) logic(s *schema) (groups [][]*schema, possible bool, err erro
 			}
 		}
 	}
-	s.groups, s.reasoned = groups, true
+	s.groups, s.logicDone = groups, true
 	return groups, true, nil
 }
 
@@ -165,7 +167,7 @@ func (c *compiler) dependency(o *owner, loc location, d jsondoc.Member) ([]*sche
 		}
 	}
 	with = append(with, member("required", listValue(names...)))
-	without := c.synthesizeObject(o, member("properties", named(d.Name, never())))
+	without := c.synthesizeObject(o, member("properties", singleMember(d.Name, falseSchema())))
 	return []*schema{without, c.synthesizeObject(o, with...)}, nil
 }
 

@@ -1,6 +1,6 @@
-// Logic against jsonschema (Python): random schemas that put not, if, dependencies and oneOf in
-// each other, and random values. What is taken must be what is valid, and what is relaxed must
-// take every valid value.
+// Logic compared with jsonschema (Python): random schemas with nested not, if, dependencies and
+// oneOf, and random values. Accepted values must be exactly the valid ones, and a relaxed schema
+// must accept every valid value.
 
 package schema
 
@@ -18,7 +18,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// judged asks jsonschema which values of each case are valid.
+// judged returns jsonschema's verdicts on the values of each case.
 func judged(t *testing.T, cases []judgedCase) [][]bool {
 	t.Helper()
 	python := hosttest.Program(t, "python3")
@@ -225,7 +225,7 @@ func TestRandomLogic(t *testing.T) {
 	}
 }
 
-// What golden cases say: drafts, formats, and alternatives that overlap.
+// Golden cases: drafts, formats, and overlapping alternatives.
 func TestLogicCases(t *testing.T) {
 	for _, c := range []struct{ schema, yes, no string }{
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/a","type":"null",
@@ -245,7 +245,7 @@ func TestLogicCases(t *testing.T) {
 		{`{"not":{"$ref":"#/$defs/a"},"$defs":{"a":{"properties":{"x":{"$ref":"#/$defs/a"}},
 			"type":"object"}}}`, `{"x":1}`, `{"x":{"x":{}}}`},
 		{`{"not":{"enum":["a",1,null,true]}}`, `"b"`, `1.0`},
-		// what stands in for a keyword may be younger than the draft
+		// the replacement of a keyword may be newer than the draft
 		{`{"$schema":"http://json-schema.org/draft-04/schema#","not":{"items":{"type":"string"}}}`,
 			`["x",1]`, `["x"]`},
 		{`{"$schema":"http://json-schema.org/draft-04/schema#","not":{"enum":[true,null,""]},
@@ -265,7 +265,7 @@ func TestLogicCases(t *testing.T) {
 	}
 }
 
-// A keyword that cannot be held is left out alone, also where the schema around it is negated.
+// An unenforceable keyword is dropped alone, also if the schema around it is negated.
 func TestRelaxedKeepsTheRest(t *testing.T) {
 	for _, c := range []struct {
 		schema    string
@@ -338,8 +338,8 @@ func TestDecimalMultiples(t *testing.T) {
 	}
 }
 
-// TestAlternativesTakeTooLong: alternatives that refer to each other, of which any two have to be
-// told apart, are given up after a bounded effort.
+// TestAlternativesTakeTooLong: distinguishing alternatives that refer to each other is abandoned
+// after a bounded effort.
 func TestAlternativesTakeTooLong(t *testing.T) {
 	const n = 8
 	var levels []string

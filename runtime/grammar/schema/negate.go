@@ -118,7 +118,7 @@ func (c *compiler) negateKeyword(o *owner, x *schema, m jsondoc.Member) ([]*sche
 		return out, nil
 	case "required":
 		for _, n := range v.Items {
-			add(object, member("properties", named(n.Text, never())))
+			add(object, member("properties", singleMember(n.Text, falseSchema())))
 		}
 		return out, nil
 	case "properties":
@@ -128,7 +128,7 @@ func (c *compiler) negateKeyword(o *owner, x *schema, m jsondoc.Member) ([]*sche
 			}
 			c.schemaOf(p.Value, x.below(m.Name, p.Name))
 			add(object, member("required", listValue(textValue(p.Name))),
-				member("properties", named(p.Name, c.notOf(o, p.Value))))
+				member("properties", singleMember(p.Name, c.notOf(o, p.Value))))
 		}
 		return out, nil
 	case "dependentRequired", "dependentSchemas", "dependencies":
@@ -140,7 +140,7 @@ func (c *compiler) negateKeyword(o *owner, x *schema, m jsondoc.Member) ([]*sche
 				continue
 			}
 			for _, n := range d.Value.Items {
-				add(object, has, member("properties", named(n.Text, never())))
+				add(object, has, member("properties", singleMember(n.Text, falseSchema())))
 			}
 		}
 		return out, nil
@@ -270,7 +270,7 @@ func onlyKinds(kinds uint8) *jsondoc.Value {
 		}
 	}
 	if len(names) == 0 {
-		return never()
+		return falseSchema()
 	}
 	return objectValue(member("type", listValue(names...)))
 }

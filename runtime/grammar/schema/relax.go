@@ -42,7 +42,7 @@ func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automato
 	if !errors.As(err, &unsupported) || len(unsupported.schemas) == 0 {
 		return g, nil, err
 	}
-	done, err := Compiling(ctx)
+	done, err := AcquireSlot(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +102,7 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 // free reports whether a node accepts any value, or any object.
 func (c *compiler) free(id int32) bool {
 	for i := range c.nodes[id].shapes {
-		if !c.unbound(&c.nodes[id].shapes[i]) {
+		if !c.acceptsAll(&c.nodes[id].shapes[i]) {
 			return false
 		}
 	}
@@ -110,8 +110,8 @@ func (c *compiler) free(id int32) bool {
 	return n == 1 && c.nodes[id].shapes[0].object != nil || n == anyShapes
 }
 
-// unbound reports whether a shape accepts every value of its kind.
-func (c *compiler) unbound(s *shape) bool {
+// acceptsAll reports whether a shape accepts every value of its kind.
+func (c *compiler) acceptsAll(s *shape) bool {
 	o, a := s.object, s.array
 	switch {
 	case s.text != nil:
@@ -138,9 +138,9 @@ func relaxKeyword(relaxed map[*jsondoc.Value]map[string]bool, s *schema, keyword
 	relaxed[s.original][keyword] = true
 }
 
-// leave drops a keyword at once, if that is allowed and it is in the document, so that many places
-// cost one compilation in total and not one each.
-func (c *compiler) leave(s *schema, err error) error {
+// dropKeywords drops a keyword at once, if that is allowed and it is in the document, so that many
+// places cost one compilation in total and not one each.
+func (c *compiler) dropKeywords(s *schema, err error) error {
 	u, ok := err.(*UnsupportedError)
 	if !ok || !c.lenient || s.owner != nil {
 		return err

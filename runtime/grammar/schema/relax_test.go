@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whatever is left out is named, however much it is, and the rest is held; where nothing is left,
-// that is said.
+// All dropped keywords are named, regardless of their number, and the rest is enforced; an empty
+// rest is reported.
 func TestWhatIsLeftOutIsNamed(t *testing.T) {
 	many := func(n int, of string) string {
 		var list []string

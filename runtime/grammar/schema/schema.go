@@ -57,11 +57,11 @@ type schema struct {
 	owner *owner // nil: it is in the document
 
 	// cached results
-	checked, typed, reasoned bool
-	types                    uint8 // see typesOf
-	integers                 bool
-	groups                   [][]*schema // see logic
-	node                     int32       // that of this schema alone, plus one; 0: not made yet
+	checked, typesRead, logicDone bool
+	types                         uint8 // see typesOf
+	integers                      bool
+	groups                        [][]*schema // see logic
+	node                          int32       // that of this schema alone, plus one; 0: not made yet
 
 	// of a synthesized one, demands that no keyword can express:
 	strings   []automaton.Factor // requirements of a string
@@ -210,7 +210,7 @@ func (r *compiler) check(s *schema) error {
 				err = s.unsupported(m.Name, reason)
 			}
 		}
-		if err := r.leave(s, err); err != nil {
+		if err := r.dropKeywords(s, err); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,10 @@
-// SchemaStore: what is held of the schemas that people write, and what a token costs with the worst
-// of them. The schemas are not in the tree; .ci/long schemastore FOLDER runs this over a copy of
-// SchemaStore's src/schemas/json and writes testdata/schemastore.txt: each of the 330 whose names
-// have the lowest sha256, with what is not held of it.
+// SchemaStore: how much of people's schemas is enforced, and the cost of a token with the worst of
+// them. The schemas are not in the tree; .ci/long schemastore FOLDER runs this over a copy of
+// SchemaStore's src/schemas/json and writes testdata/schemastore.txt: each of the 330 with the
+// lowest sha256 of the name, with its unenforced keywords.
 //
-// What must stay true: whatever is written under a schema that is held in full is valid, as
-// jsonschema (Python) judges it.
+// What must stay true: all texts under a completely enforced schema are valid, as judged by
+// jsonschema (Python).
 
 package schema
 
@@ -31,8 +31,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// storeSchemas is how many schemas are drawn, storeWalks how many texts are written under each, and
-// storeTokens after how many tokens a text is brought to its end.
+// storeSchemas is the number of drawn schemas, storeWalks the number of texts for each, and
+// storeTokens the number of tokens after which a text is closed.
 const storeSchemas, storeWalks, storeTokens = 330, 4, 120
 
 func TestSchemaStore(t *testing.T) {
@@ -113,8 +113,8 @@ func duration(line string) time.Duration {
 	return d
 }
 
-// tokenWalk writes a text token by token, as a sequence would: some tokens that are allowed, then
-// the shortest way to the end. took is what the slowest token cost.
+// tokenWalk writes a text token by token, as a sequence would: some allowed tokens, then the
+// shortest path to the end. took is the cost of the slowest token.
 func tokenWalk(t *testing.T, g *automaton.Grammar, rng *rand.Rand) (text string,
 	took time.Duration) {
 	t.Helper()

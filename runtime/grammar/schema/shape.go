@@ -98,12 +98,12 @@ var typeNames = map[string]jsondoc.Kind{"null": jsondoc.Null, "boolean": jsondoc
 
 // typesOf reads type: a bit for each jsondoc.Kind, and whether numbers must be integers.
 func typesOf(s *schema) (types uint8, integers bool, err error) {
-	if s.typed {
+	if s.typesRead {
 		return s.types, s.integers, nil
 	}
 	d := s.value.Get("type")
 	if d == nil {
-		s.types, s.typed = 0xff, true
+		s.types, s.typesRead = 0xff, true
 		return 0xff, false, nil
 	}
 	names := d.Items
@@ -121,7 +121,7 @@ func typesOf(s *schema) (types uint8, integers bool, err error) {
 		types |= 1 << kind
 		integers = integers && n.Text != "number"
 	}
-	s.types, s.integers, s.typed = types, integers, true
+	s.types, s.integers, s.typesRead = types, integers, true
 	return types, integers, nil
 }
 
@@ -260,7 +260,7 @@ func (c *compiler) numberShape(schemas []*schema, integers bool) (*shape, error)
 	case errors.Is(err, automaton.ErrEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, together(schemas, err.Error(), "minimum, maximum or multipleOf", "minimum",
+		return nil, jointError(schemas, err.Error(), "minimum, maximum or multipleOf", "minimum",
 			"maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 	}
 	return &shape{number: d}, nil
@@ -307,8 +307,8 @@ func (c *compiler) expression(s *schema, keyword string, v *jsondoc.Value) (*aut
 	return d, nil
 }
 
-// together is the error of several schemas' keywords that cannot be enforced together.
-func together(schemas []*schema, reason, name string, keywords ...string) error {
+// jointError is the error of several schemas' keywords that cannot be enforced together.
+func jointError(schemas []*schema, reason, name string, keywords ...string) error {
 	u := schemas[0].unsupported(name, reason)
 	for _, s := range schemas {
 		if s.owner != nil {
@@ -352,7 +352,7 @@ func (c *compiler) stringShape(schemas []*schema) (*shape, error) {
 		return &shape{text: &automaton.String{Text: factors[0].DFA, Max: -1}}, nil
 	}
 	if c.effort > maxEffort {
-		return nil, together(schemas, "the expressions of the schema are too large in all",
+		return nil, jointError(schemas, "the expressions of the schema are too large in all",
 			"pattern or format with other keywords", "pattern", "format")
 	}
 	t, err := c.counted(factors, least, most)
@@ -360,7 +360,7 @@ func (c *compiler) stringShape(schemas []*schema) (*shape, error) {
 	case errors.Is(err, automaton.ErrEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, together(schemas, err.Error(), "pattern or format with other keywords",
+		return nil, jointError(schemas, err.Error(), "pattern or format with other keywords",
 			"pattern", "format")
 	}
 	if err := c.spend(schemas[0], "pattern", t.Text); err != nil {

@@ -33,7 +33,7 @@ func (c *compiler) arrayShape(schemas []*schema) (*shape, error) {
 	}
 	a := &automaton.Array{Min: least, Max: most, Unique: unique != nil}
 	nodeAt := func(i int) int32 {
-		var all, saying []*schema
+		var all, evaluating []*schema
 		for k, s := range schemas {
 			items := s.value.Get("items")
 			if i < len(prefixes[k]) {
@@ -42,10 +42,10 @@ func (c *compiler) arrayShape(schemas []*schema) (*shape, error) {
 				all = append(all, c.schemaOf(items, s.under("items")))
 			}
 			if i < len(prefixes[k]) || items != nil {
-				saying = append(saying, s)
+				evaluating = append(evaluating, s)
 			}
 		}
-		return c.node(c.unevaluated(all, schemas, saying, "unevaluatedItems"))
+		return c.node(c.unevaluated(all, schemas, evaluating, "unevaluatedItems"))
 	}
 	for i := range longest {
 		a.Prefix = append(a.Prefix, nodeAt(i))
@@ -177,15 +177,15 @@ func (c *compiler) objectShape(schemas []*schema) (*shape, error) {
 			if ok, err := k.satisfies(textValue(name), s); err != nil {
 				return nil, err
 			} else if !ok {
-				v = k.node([]*schema{k.synthesize(s.owns("propertyNames"), never())})
+				v = k.node([]*schema{k.synthesize(s.owns("propertyNames"), falseSchema())})
 			}
 		}
 		o.Properties = append(o.Properties, automaton.Property{Name: name, Value: v,
 			Required: k.required[name]})
 	}
 	if prefixes(k.names) > automaton.MaxStates-16 {
-		return nil, together(schemas, "their names are too long in all", "properties", "properties",
-			"required")
+		return nil, jointError(schemas, "their names are too long in all", "properties",
+			"properties", "required")
 	}
 	for set := range 1 << len(k.patterns) {
 		v := k.value("", false, func(i int) bool { return set>>i&1 == 1 })
@@ -225,7 +225,7 @@ func (k *objectKeywords) read() error {
 	}
 	if len(k.patterns) > maxPatterns {
 		reason := fmt.Sprintf("more than %d patterns are not supported", maxPatterns)
-		return together(k.schemas, reason, "patternProperties", "patternProperties",
+		return jointError(k.schemas, reason, "patternProperties", "patternProperties",
 			"additionalProperties")
 	}
 	for _, s := range k.schemas {
@@ -285,7 +285,7 @@ func (k *objectKeywords) readPatterns(s *schema) error {
 func (k *objectKeywords) value(name string, listed bool, matches func(pattern int) bool) int32 {
 	var room [8]*schema
 	all := room[:0]
-	var saying []*schema
+	var evaluating []*schema
 	for i, s := range k.schemas {
 		evaluated := false
 		if d := k.listed[i]; d != nil && listed {
@@ -305,15 +305,15 @@ func (k *objectKeywords) value(name string, listed bool, matches func(pattern in
 			all = append(all, k.schemaOf(d, s.under("additionalProperties")))
 		}
 		if d != nil || evaluated {
-			saying = append(saying, s)
+			evaluating = append(evaluating, s)
 		}
 	}
-	return k.node(k.unevaluated(all, k.schemas, saying, "unevaluatedProperties"))
+	return k.node(k.unevaluated(all, k.schemas, evaluating, "unevaluatedProperties"))
 }
 
-// manyLetters is the bytes of names above which their automaton is made during compilation; smaller
-// ones are made on first use, because most are never used.
-const manyLetters = 1 << 10
+// maxLazyBytes is the bytes of names above which their automaton is made during compilation;
+// smaller ones are made on first use, because most are never used.
+const maxLazyBytes = 1 << 10
 
 // prefixes counts the prefixes of some names: the states of the automaton that distinguishes them.
 func prefixes(names []string) (n int) {
@@ -352,7 +352,7 @@ func (k *objectKeywords) otherNames(set int, spec nameSpec) (*automaton.String, 
 			return d
 		}}
 		k.complements[string(key)] = complement
-		if len(key) > manyLetters { // a token must not wait for it
+		if len(key) > maxLazyBytes { // a token must not wait for it
 			complement.DFA()
 		}
 	}
@@ -368,7 +368,7 @@ func (k *objectKeywords) otherNames(set int, spec nameSpec) (*automaton.String, 
 	case errors.Is(err, automaton.ErrEmpty):
 		return nil, nil
 	case err != nil:
-		return nil, together(k.schemas, err.Error(), "patternProperties", "patternProperties",
+		return nil, jointError(k.schemas, err.Error(), "patternProperties", "patternProperties",
 			"additionalProperties")
 	}
 	return name, k.spend(k.schemas[0], "patternProperties", name.Text)

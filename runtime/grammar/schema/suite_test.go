@@ -1,6 +1,6 @@
-// The public JSON Schema test suite: what a compiled schema takes is what the suite calls valid.
+// The public JSON Schema test suite: a compiled schema accepts the suite's valid instances.
 //
-// An instance counts as taken if its canonical spelling is, with the members of objects in some
+// An instance counts as accepted if its canonical spelling is, with the members of objects in some
 // order: the order is the schema's.
 
 package schema
@@ -44,8 +44,8 @@ func readSuite(t testing.TB) (names []string, groups map[string][]suiteGroup) {
 	return names, groups
 }
 
-// spellings are the canonical spellings of a value with members in every order, at most the number
-// given.
+// spellings are the canonical spellings of a value with members in every order, up to the given
+// number.
 func spellings(d *jsondoc.Value, most int) []string {
 	switch d.Kind {
 	case jsondoc.Array:
@@ -109,8 +109,8 @@ func takes(c *automaton.Grammar, data []byte) bool {
 	return false
 }
 
-// narrower are valid instances that are refused, by file, group and test, because a format is held
-// to less than its standard has. docs/json-schema.md says so.
+// narrower are valid instances that are refused, by file, group and test, because a format is
+// enforced more narrowly than its standard. docs/json-schema.md lists them.
 var narrower = map[string]bool{
 	"format/date-time: validation of date-time strings: a valid date-time with a leap second, " +
 		"with minus offset": true,

@@ -14,7 +14,7 @@ import (
 
 // unevaluated adds the unevaluated keyword of schemas to all, the requirements of a member or an
 // item. It skips a schema if one of evaluating is in its place.
-func (c *compiler) unevaluated(all, schemas, saying []*schema, keyword string) []*schema {
+func (c *compiler) unevaluated(all, schemas, evaluating []*schema, keyword string) []*schema {
 	for _, s := range schemas {
 		d := s.value.Get(keyword)
 		if d == nil {
@@ -23,15 +23,15 @@ func (c *compiler) unevaluated(all, schemas, saying []*schema, keyword string) [
 		in := c.places[s]
 		repeated := func(o *schema) bool { return o != s && in[o] && o.value.Get(keyword) != nil }
 		evaluates := func(o *schema) bool { return in[o] }
-		if !slices.ContainsFunc(saying, evaluates) && !slices.ContainsFunc(schemas, repeated) {
+		if !slices.ContainsFunc(evaluating, evaluates) && !slices.ContainsFunc(schemas, repeated) {
 			all = append(all, c.schemaOf(d, s.under(keyword)))
 		}
 	}
 	return all
 }
 
-// speaking are the keywords that evaluate members or items, directly or in schemas below.
-var speaking = []string{"properties", "patternProperties", "additionalProperties",
+// evaluatorKeywords are the keywords that evaluate members or items, directly or in schemas below.
+var evaluatorKeywords = []string{"properties", "patternProperties", "additionalProperties",
 	"unevaluatedProperties", "prefixItems", "items", "unevaluatedItems", "contains", "$ref",
 	"allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
 
@@ -50,16 +50,16 @@ func (c *compiler) findPlace(s *schema, keyword string) (reason string) {
 			return
 		}
 		in[x] = true
-		speaks := 0
+		evaluators := 0
 		for _, alternative := range x.value.Member("anyOf").Items {
 			if slices.ContainsFunc(alternative.Members, func(m jsondoc.Member) bool {
-				return slices.Contains(speaking, m.Name)
+				return slices.Contains(evaluatorKeywords, m.Name)
 			}) {
-				speaks++
+				evaluators++
 			}
 		}
 		switch {
-		case speaks > 1:
+		case evaluators > 1:
 			reason = "is not supported beside an anyOf"
 		case len(c.relaxed[x.original]) > 0 || x.original.Get("$dynamicRef") != nil:
 			reason = "is not supported beside a keyword that is not held"

@@ -31,7 +31,7 @@ type variantWalk struct {
 
 // tooMany is the error of multiplying alternatives.
 func (w *variantWalk) tooMany(schemas []*schema) error {
-	return together(schemas, "its alternatives multiply beyond reason", "anyOf", "anyOf", "oneOf",
+	return jointError(schemas, "its alternatives multiply beyond reason", "anyOf", "anyOf", "oneOf",
 		"not", "if", "dependencies", "dependentRequired", "dependentSchemas")
 }
 
@@ -67,7 +67,7 @@ func (w *variantWalk) walk(todo, schemas []*schema, groups [][]*schema, types ui
 		schemas = append(slices.Clip(schemas), s)
 		if ref := s.value.Get("$ref"); ref != nil {
 			to, err := w.refer(s, ref.Text)
-			if err = w.leave(s, err); err != nil {
+			if err = w.dropKeywords(s, err); err != nil {
 				return err
 			}
 			if to != nil {
@@ -98,7 +98,7 @@ func (w *variantWalk) walk(todo, schemas []*schema, groups [][]*schema, types ui
 				return err
 			}
 			if keyword == "oneOf" && subs != nil && !w.relaxed[s.original]["oneOf"] {
-				if err := w.mustBeApart(s, subs); err != nil {
+				if err := w.requireDisjoint(s, subs); err != nil {
 					return err
 				}
 				subs = w.exclusive(s, subs)
@@ -147,7 +147,7 @@ func contradicts(s *schema, schemas []*schema) bool {
 		for _, p := range properties {
 			v, never := theirs.Get(p.Name), forbids(p.Value)
 			if (never || v != nil) && (requires(s, p.Name) || requires(o, p.Name)) &&
-				(never || textsApart(p.Value, v)) {
+				(never || textsDisjoint(p.Value, v)) {
 				return true
 			}
 		}
@@ -172,8 +172,8 @@ func closed(s *schema) bool {
 		s.value.Get("patternProperties") == nil
 }
 
-// textsApart reports whether no text satisfies both schemas, by their listed and excluded texts.
-func textsApart(a, b *jsondoc.Value) bool {
+// textsDisjoint reports whether no text satisfies both schemas, by their listed and excluded texts.
+func textsDisjoint(a, b *jsondoc.Value) bool {
 	in, out := listedTexts(a), excludedTexts(b)
 	if texts := listedTexts(b); in != nil && texts != nil {
 		return !slices.ContainsFunc(in, func(t string) bool { return slices.Contains(texts, t) })
@@ -218,11 +218,11 @@ func listedTexts(s *jsondoc.Value) []string {
 	return out
 }
 
-// mustBeApart records that no value may satisfy two of the alternatives: only then is oneOf
+// requireDisjoint records that no value may satisfy two of the alternatives: only then is oneOf
 // equivalent to anyOf.
-func (c *compiler) mustBeApart(s *schema, subs []*schema) error {
-	if !slices.Contains(c.now.oneOf, s) {
-		c.now.oneOf = append(c.now.oneOf, s)
+func (c *compiler) requireDisjoint(s *schema, subs []*schema) error {
+	if !slices.Contains(c.current.oneOf, s) {
+		c.current.oneOf = append(c.current.oneOf, s)
 	}
 	if _, ok := c.overlaps[s]; ok {
 		return nil

@@ -1,5 +1,5 @@
-// Random walks: everything that the automaton can write fulfils its schema, as jsonschema (Python)
-// judges it, and every mask agrees with the automaton token by token.
+// Random walks: everything that the automaton can write satisfies its schema, as judged by
+// jsonschema (Python), and every mask agrees with the automaton token by token.
 
 package schema
 
@@ -29,7 +29,7 @@ func schemaOf(t testing.TB, raw string) *automaton.Grammar {
 	return c
 }
 
-// walkSchemas are schemas that walks are made of, beside those of the suite.
+// walkSchemas are schemas for walks, in addition to those of the suite.
 var walkSchemas = []string{
 	`true`,
 	`{"type":"object"}`,
@@ -90,8 +90,8 @@ var walkSchemas = []string{
 	`{"type":"object","properties":{"":{"type":"integer"},"a\"b":{"type":"string"},"ünï":{"type":"null"}},"required":["","a\"b"]}`,
 }
 
-// read takes a byte that can come at a place: the first of some that can, else any; false if none
-// can.
+// read reads an allowed byte at a place: the first of some that is allowed, else any; false if none
+// is.
 func read(rng *rand.Rand, at *automaton.Matcher, first string) (b byte, ok bool) {
 	order := make([]byte, 256)
 	for i, b := range rng.Perm(256) {
@@ -189,7 +189,7 @@ func TestWalksValidate(t *testing.T) {
 	t.Logf("%d schemas: %s", used, strings.TrimSpace(string(out)))
 }
 
-// A mask allows exactly the tokens whose bytes the automaton takes.
+// A mask allows exactly the tokens whose bytes the automaton accepts.
 func TestMasksAgreeWithTheAutomaton(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	tok := token.Get()

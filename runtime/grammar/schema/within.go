@@ -32,13 +32,13 @@ func cached(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, e
 		func() (*automaton.Grammar, error) { return Compile(ctx, raw, object) })
 }
 
-var compiling = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+var slots = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
-// Compiling waits for a compilation slot; done releases it. The error is ctx's.
-func Compiling(ctx context.Context) (done func(), err error) {
+// AcquireSlot waits for a compilation slot; done releases it. The error is ctx's.
+func AcquireSlot(ctx context.Context) (done func(), err error) {
 	select {
-	case compiling <- struct{}{}:
-		return func() { <-compiling }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -51,7 +51,7 @@ func CompileWithin(ctx context.Context, raw []byte, arguments bool) (*automaton.
 	if compiledSchemas.Has(schemaKey(raw, arguments)) {
 		return cached(ctx, raw, arguments)
 	}
-	done, err := Compiling(ctx)
+	done, err := AcquireSlot(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func ParseObject(b []byte) (*Object, *Fault) { return parseFor(context.Backgroun
 // parseFor is ParseObject for a request. Invalid UTF-8 is refused: it is no JSON, and each bad byte
 // would become the three bytes of U+FFFD.
 func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
-	b = jsondoc.Unmarked(b)
+	b = jsondoc.StripBOM(b)
 	if !utf8.Valid(b) {
 		offset, _ := token.ScanUTF8(b)
 		line, column := position(b, int64(offset)+1)
@@ -234,7 +234,7 @@ func (v Value) List() []Value { return v.listOf(maxItems, codeTooLong) }
 // Messages returns the items of a conversation.
 func (v Value) Messages() []Value { return v.listOf(maxMessages, CodeContextLength) }
 
-func (v Value) listOf(most int, code string) []Value {
+func (v Value) listOf(limit int, code string) []Value {
 	if v.c.isCancelled() {
 		return nil
 	}
@@ -243,9 +243,9 @@ func (v Value) listOf(most int, code string) []Value {
 		return nil
 	}
 	remaining := maxItems - v.c.items
-	n := v.Count(min(most, remaining) + 1)
-	if n > min(most, remaining) {
-		if remaining < most { // other lists have used up the rest
+	n := v.Count(min(limit, remaining) + 1)
+	if n > min(limit, remaining) {
+		if remaining < limit { // other lists have used up the rest
 			code = codeTooLong
 		}
 		v.tooMany(code)

@@ -207,7 +207,7 @@ func formatSection(name, description string, schema json.RawMessage) string {
 
 // Compile waits for its turn (see jsonschema.Compiling) and compiles.
 func Compile(ctx context.Context, what func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
-	done, err := jsonschema.Compiling(ctx)
+	done, err := jsonschema.AcquireSlot(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type Opener struct {
 	Version   string        // of this program, for processes that join
 
 	// Absent finds a model if none is here; it may ask the user.
-	Absent  func(m *serve.Models) (checkpoint.Found, error)
+	Absent  func(m *serve.Models) (checkpoint.Model, error)
 	Chosen  func()            // called between the last question and the long work
 	Report  func(line string) // receives later messages
 	Loading LoadScreen        // shows a load while the chat is open; nil: the chat waits for it
@@ -71,7 +71,7 @@ func (o Opener) Open(ctx context.Context) (*Failover, error) {
 	later := o
 	later.Options.Notify = func(string) {} // the chat owns the screen
 	later.Chosen = func() {}
-	later.Absent = func(*serve.Models) (checkpoint.Found, error) {
+	later.Absent = func(*serve.Models) (checkpoint.Model, error) {
 		return checkpoint.Resolve(models.Demo)
 	}
 	return &Failover{active: now, name: o.Options.Model, report: o.Report,
@@ -116,7 +116,7 @@ func (o Opener) open(ctx, asking context.Context, name string) (openModel, error
 	m.Choose(match)
 	model.Runner = m.First()
 	if o.Loading != nil {
-		c, leave := o.share(ctx, m, name)
+		c, leave := o.shareOrJoin(ctx, m, name)
 		if c != nil {
 			return c, model.Close()
 		}
@@ -151,8 +151,8 @@ func (o Opener) load(ctx, asking context.Context, m *serve.Models, name string) 
 	}
 }
 
-// share lets other chats join this one, or joins one that began to load the model first.
-func (o Opener) share(ctx context.Context, m *serve.Models, name string) (*Client, func()) {
+// shareOrJoin lets other chats join this one, or joins one that began to load the model first.
+func (o Opener) shareOrJoin(ctx context.Context, m *serve.Models, name string) (*Client, func()) {
 	nothing := func() {}
 	folder, err := Folder()
 	if err != nil || o.OwnEngine {
@@ -224,7 +224,7 @@ func isServedBy(name string, first bool, m Model) bool {
 	if name == "" { // the best model here: the demo only if there is no other
 		cached, err := checkpoint.Cached()
 		real := err == nil && slices.ContainsFunc(cached,
-			func(f checkpoint.Found) bool { return f.Complete })
+			func(f checkpoint.Model) bool { return f.Complete })
 		return first && (m.Name != models.Demo || !real)
 	}
 	if strings.EqualFold(name, m.Name) || slices.ContainsFunc(m.Aliases,
