@@ -109,8 +109,8 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 	if err == nil {
 		return l.RoomHere(spec, s)
 	}
-	if again := l.openOne(context.Background()); again != nil {
-		return engine.Room{}, errors.Join(err, again)
+	if reopenErr := l.openOne(context.Background()); reopenErr != nil {
+		return engine.Room{}, errors.Join(err, reopenErr)
 	}
 	if short {
 		return l.RoomHere(spec, s)

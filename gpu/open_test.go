@@ -171,7 +171,7 @@ func checked(t *testing.T, b *Backend) {
 	}
 	var speeds []device.Speed
 	points := []device.Point{{Sequences: 1, Rows: 2}, {Sequences: 1, Rows: 1, Context: 1 << 20}}
-	err = b.Whole(t.Context(), modeltest.Tiny(), points, 1,
+	err = b.TimeModel(t.Context(), modeltest.Tiny(), points, 1,
 		func(s device.Speed) { speeds = append(speeds, s) })
 	if err != nil || len(speeds) != 2 || speeds[0].TokensPerSecond <= 0 ||
 		speeds[1].Skipped == "" {

@@ -132,9 +132,9 @@ func (t opText) result() enginetest.OpResult {
 	return r
 }
 
-// Whole times a model of random weights.
-func (b *Backend) Whole(ctx context.Context, spec models.Spec, points []device.Point, rounds int,
-	report func(device.Speed)) error {
+// TimeModel times a model of random weights.
+func (b *Backend) TimeModel(ctx context.Context, spec models.Spec, points []device.Point,
+	rounds int, report func(device.Speed)) error {
 	return ask(ctx, b, check{What: checkWhole, Spec: spec, Points: points, Rounds: rounds}, report)
 }
 
@@ -193,7 +193,7 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 			func(r enginetest.OpResult) { report(opTextOf(r)) })
 		return ctx.Err()
 	case checkWhole:
-		return l.whole(ctx, c, report)
+		return l.timeModel(ctx, c, report)
 	default:
 		return fmt.Errorf("there is no check %q of a GPU", c.What)
 	}
@@ -203,8 +203,8 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 	return err
 }
 
-// whole times a model.
-func (l *local) whole(ctx context.Context, c check, notify func(any)) (err error) {
+// timeModel times a model.
+func (l *local) timeModel(ctx context.Context, c check, notify func(any)) (err error) {
 	ckpt, err := checkpoint.SyntheticUploaded(c.Spec, 1)
 	if err != nil {
 		return err

@@ -54,9 +54,9 @@ func (r *Result) amd(ctx context.Context, m Machine, cards []pciCard) {
 
 	// KFD passed over a card that only the bus shows; the kernel's log says why.
 	for _, c := range onBus {
-		known := slices.ContainsFunc(gpus, func(g GPU) bool { return g.BDF == c.bdf })
+		ok := slices.ContainsFunc(gpus, func(g GPU) bool { return g.BDF == c.bdf })
 		chip := chipOf(c.id, 0, 0)
-		if known || len(gpus) > 0 && !topology || chip == nil || chip.Integrated {
+		if ok || len(gpus) > 0 && !topology || chip == nil || chip.Integrated {
 			continue // an integrated GPU that only the bus shows drives the desktop
 		}
 		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver}
@@ -131,15 +131,15 @@ const kfdXGMI = 11
 
 // kfdLinks notes for each GPU the addresses of the GPUs that it is linked to.
 func kfdLinks(files fs.FS, gpus []GPU) {
-	at := map[int]string{}
+	addresses := map[int]string{}
 	for _, g := range gpus {
-		at[g.Node] = g.BDF
+		addresses[g.Node] = g.BDF
 	}
 	for i := range gpus {
 		dir := path.Join(kfdNodes, fmt.Sprint(gpus[i].Node), "io_links")
 		for _, link := range namesIn(files, dir) {
 			p := properties(readText(files, path.Join(dir, link, "properties")))
-			if bdf := at[int(p["node_to"])]; p["type"] == kfdXGMI && bdf != "" &&
+			if bdf := addresses[int(p["node_to"])]; p["type"] == kfdXGMI && bdf != "" &&
 				bdf != gpus[i].BDF {
 				gpus[i].Linked = append(gpus[i].Linked, bdf)
 			}
@@ -150,7 +150,7 @@ func kfdLinks(files fs.FS, gpus []GPU) {
 
 // KFDArch is KFD's architecture for a PCI address, or "". If no node has the address's function, it
 // is ignored: kernels count partitions of a card there, and some runtimes report 0.
-func KFDArch(files fs.FS, pci string) (near string) {
+func KFDArch(files fs.FS, pci string) (arch string) {
 	pci = strings.ToLower(pci)
 	card, _, _ := strings.Cut(pci, ".")
 	for _, name := range namesIn(files, kfdNodes) {
@@ -160,11 +160,11 @@ func KFDArch(files fs.FS, pci string) (near string) {
 		if p["gfx_target_version"] == 0 || address != card {
 			continue
 		}
-		if near = gfxName(int(p["gfx_target_version"])); at == pci {
-			return near
+		if arch = gfxName(int(p["gfx_target_version"])); at == pci {
+			return arch
 		}
 	}
-	return near
+	return arch
 }
 
 // properties reads lines of "name number".

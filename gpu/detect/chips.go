@@ -64,25 +64,25 @@ func ChipNamed(name string, memoryMiB int) *Chip {
 
 // likeliest is the candidate with these figures, the first of equals; nil without candidates. Units
 // count more than memory, 0 is unknown.
-func likeliest(units, memoryMiB int, meant func(*Chip) bool) (best *Chip) {
+func likeliest(units, memoryMiB int, isCandidate func(*Chip) bool) (best *Chip) {
 	most := -1
 	for i := range Chips() {
 		c, score := &Chips()[i], 0
 		if units != 0 && c.Units == units {
 			score += 2
 		}
-		if near(memoryMiB, c.MemoryMiB) {
+		if similarMemory(memoryMiB, c.MemoryMiB) {
 			score++
 		}
-		if score > most && meant(c) {
+		if score > most && isCandidate(c) {
 			best, most = c, score
 		}
 	}
 	return best
 }
 
-// near says whether two memory figures can be of one product: a twentieth may be kept back.
-func near(a, b int) bool { return a*20 > b*19 && b*20 > a*19 }
+// similarMemory tells if two memory figures can be of one product: a twentieth may be reserved.
+func similarMemory(a, b int) bool { return a*20 > b*19 && b*20 > a*19 }
 
 // integratedArchs are the AMD architectures that exist only inside processors.
 var integratedArchs = []string{"gfx902", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036",

@@ -123,8 +123,8 @@ type Machine struct {
 	Run func(ctx context.Context, name string, args ...string) (Output, error)
 }
 
-// whole replaces missing parts by empty ones.
-func (m Machine) whole() Machine {
+// withDefaults replaces missing parts by empty ones.
+func (m Machine) withDefaults() Machine {
 	if m.Files == nil {
 		m.Files = embed.FS{} // without files
 	}
@@ -148,7 +148,7 @@ func Detect(ctx context.Context, m Machine) Result {
 	if r.Platform == "" && m.Files != nil {
 		r.Platform = platform(m.Files)
 	}
-	m = m.whole()
+	m = m.withDefaults()
 	cards := pciCards(m.Files)
 	r.nvidia(ctx, m, cards)
 	r.amd(ctx, m, cards)
@@ -163,15 +163,15 @@ func Detect(ctx context.Context, m Machine) Result {
 
 // number counts AMD's GPUs after NVIDIA's.
 func (r *Result) number() {
-	behind := 0
+	next := 0
 	for _, g := range r.GPUs {
 		if g.Vendor == NVIDIA && g.Number != nil {
-			behind = max(behind, *g.Number+1)
+			next = max(next, *g.Number+1)
 		}
 	}
 	for _, g := range r.GPUs {
 		if g.Vendor == AMD && g.Number != nil {
-			*g.Number += behind
+			*g.Number += next
 		}
 	}
 }

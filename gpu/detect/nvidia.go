@@ -84,12 +84,12 @@ func merge(gpus []GPU, answers []Answer, vendor string) []GPU {
 		}
 	}
 	for i, a := range answers {
-		at := place[i]
-		if at < 0 {
-			at, used = len(gpus), append(used, true)
+		index := place[i]
+		if index < 0 {
+			index, used = len(gpus), append(used, true)
 			gpus = append(gpus, GPU{Vendor: vendor})
 		}
-		g := &gpus[at]
+		g := &gpus[index]
 		g.Name, g.PCI, g.BDF = cmp.Or(a.Name, g.Name), cmp.Or(a.PCI, g.PCI), cmp.Or(a.BDF, g.BDF)
 		g.Arch, g.Units = cmp.Or(a.Arch, g.Arch), cmp.Or(a.Units, g.Units)
 		g.MIG = g.MIG || a.MIG
@@ -130,14 +130,14 @@ func moduleGPUs(files fs.FS, gpus []GPU) []GPU {
 	const root = "proc/driver/nvidia/gpus"
 	for _, name := range namesIn(files, root) {
 		bdf := strings.ToLower(name)
-		at := slices.IndexFunc(gpus, func(g GPU) bool { return g.BDF == bdf })
-		if at < 0 {
-			at, gpus = len(gpus), append(gpus, GPU{Vendor: NVIDIA, BDF: bdf})
+		index := slices.IndexFunc(gpus, func(g GPU) bool { return g.BDF == bdf })
+		if index < 0 {
+			index, gpus = len(gpus), append(gpus, GPU{Vendor: NVIDIA, BDF: bdf})
 		}
 		for line := range strings.Lines(readText(files, path.Join(root, name, "information"))) {
 			key, value, _ := strings.Cut(line, ":")
 			if strings.TrimSpace(key) == "Model" {
-				gpus[at].Name = strings.TrimSpace(value)
+				gpus[index].Name = strings.TrimSpace(value)
 			}
 		}
 	}

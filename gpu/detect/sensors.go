@@ -25,7 +25,7 @@ const sensorQuery = "pci.bus_id,memory.free,temperature.gpu,power.draw," +
 
 // ReadSensors reads the GPUs' sensors, and their free memory if it is unknown.
 func (r *Result) ReadSensors(ctx context.Context, m Machine) {
-	m = m.whole()
+	m = m.withDefaults()
 	r.sensorsNVIDIA(ctx, m)
 	for i := range r.GPUs {
 		if g := &r.GPUs[i]; g.Vendor == AMD && g.BDF != "" {
@@ -70,12 +70,12 @@ func (g *GPU) sensorsAMD(files fs.FS) {
 		"used"); g.FreeMiB == 0 && used != "" {
 		g.FreeMiB = int((total - quantity(used)) / (1 << 20))
 	}
-	found, _ := fs.Glob(files, device+"/hwmon/hwmon*")
-	if len(found) == 0 {
+	folders, _ := fs.Glob(files, device+"/hwmon/hwmon*")
+	if len(folders) == 0 {
 		return
 	}
 	number := func(name string) float64 {
-		return quantity(readText(files, path.Join(found[0], name)))
+		return quantity(readText(files, path.Join(folders[0], name)))
 	}
 	watts := number("power1_average")
 	if watts == 0 {

@@ -83,7 +83,7 @@ type listing struct {
 	refused []string // the drivers' reasons for showing none
 }
 
-func (l *listing) each(yield func(d *driver.Driver, index int) bool) {
+func (l *listing) devices(yield func(d *driver.Driver, index int) bool) {
 	for _, v := range Libraries {
 		path := os.Getenv(v.Variable)
 		d, err := openVendor(v.API, path)
@@ -108,7 +108,7 @@ func (l *listing) each(yield func(d *driver.Driver, index int) bool) {
 // Count is how many GPUs the drivers show.
 func Count() int {
 	var l listing
-	for range l.each {
+	for range l.devices {
 	}
 	return l.count
 }
@@ -122,7 +122,7 @@ func OpenCard(list []int) (*Card, error) {
 		}
 	}
 	var l listing
-	for d, i := range l.each {
+	for d, i := range l.devices {
 		number := l.count - 1
 		if len(list) > 0 && list[0] != number {
 			continue
@@ -144,8 +144,8 @@ func OpenCard(list []int) (*Card, error) {
 	return nil, missing(list[0], l.count)
 }
 
-func missing(number, shown int) error {
-	return fmt.Errorf("there is no GPU %d: the drivers show %d", number, shown)
+func missing(number, count int) error {
+	return fmt.Errorf("there is no GPU %d: the drivers show %d", number, count)
 }
 
 // OpenCards opens the GPUs of a list, in its order, or all that work.
@@ -192,11 +192,11 @@ func openVendor(api driver.API, path string) (*driver.Driver, error) {
 
 // SetEnvironment sets the environment variables that this machine's cards need. Call it before
 // opening AMD's library.
-func SetEnvironment() { settle(machineFiles) }
+func SetEnvironment() { setVariables(machineFiles) }
 
-// settle sets the variables that the cards of a machine need, from its files alone: it loads
+// setVariables sets the variables that the cards of a machine need, from its files alone: it loads
 // nothing and runs no tool.
-func settle(files fs.FS) {
+func setVariables(files fs.FS) {
 	if files == nil {
 		return
 	}

@@ -52,25 +52,25 @@ func (s *step) Finish() error {
 // Take copies bytes from another card's memory without the host; false if their drivers differ. It
 // runs after the other card's queued work and before this one's next. Until then the other card
 // must get no new work.
-func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool,
-	error) {
+func (d *Device) Take(to engine.Region, offset int64, from engine.Region, fromAt,
+	bytes int64) (bool, error) {
 	mine, ok1 := to.(*region)
 	theirs, ok2 := from.(*region)
 	if !ok1 || !ok2 || mine.dev != d || theirs.dev == d || !d.ctx.SameDriver(theirs.dev.ctx) {
 		return false, nil
 	}
-	if err := errors.Join(mine.check(at, int(bytes)),
+	if err := errors.Join(mine.check(offset, int(bytes)),
 		theirs.check(fromAt, int(bytes))); err != nil {
 		return false, err
 	}
-	ended, err := theirs.dev.mark()
+	event, err := theirs.dev.mark()
 	if err != nil {
 		return false, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err = d.stream.Wait(ended); err == nil {
-		err = d.stream.CopyPeer(mine.at+driver.Pointer(at), theirs.dev.ctx, theirs.at+
+	if err = d.stream.Wait(event); err == nil {
+		err = d.stream.CopyPeer(mine.address+driver.Pointer(offset), theirs.dev.ctx, theirs.address+
 			driver.Pointer(fromAt), bytes)
 	}
 	return err == nil, err
@@ -80,7 +80,7 @@ func (d *Device) Take(to engine.Region, at int64, from engine.Region, fromAt, by
 func (d *Device) mark() (*driver.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.ended, d.ended.Record(d.stream)
+	return d.endEvent, d.endEvent.Record(d.stream)
 }
 
 // Refill writes while steps run, through the queue that loads weights: no step may be reading those
@@ -89,5 +89,5 @@ func (r *region) Refill(offset int64, data []byte) error {
 	if err := r.check(offset, len(data)); err != nil {
 		return err
 	}
-	return r.dev.load(r.at+driver.Pointer(offset), data)
+	return r.dev.load(r.address+driver.Pointer(offset), data)
 }

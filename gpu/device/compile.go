@@ -19,22 +19,22 @@ type launch struct {
 
 func (l launch) queue(s *driver.Stream) error { return s.Launch(l.function, l.Shape, l.words) }
 
-// unasked is how much dynamic shared memory a launch may have without permission: NVIDIA's 48 KiB
-// less the few hundred bytes that its kernel declares.
-const unasked = kernels.MostShared - 1<<10
+// defaultShared is how much dynamic shared memory a launch may have without permission: NVIDIA's 48
+// KiB less the few hundred bytes that its kernel declares.
+const defaultShared = kernels.MostShared - 1<<10
 
 // ready finds the kernel of a launch and packs its arguments.
 func (d *Device) ready(l kernels.Launch) (launch, error) {
 	f, err := d.function(l.Kernel)
-	if err == nil && l.Shared > unasked {
+	if err == nil && l.Shared > defaultShared {
 		err = f.AllowShared(int(l.Shared))
 	}
 	return launch{l, f, l.Words()}, err
 }
 
 // operationError says which operation of a program cannot be compiled.
-func operationError(at int, op *engine.Op, err error) error {
-	return fmt.Errorf("operation %d (%s): %w", at, op.Label, err)
+func operationError(index int, op *engine.Op, err error) error {
+	return fmt.Errorf("operation %d (%s): %w", index, op.Label, err)
 }
 
 const (
@@ -58,20 +58,20 @@ func fits(p *engine.Program) error {
 	return nil
 }
 
-// at is the address of a buffer; 0 for a missing bias.
-func (s *step) at(b *engine.Buffer) kernels.Pointer {
+// address is the address of a buffer; 0 for a missing bias.
+func (s *step) address(b *engine.Buffer) kernels.Pointer {
 	switch {
 	case b == nil:
 		return 0
 	case b.Home == engine.Logits:
-		return s.logits.at
+		return s.logits.address
 	}
-	return b.Region.(*region).at + kernels.Pointer(b.Offset)
+	return b.Region.(*region).address + kernels.Pointer(b.Offset)
 }
 
 // rows gives the rows of a buffer.
 func (s *step) rows(b *engine.Buffer) kernels.Rows {
-	r := kernels.Rows{Live: s.state.at, Most: s.p.RowsOf(b)}
+	r := kernels.Rows{Live: s.state.address, Most: s.p.RowsOf(b)}
 	switch b.Extent {
 	case engine.PerSlot:
 		r.Live += 8
@@ -82,10 +82,10 @@ func (s *step) rows(b *engine.Buffer) kernels.Rows {
 }
 
 // batch gives the rows of the step.
-func (s *step) batch() kernels.Rows { return kernels.Rows{Live: s.state.at, Most: s.p.Rows} }
+func (s *step) batch() kernels.Rows { return kernels.Rows{Live: s.state.address, Most: s.p.Rows} }
 
 // array is the address of one of the state's arrays.
-func (s *step) array(i int) kernels.Pointer { return s.state.at + s.layout.place(i) }
+func (s *step) array(i int) kernels.Pointer { return s.state.address + s.layout.offset(i) }
 
 func (s *step) heads() kernels.Heads {
 	return kernels.Heads{Query: s.p.Spec.Heads, KV: s.p.Spec.KVHeads, Dim: s.p.Spec.HeadDim}
@@ -110,7 +110,7 @@ func (s *step) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
 	case op.Window > 0:
 		tables = windowArray
 	}
-	return kernels.Cache{Layer: s.at(pool) + kernels.Pointer(layer),
+	return kernels.Cache{Layer: s.address(pool) + kernels.Pointer(layer),
 		PageElements: int64(pool.Width) * pool.Type.Size() / element.Size(),
 		Elements:     elements[element], Positions: s.array(positionsArray),
 		Tables: s.array(tablesArray), TableAt: s.array(tables)}
@@ -119,9 +119,9 @@ func (s *step) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
 // record gives the reference kernels' launches for one operation.
 func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	spec, t := s.p.Spec, s.dev.target
-	out := func(i int) kernels.Pointer { return s.at(op.Out[i]) }
-	in := func(i int) kernels.Pointer { return s.at(op.In[i]) }
-	w := func(i int) kernels.Pointer { return s.at(op.W[i]) }
+	out := func(i int) kernels.Pointer { return s.address(op.Out[i]) }
+	in := func(i int) kernels.Pointer { return s.address(op.In[i]) }
+	w := func(i int) kernels.Pointer { return s.address(op.W[i]) }
 	r := s.rows(op.Out[0])
 	one := func(l kernels.Launch) ([]kernels.Launch, error) { return []kernels.Launch{l}, nil }
 	switch op.Kind {
@@ -160,26 +160,26 @@ func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 // activations gives the activations of an operation: float32, or 8 bits and their scales.
 func (s *step) activations(in []*engine.Buffer) kernels.Activations {
 	if len(in) == 1 {
-		return kernels.Activations{X: s.at(in[0])}
+		return kernels.Activations{X: s.address(in[0])}
 	}
-	return kernels.Activations{Q: s.at(in[0]), D: s.at(in[1])}
+	return kernels.Activations{Q: s.address(in[0]), D: s.address(in[1])}
 }
 
 // products makes one launch for each part of a matrix.
 func (s *step) products(op *engine.Op,
-	by func(kernels.Product) kernels.Launch) (list []kernels.Launch) {
+	makeLaunch func(kernels.Product) kernels.Launch) (list []kernels.Launch) {
 	for _, p := range s.parts(op) {
-		list = append(list, by(p))
+		list = append(list, makeLaunch(p))
 	}
 	return list
 }
 
 // parts are those of a matrix; their results are adjacent columns.
 func (s *step) parts(op *engine.Op) (list []kernels.Product) {
-	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.at(op.Out[0]), X: s.activations(op.In),
+	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.address(op.Out[0]), X: s.activations(op.In),
 		K: op.In[0].Width, Stride: op.Out[0].Width, Add: op.Add}
 	for i := 0; i < len(op.W); i += 2 {
-		p.W, p.Bias, p.N = s.at(op.W[i]), s.at(op.W[i+1]), op.PartRows(i/2)
+		p.W, p.Bias, p.N = s.address(op.W[i]), s.address(op.W[i+1]), op.PartRows(i/2)
 		list = append(list, p)
 		p.Y += kernels.Pointer(4 * p.N)
 	}
@@ -187,15 +187,15 @@ func (s *step) parts(op *engine.Op) (list []kernels.Product) {
 }
 
 func (s *step) attention(op *engine.Op) kernels.Attention {
-	return kernels.Attention{Rows: s.rows(op.Out[0]), O: s.at(op.Out[0]), QKV: s.at(op.In[0]),
-		Cache: s.cache(op, op.In[1]), Sinks: s.at(op.W[0]), Heads: s.heads(), Window: op.Window,
-		Scale: op.Scale}
+	return kernels.Attention{Rows: s.rows(op.Out[0]), O: s.address(op.Out[0]),
+		QKV: s.address(op.In[0]), Cache: s.cache(op, op.In[1]), Sinks: s.address(op.W[0]),
+		Heads: s.heads(), Window: op.Window, Scale: op.Scale}
 }
 
 func (s *step) experts(op *engine.Op) kernels.Experts {
 	spec := s.p.Spec
 	e := kernels.Experts{Slots: s.p.Rows * spec.ExpertsPerToken, Experts: spec.Experts,
-		To: s.at(op.Out[0]), Order: s.at(op.In[0]), Groups: s.at(op.In[1]),
+		To: s.address(op.Out[0]), Order: s.address(op.In[0]), Groups: s.address(op.In[1]),
 		From: s.activations(op.In[2:]), W: s.matrix(op), N: spec.Hidden, K: spec.Intermediate}
 	if op.Kind == engine.GateUp {
 		e.N, e.K, e.Top, e.Limit = e.K, e.N, spec.ExpertsPerToken, op.Limit
@@ -204,5 +204,6 @@ func (s *step) experts(op *engine.Op) kernels.Experts {
 }
 
 func (s *step) matrix(op *engine.Op) kernels.ExpertMatrix {
-	return kernels.ExpertMatrix{Blocks: s.at(op.W[0]), Scales: s.at(op.W[1]), Bias: s.at(op.W[2])}
+	return kernels.ExpertMatrix{Blocks: s.address(op.W[0]), Scales: s.address(op.W[1]),
+		Bias: s.address(op.W[2])}
 }

@@ -29,10 +29,10 @@ type Device struct {
 	target  kernels.Target
 	kernels *modules
 
-	own    resources
-	stream *driver.Stream // of steps and of reads and writes
-	window *driver.HostMemory
-	ended  *driver.Event // for devices that take this one's results
+	res      resources
+	stream   *driver.Stream // of steps and of reads and writes
+	window   *driver.HostMemory
+	endEvent *driver.Event // for devices that take this one's results
 
 	reference bool // only the reference kernels
 
@@ -90,14 +90,14 @@ func (d *Device) open(g *driver.Device) (err error) {
 	if d.ctx, err = g.Open(); err != nil {
 		return err
 	}
-	d.own.d = d
+	d.res.d = d
 	if d.kernels, err = loadModules(d.ctx, d.arch, arch); err != nil {
 		return errors.Join(fmt.Errorf("load the kernels for %s: %w", d.arch, err), d.shut())
 	}
 	d.target.Unit = d.kernels.unit
-	d.stream, d.window, d.ended = d.own.stream(), d.own.host(windowBytes), d.own.event(false)
-	if d.own.err != nil {
-		return errors.Join(d.own.err, d.shut())
+	d.stream, d.window, d.endEvent = d.res.stream(), d.res.host(windowBytes), d.res.event(false)
+	if d.res.err != nil {
+		return errors.Join(d.res.err, d.shut())
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (d *Device) shut() (err error) {
 	if d.loading != nil {
 		err = d.loading.close()
 	}
-	err = errors.Join(err, d.own.close())
+	err = errors.Join(err, d.res.close())
 	if d.kernels != nil {
 		err = errors.Join(err, d.kernels.close())
 	}

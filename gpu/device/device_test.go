@@ -202,7 +202,7 @@ func TestFewLogits(t *testing.T) {
 	ckpt := tiny(t)
 	eng := hosttest.Must(engine.New(dev, ckpt, engine.Settings{Pages: 4, MaxNumBatchedTokens: 8,
 		MaxLogits: 1}))(t)
-	if got, want := dev.shared[logitsMemory].of().size, int64(4*ckpt.Spec.Vocab); got != want {
+	if got, want := dev.shared[logitsMemory].base().size, int64(4*ckpt.Spec.Vocab); got != want {
 		t.Errorf("%d bytes of logits, not %d", got, want)
 	}
 	logits := make([]float32, 2*ckpt.Spec.Vocab)

@@ -25,17 +25,17 @@ func Extra(s models.Spec, o engine.Settings, unit kernels.Unit) (int64, error) {
 	var state, partial, arrived, terms largest
 	for _, rows := range buckets {
 		arrays := 5 + engine.WindowPages(o.KVCacheDtype)
-		bytes += state.more(4 * int64(4+rows*arrays+engine.TableEntries(s, o, rows)))
+		bytes += state.grow(4 * int64(4+rows*arrays+engine.TableEntries(s, o, rows)))
 		bytes += 2 * 4 * int64(s.HeadDim/2) // frequencies, of the step and of the one that rebuilds
 		if o.Deterministic {
 			continue // the reference kernels need no more
 		}
 		if kernels.Attends(heads) {
-			bytes += partial.more(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) +
-				arrived.more(4*int64(rows)*int64(heads.KV))
+			bytes += partial.grow(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) +
+				arrived.grow(4*int64(rows)*int64(heads.KV))
 		}
 		if rows > kernels.DecodeRows {
-			bytes += terms.more(termsBytes(s, o.Compute, rows, unit))
+			bytes += terms.grow(termsBytes(s, o.Compute, rows, unit))
 		}
 	}
 	logits := int64(p.RowsOf(p.Logits()))
@@ -46,7 +46,7 @@ func Extra(s models.Spec, o engine.Settings, unit kernels.Unit) (int64, error) {
 // needs more takes new memory, and the larger ones keep theirs.
 type largest struct{ bytes int64 }
 
-func (l *largest) more(bytes int64) int64 {
+func (l *largest) grow(bytes int64) int64 {
 	if bytes <= l.bytes {
 		return 0
 	}

@@ -22,10 +22,10 @@ type resources struct {
 // keep makes a thing, unless one before it could not be made.
 func keep[T any](h *resources, make func() (T, error), free func(T) error) (_ T) {
 	if h.err == nil {
-		made, err := make()
+		value, err := make()
 		if h.err = err; err == nil {
-			h.frees = append(h.frees, func() error { return free(made) })
-			return made
+			h.frees = append(h.frees, func() error { return free(value) })
+			return value
 		}
 	}
 	return *new(T)
@@ -55,8 +55,8 @@ func (h *resources) stream() *driver.Stream {
 	return keep(h, h.d.ctx.NewStream, (*driver.Stream).Close)
 }
 
-// made returns the first failure; with an error, all other resources have been given back.
-func (h *resources) made() error {
+// finish returns the first failure; with an error, all other resources have been given back.
+func (h *resources) finish() error {
 	if h.err == nil {
 		return nil
 	}
@@ -92,26 +92,26 @@ type shared struct {
 	users int // guarded by the device's lock for sharing
 }
 
-func (s *shared) of() *shared { return s }
+func (s *shared) base() *shared { return s }
 
-type sharer interface{ of() *shared }
+type sharer interface{ base() *shared }
 
 // share gives a step the device's, or a new one of this size from make.
 func share[T sharer](d *Device, what sharing, size int64,
 	make func(shared) (T, error)) (T, error) {
 	d.sharing.Lock()
 	defer d.sharing.Unlock()
-	if have, ok := d.shared[what].(T); ok && have.of().size >= size {
-		have.of().users++
+	if have, ok := d.shared[what].(T); ok && have.base().size >= size {
+		have.base().users++
 		return have, nil
 	}
-	made, err := make(shared{resources: resources{d: d}, what: what, size: size, users: 1})
+	value, err := make(shared{resources: resources{d: d}, what: what, size: size, users: 1})
 	if err != nil {
 		var none T
 		return none, fmt.Errorf("%s: %w", what, err)
 	}
-	d.shared[what] = made
-	return made, nil
+	d.shared[what] = value
+	return value, nil
 }
 
 // leave ends one use of it.
@@ -121,7 +121,7 @@ func (s *shared) leave() error {
 	if s.users--; s.users > 0 {
 		return nil
 	}
-	if have := s.d.shared[s.what]; have != nil && have.of() == s {
+	if have := s.d.shared[s.what]; have != nil && have.base() == s {
 		delete(s.d.shared, s.what)
 	}
 	return s.close()

@@ -36,7 +36,7 @@ func TestEnvironment(t *testing.T) {
 			if x.have == "" {
 				os.Unsetenv(scratch)
 			}
-			settle(x.files)
+			setVariables(x.files)
 			if got := os.Getenv(scratch); got != x.want {
 				t.Errorf("%s is %q, not %q", scratch, got, x.want)
 			}

@@ -44,11 +44,11 @@ func (d *Device) timeCopy(bytes int64, rounds int) (best time.Duration, err erro
 	if h.err != nil {
 		return 0, h.err
 	}
-	if err := d.wait(func() error { return d.stream.Fill(r.at, 1, 2*bytes) }); err != nil {
+	if err := d.wait(func() error { return d.stream.Fill(r.address, 1, 2*bytes) }); err != nil {
 		return 0, err
 	}
 	return h.fastest(rounds, func(s *driver.Stream) error {
-		return s.Copy(r.at+driver.Pointer(bytes), r.at, bytes)
+		return s.Copy(r.address+driver.Pointer(bytes), r.address, bytes)
 	})
 }
 
@@ -58,7 +58,7 @@ func (h *resources) upload(data []byte) kernels.Pointer {
 	if h.err == nil {
 		h.err = r.Write(0, data)
 	}
-	return r.at
+	return r.address
 }
 
 // fastest is the shortest of some rounds by the card's own clock, which leaves out the way there
@@ -240,9 +240,9 @@ func (s *Speed) batch(spec models.Spec, o engine.Settings) *engine.Batch {
 // growing sequence.
 func join(b *engine.Batch, pool *kv.Pool, start, rows int) {
 	var t kv.Table
-	for at := 0; at < start; at += kv.PageTokens {
-		pool.Slide(&t, at)
-		pool.Reserve(&t, min(at+kv.PageTokens, start))
+	for pos := 0; pos < start; pos += kv.PageTokens {
+		pool.Slide(&t, pos)
+		pool.Reserve(&t, min(pos+kv.PageTokens, start))
 	}
 	pool.Slide(&t, start)
 	pool.Reserve(&t, start+rows)

@@ -11,9 +11,9 @@ import (
 // Regions of device memory. Reads and writes pass through the pinned window, a piece at a time.
 
 type region struct {
-	dev   *Device
-	at    driver.Pointer
-	bytes int64
+	dev     *Device
+	address driver.Pointer
+	bytes   int64
 }
 
 // Alloc makes a zeroed region, aligned to 256 bytes.
@@ -30,7 +30,7 @@ func (d *Device) zeroed(bytes int64) (*region, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.wait(func() error { return d.stream.Fill(r.at, 0, bytes) }); err != nil {
+	if err := d.wait(func() error { return d.stream.Fill(r.address, 0, bytes) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("clear %d bytes: %w", bytes, err), r.Free())
 	}
 	return r, nil
@@ -62,7 +62,7 @@ func (d *Device) alloc(bytes int64) (*region, error) {
 func (r *region) Bytes() int64 { return r.bytes }
 
 func (r *region) check(offset int64, n int) error {
-	if r.at == 0 {
+	if r.address == 0 {
 		return errors.New("this region has been freed")
 	}
 	return engine.Inside(offset, n, r.bytes)
@@ -89,7 +89,7 @@ func (d *Device) Pass(list []engine.Piece, out bool) error {
 		if err := r.check(x.Offset, len(x.Host)); err != nil {
 			return err
 		}
-		pieces[i] = piece{r.at + driver.Pointer(x.Offset), x.Host}
+		pieces[i] = piece{r.address + driver.Pointer(x.Offset), x.Host}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,8 +98,8 @@ func (d *Device) Pass(list []engine.Piece, out bool) error {
 
 // piece is bytes of the card and of the host.
 type piece struct {
-	at   driver.Pointer
-	host []byte
+	address driver.Pointer
+	host    []byte
 }
 
 // read copies from the device; the lock is held.
@@ -115,12 +115,12 @@ func (d *Device) pass(list []piece, out bool) error {
 		if err := d.stream.Synchronize(); err != nil {
 			return err
 		}
-		at := 0
+		offset := 0
 		for _, x := range round {
 			if out {
-				copy(x.host, d.window.Bytes()[at:])
+				copy(x.host, d.window.Bytes()[offset:])
 			}
-			at += len(x.host)
+			offset += len(x.host)
 		}
 		round, used = round[:0], 0
 		return nil
@@ -135,17 +135,17 @@ func (d *Device) pass(list []piece, out bool) error {
 			n := min(len(x.host), windowBytes-used)
 			var err error
 			if out {
-				err = d.stream.CopyOut(d.window, used, x.at, n)
+				err = d.stream.CopyOut(d.window, used, x.address, n)
 			} else {
 				copy(d.window.Bytes()[used:], x.host[:n])
-				err = d.stream.CopyIn(x.at, d.window, used, n)
+				err = d.stream.CopyIn(x.address, d.window, used, n)
 			}
 			if err != nil {
 				d.stream.Synchronize() // the window is free again; report the first error
 				return err
 			}
 			round, used = append(round, piece{host: x.host[:n]}), used+n
-			x.host, x.at = x.host[n:], x.at+driver.Pointer(n)
+			x.host, x.address = x.host[n:], x.address+driver.Pointer(n)
 		}
 	}
 	if used == 0 {
@@ -155,11 +155,11 @@ func (d *Device) pass(list []piece, out bool) error {
 }
 
 func (r *region) Free() error {
-	if r.at == 0 {
+	if r.address == 0 {
 		return nil
 	}
-	at := r.at
-	r.at = 0
+	address := r.address
+	r.address = 0
 	r.dev.users.Release()
-	return r.dev.ctx.Free(at)
+	return r.dev.ctx.Free(address)
 }

@@ -34,7 +34,7 @@ func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, 
 		if err != nil {
 			return nil, err
 		}
-		if err = m.whole(image); err == nil {
+		if err = m.loadImage(image); err == nil {
 			m.from = "machine code " + c.Name
 			return m, nil
 		}
@@ -52,7 +52,7 @@ func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, 
 	}
 	if a.Vendor == kernels.AMD {
 		m.from = "code object " + a.Name
-		return m, m.whole(image)
+		return m, m.loadImage(image)
 	}
 	m.from, m.ptx = "PTX "+a.Name+", compiled by the driver"+refused, image
 	// one small kernel that every step has shows whether the driver compiles this PTX
@@ -70,7 +70,7 @@ func refusesImage(err error) bool {
 			e.Code)
 }
 
-func (m *modules) whole(image []byte) error {
+func (m *modules) loadImage(image []byte) error {
 	loaded, err := m.ctx.Load(image)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (m *modules) function(name string) (*driver.Function, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := m.whole(one); err != nil {
+		if err := m.loadImage(one); err != nil {
 			return nil, fmt.Errorf("compile kernel %s: %w", name, err)
 		}
 	}

@@ -15,15 +15,15 @@ import (
 func proofBatch(s models.Spec, rows int, kvType string) (b *engine.Batch, pages int) {
 	b = &engine.Batch{}
 	pool := kv.NewPool(1<<10, s.Window, engine.WindowPages(kvType))
-	first, alone := rows/2+1, 0
+	first, single := rows/2+1, 0
 	if rows > kernels.DecodeRows {
-		alone = 1
+		single = 1
 	}
 	join(b, pool, s.MaxPosition-first-3, first)
-	if rest := rows - first - alone; rest > 0 {
+	if rest := rows - first - single; rest > 0 {
 		join(b, pool, 0, rest)
 	}
-	if alone > 0 {
+	if single > 0 {
 		join(b, pool, s.MaxPosition-5, 1)
 	}
 	for i := range rows {

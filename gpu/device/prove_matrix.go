@@ -60,11 +60,11 @@ func productBF16(unit kernels.Unit, m, n int) product {
 	p := product{unit: unit, m: m, n: n, k: k,
 		a: func(row, column int) float64 { return float64((row*k+column)*7%31 - 15) },
 		b: func(row, column int) float64 { i := row*k + column; return float64((i*i+row)%29 - 14) }}
-	pack := func(rows int, at func(int, int) float64) []byte {
+	pack := func(rows int, element func(int, int) float64) []byte {
 		var data []uint16
 		for row := range rows {
 			for column := range k {
-				data = append(data, uint16(math.Float32bits(float32(at(row, column)))>>16))
+				data = append(data, uint16(math.Float32bits(float32(element(row, column)))>>16))
 			}
 		}
 		return engine.Bytes(data)
@@ -118,7 +118,7 @@ func (d *Device) multiply(p product) (wrong, err error) {
 	if h.err != nil {
 		return nil, h.err
 	}
-	one, err := d.ready(d.target.MatrixProof(p.unit, to.at, operands))
+	one, err := d.ready(d.target.MatrixProof(p.unit, to.address, operands))
 	if err != nil {
 		return nil, err
 	}

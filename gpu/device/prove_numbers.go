@@ -46,7 +46,7 @@ func difference(t engine.Type, want, got []byte) float64 {
 	if a == nil && !slices.Equal(want, got) {
 		return math.Inf(1)
 	}
-	var most, off float64
+	var most, worst float64
 	for i := range a {
 		if math.IsNaN(a[i]) != math.IsNaN(b[i]) || math.IsInf(b[i]-a[i], 0) {
 			return math.Inf(1)
@@ -54,12 +54,12 @@ func difference(t engine.Type, want, got []byte) float64 {
 		if math.IsNaN(a[i]) {
 			continue
 		}
-		most, off = math.Max(most, math.Abs(a[i])), math.Max(off, math.Abs(a[i]-b[i]))
+		most, worst = math.Max(most, math.Abs(a[i])), math.Max(worst, math.Abs(a[i]-b[i]))
 	}
-	if off == 0 {
+	if worst == 0 {
 		return 0
 	}
-	return off / most
+	return worst / most
 }
 
 // values are the numbers of a buffer, nil for integers. Unsigned 8 bits are e4m3: 4 bits of

@@ -98,7 +98,7 @@ func proofChoice(random *rand.Rand, vocab, n int, logprobs bool) engine.Sampling
 	if n%3 == 1 { // penalties and a bias
 		for i := range 20 {
 			c.Edits = append(c.Edits, engine.Edit{ID: int32(i * (vocab - 1) / 19), Repetition: 1.3,
-				Less: 0.5, More: float32(i % 4)})
+				Penalty: 0.5, Bias: float32(i % 4)})
 		}
 	}
 	if n%4 == 2 {
@@ -128,17 +128,17 @@ func (s *step) holdToHost(p *Proof, logits []float32, choices []engine.SamplingP
 		if err != nil {
 			return fmt.Errorf("on the host: %w", err)
 		}
-		off := math.Abs(float64(got[row].Logprob) - float64(want.Logprob))
+		diff := math.Abs(float64(got[row].Logprob) - float64(want.Logprob))
 		same := got[row].ID == want.ID && len(got[row].Top) == len(want.Top)
 		for i := 0; i < len(want.Top) && same; i++ {
 			same = got[row].Top[i].ID == want.Top[i].ID
-			off = max(off, math.Abs(float64(got[row].Top[i].Logprob)-
+			diff = max(diff, math.Abs(float64(got[row].Top[i].Logprob)-
 				float64(want.Top[i].Logprob)))
 		}
-		if p.Error = max(p.Error, off); p.Why == "" && (!same || !(off <= p.Bound)) {
+		if p.Error = max(p.Error, diff); p.Why == "" && (!same || !(diff <= p.Bound)) {
 			p.Why = fmt.Sprintf("row %d of %d, vocabulary %d: token %d, the host's is %d (%+v), "+
 				"logprobs off by %.2g", row, len(choices), s.p.Spec.Vocab, got[row].ID, want.ID,
-				c.Draw, off)
+				c.Draw, diff)
 		}
 	}
 	return nil

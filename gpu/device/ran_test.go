@@ -16,7 +16,7 @@ import (
 // TestWhatDoctorSaysRan: the page and doctor know of the same image, and doctor says it of others.
 func TestWhatDoctorSaysRan(t *testing.T) {
 	text := hosttest.Must(os.ReadFile("../../docs/gpu.md"))(t)
-	arch := strings.TrimPrefix(ranOn, "machine code ")
+	arch := strings.TrimPrefix(provenImage, "machine code ")
 	if !strings.Contains(string(text), " ran NVIDIA's "+arch+" on ") {
 		t.Errorf("docs/gpu.md does not say that %s ran", arch)
 	}

@@ -45,14 +45,14 @@ func (d *Device) squares() []rateKernel {
 		return kernels.Product{Rows: kernels.Rows{Live: o.count, Most: side}, Y: o.y,
 			X: kernels.Activations{X: o.x}, W: o.w, K: side, N: side, Stride: side}
 	}
-	by := func(name string, w multiplier) rateKernel {
+	kernel := func(name string, w multiplier) rateKernel {
 		t := d.target
 		t.Unit = w.unit
 		return rateKernel{name, w.unit, func(side int, o operands) kernels.Launch {
 			return t.PrefillLinear(product(side, o), w.terms)
 		}}
 	}
-	list := []rateKernel{by("bf16, three terms", whole), by("bf16", rounded),
+	list := []rateKernel{kernel("bf16, three terms", unrounded), kernel("bf16", rounded),
 		{"8-bit weights", kernels.MMA, func(side int, o operands) kernels.Launch {
 			p := product(side, o)
 			p.X = kernels.Activations{Q: o.x, D: o.scales}
@@ -60,7 +60,7 @@ func (d *Device) squares() []rateKernel {
 		}}}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, by("bf16 by warpgroups", warpgroups))
+		list = append(list, kernel("bf16 by warpgroups", warpgroups))
 	case kernels.MX:
 		list = append(list, rateKernel{"MXFP4 by two terms of MXFP4", kernels.MX,
 			func(side int, o operands) kernels.Launch {
@@ -123,7 +123,7 @@ func (d *Device) timeSquare(s rateKernel, side int) (best time.Duration, err err
 	o := operands{count: ints(int32(side)), order: ints(order...),
 		groups: ints(1, 0, int32(side)), bias: h.random(2 * n),
 		scales: h.random(2 * n * n), x: h.random(4 * n * n), w: h.random(2 * n * n),
-		y: h.region(4 * n * n).at}
+		y: h.region(4 * n * n).address}
 	return h.time(s.launch(side, o))
 }
 
@@ -134,7 +134,7 @@ func (h *resources) random(bytes int64) kernels.Pointer {
 	if h.err == nil {
 		h.err = h.d.scatter(r)
 	}
-	return r.at
+	return r.address
 }
 
 func (d *Device) scatter(r *region) error {
@@ -148,7 +148,7 @@ func (d *Device) scatter(r *region) error {
 	}
 	return d.wait(func() error {
 		for have := int64(2 * len(piece)); have < r.bytes; have *= 2 {
-			if err := d.stream.Copy(r.at+driver.Pointer(have), r.at,
+			if err := d.stream.Copy(r.address+driver.Pointer(have), r.address,
 				min(have, r.bytes-have)); err != nil {
 				return err
 			}
@@ -204,7 +204,7 @@ func (d *Device) timeUnit(u kernels.Unit, loop kernels.RateLoop, blocks,
 	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
 	random := rand.New(rand.NewPCG(5, 5))
-	var at []kernels.Pointer
+	var pointers []kernels.Pointer
 	for i, bytes := range loop.Operands {
 		data := make([]uint16, bytes/2)
 		for j := range data {
@@ -217,8 +217,8 @@ func (d *Device) timeUnit(u kernels.Unit, loop kernels.RateLoop, blocks,
 				data[j] = randomBF16(random)
 			}
 		}
-		at = append(at, h.upload(engine.Bytes(data)))
+		pointers = append(pointers, h.upload(engine.Bytes(data)))
 	}
 	sums := h.region(int64(blocks) * int64(loop.Sums))
-	return h.time(d.target.MatrixRate(u, blocks, sums.at, at, rounds))
+	return h.time(d.target.MatrixRate(u, blocks, sums.address, pointers, rounds))
 }

@@ -54,10 +54,10 @@ func (s *step) joinSampler() (err error) {
 	vocab := s.p.Spec.Vocab
 	what := sharing(fmt.Sprintf("room to choose of %d tokens in", vocab))
 	s.sampler, err = share(s.dev, what, int64(s.logitRows(s.p.Rows)),
-		func(of shared) (*sampler, error) {
+		func(base shared) (*sampler, error) {
 			rows := s.logitRows(max(s.p.Rows, s.p.Settings.MaxNumBatchedTokens))
-			of.size = int64(rows)
-			x := &sampler{shared: of, rows: rows, words: (vocab + 63) / 64}
+			base.size = int64(rows)
+			x := &sampler{shared: base, rows: rows, words: (vocab + 63) / 64}
 			x.stats = x.region(int64(rows * kernels.LogitStatsBytes))
 			x.ids = x.region(int64(4 * rows * mostRivals))
 			x.values = x.region(int64(4 * rows * mostRivals))
@@ -66,7 +66,7 @@ func (s *step) joinSampler() (err error) {
 					tokens: x.region(int64(4 * rows)), pinned: x.host(x.bytes()),
 					out: x.host(4 * rows), done: x.event(false)}
 			}
-			return x, x.made()
+			return x, x.finish()
 		})
 	return err
 }
@@ -99,7 +99,7 @@ func (s *step) feed(from []int32) error {
 		if from[i] >= 0 {
 			tokens := s.sampler.slots[1-s.sampler.next].tokens
 			if err := s.dev.stream.Copy(s.array(tokensArray)+driver.Pointer(4*i),
-				tokens.at+driver.Pointer(4*from[i]), int64(4*n)); err != nil {
+				tokens.address+driver.Pointer(4*from[i]), int64(4*n)); err != nil {
 				return fmt.Errorf("take over the tokens: %w", err)
 			}
 		}
@@ -145,7 +145,8 @@ func (s *step) choose(slot *sampleSlot, choices []engine.SamplingParams) error {
 		if slot.chosen, err = s.logprobs(slot, choices, edits, rivals); err != nil {
 			return fmt.Errorf("read the logprobs: %w", err)
 		}
-	} else if err := s.dev.stream.CopyOut(slot.out, 0, slot.tokens.at, 4*slot.rows); err != nil {
+	} else if err := s.dev.stream.CopyOut(slot.out, 0, slot.tokens.address,
+		4*slot.rows); err != nil {
 		return fmt.Errorf("send the tokens back: %w", err)
 	}
 	return slot.done.Record(s.dev.stream)
@@ -159,8 +160,8 @@ func (s *sampler) write(to []byte, choices []engine.SamplingParams) (edits, mask
 		mask := int32(-1)
 		if c.Mask != nil {
 			mask = int32(masks)
-			at := engine.Numbers[uint64](to[s.masksAt():])[s.words*masks:][:s.words]
-			clear(at[copy(at, c.Mask):])
+			words := engine.Numbers[uint64](to[s.masksAt():])[s.words*masks:][:s.words]
+			clear(words[copy(words, c.Mask):])
 			masks++
 		}
 		params[row] = kernels.SampleRow{Draw: kernels.Draw(c.Draw), Mask: mask}
@@ -169,7 +170,7 @@ func (s *sampler) write(to []byte, choices []engine.SamplingParams) (edits, mask
 		}
 		for _, e := range c.Edits {
 			list[edits] = kernels.LogitEdit{Row: int32(row), ID: e.ID, Repetition: e.Repetition,
-				Less: e.Less, More: e.More}
+				Penalty: e.Penalty, Bias: e.Bias}
 			edits++
 		}
 	}
@@ -181,7 +182,7 @@ func (s *sampler) write(to []byte, choices []engine.SamplingParams) (edits, mask
 // send queues the copies of the used parts: the parameters, the edits, the masks.
 func (s *step) send(slot *sampleSlot, edits, masks int) error {
 	x := s.sampler
-	for _, part := range []struct{ at, n int }{
+	for _, part := range []struct{ offset, n int }{
 		{0, slot.rows * kernels.SampleRowBytes},
 		{x.countsAt(), 16 + edits*kernels.LogitEditBytes},
 		{x.masksAt(), 8 * masks * x.words},
@@ -189,8 +190,8 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 		if part.n == 0 {
 			continue
 		}
-		if err := s.dev.stream.CopyIn(slot.in.at+driver.Pointer(part.at), slot.pinned, part.at,
-			part.n); err != nil {
+		if err := s.dev.stream.CopyIn(slot.in.address+driver.Pointer(part.offset), slot.pinned,
+			part.offset, part.n); err != nil {
 			return err
 		}
 	}
@@ -200,20 +201,21 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 // launchSampling queues the kernels: those for logprobs, the edits, the choice.
 func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 	x, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
-	in := func(at int) kernels.Pointer { return slot.in.at + kernels.Pointer(at) }
-	rows, logits := kernels.Rows{Live: in(x.countsAt() + 4), Most: slot.rows}, s.logits.at
+	in := func(offset int) kernels.Pointer { return slot.in.address + kernels.Pointer(offset) }
+	rows, logits := kernels.Rows{Live: in(x.countsAt() + 4), Most: slot.rows}, s.logits.address
 	var list []kernels.Launch
 	if rivals >= 0 { // logprobs are of the logits before edits
-		list = append(list, t.LogitStats(rows, x.stats.at, logits, vocab))
+		list = append(list, t.LogitStats(rows, x.stats.address, logits, vocab))
 	}
 	if rivals > 0 {
-		list = append(list, t.TopLogits(rows, x.ids.at, x.values.at, logits, vocab, rivals))
+		list = append(list, t.TopLogits(rows, x.ids.address, x.values.address, logits, vocab,
+			rivals))
 	}
 	if edits > 0 {
 		list = append(list, t.EditLogits(kernels.Rows{Live: in(x.countsAt()), Most: edits},
 			in(x.editsAt()), logits, vocab))
 	}
-	list = append(list, t.Sample(rows, slot.tokens.at, logits, in(0), in(x.masksAt()), vocab,
+	list = append(list, t.Sample(rows, slot.tokens.address, logits, in(0), in(x.masksAt()), vocab,
 		2*x.words))
 	for _, l := range list {
 		ready, err := s.dev.ready(l)
@@ -233,10 +235,10 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, edits
 	d, x, n := s.dev, s.sampler, slot.rows
 	tokens, ids, values := make([]int32, n), make([]int32, n*rivals), make([]float32, n*rivals)
 	stats, edited := make([]kernels.LogitStats, n), make([]kernels.LogitEdit, edits)
-	if err := d.pass([]piece{{slot.tokens.at, engine.Bytes(tokens)},
-		{x.stats.at, engine.Bytes(stats)}, {x.ids.at, engine.Bytes(ids)},
-		{x.values.at, engine.Bytes(values)},
-		{slot.in.at + driver.Pointer(x.editsAt()), engine.Bytes(edited)}}, true); err != nil {
+	if err := d.pass([]piece{{slot.tokens.address, engine.Bytes(tokens)},
+		{x.stats.address, engine.Bytes(stats)}, {x.ids.address, engine.Bytes(ids)},
+		{x.values.address, engine.Bytes(values)},
+		{slot.in.address + driver.Pointer(x.editsAt()), engine.Bytes(edited)}}, true); err != nil {
 		return nil, err
 	}
 	was := map[[2]int32]float32{} // logits that an edit changed
@@ -252,7 +254,7 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, edits
 		logit, changed := was[[2]int32{int32(i), id}]
 		if !changed {
 			one := make([]float32, 1)
-			if err := d.read(s.logits.at+driver.Pointer(4*(i*s.p.Spec.Vocab+int(id))),
+			if err := d.read(s.logits.address+driver.Pointer(4*(i*s.p.Spec.Vocab+int(id))),
 				engine.Bytes(one)); err != nil {
 				return nil, err
 			}

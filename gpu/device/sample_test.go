@@ -118,13 +118,13 @@ func TestSampleEdits(t *testing.T) {
 		Logprobs: 1})
 	other := sampleOne(t, eng, prompt(), engine.SamplingParams{Draw: engine.Draw{TopP: 1},
 		Logprobs: 1,
-		Edits:    []engine.Edit{{ID: plain.ID, Repetition: 1, Less: 1000}}})
+		Edits:    []engine.Edit{{ID: plain.ID, Repetition: 1, Penalty: 1000}}})
 	if other.ID == plain.ID || !slices.Equal(other.Top, plain.Top) {
 		t.Errorf("%+v, and with its token penalised %+v", plain, other)
 	}
 	forced := sampleOne(t, eng, prompt(), engine.SamplingParams{Draw: engine.Draw{TopP: 1},
 		Logprobs: 0,
-		Edits:    []engine.Edit{{ID: 9, Repetition: 1, More: 1000}}})
+		Edits:    []engine.Edit{{ID: 9, Repetition: 1, Bias: 1000}}})
 	if forced.ID != 9 || forced.Logprob >= plain.Logprob {
 		t.Errorf("%+v with a bias of 1000 on 9", forced)
 	}

@@ -37,13 +37,13 @@ func layoutOf(p *engine.Program) layout {
 		engine.WindowPages(p.Settings.KVCacheDtype) > 1}
 }
 
-func (l layout) bytes() int { return 4 * (l.at(tablesArray) + l.most) }
+func (l layout) bytes() int { return 4 * (l.wordOffset(tablesArray) + l.most) }
 
-// place is the offset of one of the arrays after counts, in bytes.
-func (l layout) place(array int) driver.Pointer { return driver.Pointer(4 * l.at(array)) }
+// offset is the offset of one of the arrays after counts, in bytes.
+func (l layout) offset(array int) driver.Pointer { return driver.Pointer(4 * l.wordOffset(array)) }
 
-// at is the same in words of int32.
-func (l layout) at(array int) int {
+// wordOffset is the same in words of int32.
+func (l layout) wordOffset(array int) int {
 	if array == tablesArray && !l.twins {
 		array = twinArray
 	}
@@ -64,18 +64,18 @@ const (
 // write fills the state of a batch and returns how many bytes of it are in use.
 func (l layout) write(to []byte, b *engine.Batch, window, perToken int) int {
 	state := engine.Numbers[int32](to)
-	array := func(i int) []int32 { return state[l.at(i):][:l.bucket] }
+	array := func(i int) []int32 { return state[l.wordOffset(i):][:l.bucket] }
 	positions, fullAt, windowAt := array(positionsArray), array(fullArray), array(windowArray)
 	copy(array(tokensArray), b.Tokens)
 	copy(array(logitArray), b.LogitRows)
-	tables, alone := state[l.at(tablesArray):][:0], array(aloneArray)[:0]
+	tables, singles := state[l.wordOffset(tablesArray):][:0], array(aloneArray)[:0]
 	row := 0
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		need := (int(q.Start+q.Rows) + engine.PageTokens - 1) / engine.PageTokens
 		first := engine.FirstVisible(int(q.Start), window) / engine.PageTokens
 		if q.Rows == 1 {
-			alone = append(alone, int32(row))
+			singles = append(singles, int32(row))
 		}
 		full := int32(len(tables))
 		tables = append(tables, q.Full[:need]...)
@@ -96,8 +96,8 @@ func (l layout) write(to []byte, b *engine.Batch, window, perToken int) int {
 		}
 	}
 	copy(state, []int32{int32(len(b.Tokens)), int32(len(b.LogitRows)),
-		int32(len(b.Tokens) * perToken), int32(len(alone))})
-	return 4 * (l.at(tablesArray) + len(tables))
+		int32(len(b.Tokens) * perToken), int32(len(singles))})
+	return 4 * (l.wordOffset(tablesArray) + len(tables))
 }
 
 // The memory of a state: on the card, and twice in pinned memory for the copies. Long sequences
@@ -130,7 +130,7 @@ func (d *Device) joinState(bytes int) (*stateMemory, error) {
 		m := &stateMemory{shared: s}
 		m.region = m.resources.region(int64(bytes))
 		m.pinned = [2]pinned{m.pin(bytes), m.pin(bytes)}
-		return m, m.made()
+		return m, m.finish()
 	})
 }
 
@@ -142,7 +142,7 @@ func (m *stateMemory) send(write func(state []byte) (used int)) error {
 		return fmt.Errorf("wait for the state's memory: %w", err)
 	}
 	used := write(p.memory.Bytes())
-	err := m.d.stream.CopyIn(m.at, p.memory, 0, used)
+	err := m.d.stream.CopyIn(m.address, p.memory, 0, used)
 	if err == nil {
 		err = p.copied.Record(m.d.stream)
 	}

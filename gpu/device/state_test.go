@@ -32,7 +32,7 @@ func TestStateNamesRowsThatStandAlone(t *testing.T) {
 	word := func(i int) int32 { return int32(binary.NativeEndian.Uint32(state[4*i:])) }
 	var alone []int32
 	for i := range int(word(3)) {
-		alone = append(alone, word(int(l.place(aloneArray))/4+i))
+		alone = append(alone, word(int(l.offset(aloneArray))/4+i))
 	}
 	if !slices.Equal(alone, []int32{0, 4}) {
 		t.Errorf("rows %v stand alone", alone)

@@ -101,7 +101,7 @@ func (s *step) build() (err error) {
 func (s *step) prepare(op *engine.Op) (err error) {
 	for _, b := range slices.Concat(op.Out, op.In, op.W) {
 		if err := engine.Within(s.p, b,
-			func(r *region) bool { return r.dev == s.dev && r.at != 0 }); err != nil {
+			func(r *region) bool { return r.dev == s.dev && r.address != 0 }); err != nil {
 			return err
 		}
 		if b != nil && b.Home == engine.Logits && s.logits == nil {
@@ -189,7 +189,7 @@ func (s *step) forward(b *engine.Batch, logits []float32, launch func() error) e
 		return err
 	}
 	if len(logits) > 0 && s.logits != nil {
-		if err := s.dev.read(s.logits.at, engine.Bytes(logits)); err != nil {
+		if err := s.dev.read(s.logits.address, engine.Bytes(logits)); err != nil {
 			return fmt.Errorf("read the logits: %w", err)
 		}
 	} else if err := s.dev.stream.Synchronize(); err != nil {
@@ -271,7 +271,7 @@ func (s *step) timed(b *engine.Batch, logits []float32, times []int64) (err erro
 }
 
 // heaviest is the operation with most weights of a phase, which has the whole phase's time.
-func (s *step) heaviest(ph phase) (at int) {
+func (s *step) heaviest(ph phase) (index int) {
 	most := int64(-1)
 	for i := ph.from; i < ph.to; i++ {
 		var bytes int64
@@ -281,10 +281,10 @@ func (s *step) heaviest(ph phase) (at int) {
 			}
 		}
 		if bytes > most {
-			at, most = i, bytes
+			index, most = i, bytes
 		}
 	}
-	return at
+	return index
 }
 
 // Close waits for queued work and frees everything. It may be called more than once.

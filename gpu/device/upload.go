@@ -28,7 +28,7 @@ type loader struct {
 	mu    sync.Mutex
 	queue *driver.Stream
 	ring  [pieces]pinned
-	at    int
+	next  int
 }
 
 // loader gives the device's loader, made on first use.
@@ -43,7 +43,7 @@ func (d *Device) loader() (*loader, error) {
 	for i := range l.ring {
 		l.ring[i] = l.pin(pieceBytes)
 	}
-	if err := l.made(); err != nil {
+	if err := l.finish(); err != nil {
 		return nil, err
 	}
 	d.loading = l
@@ -56,7 +56,7 @@ func (d *Device) Upload(data []byte) (engine.Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.load(r.at, data); err != nil {
+	if err := d.load(r.address, data); err != nil {
 		return nil, errors.Join(fmt.Errorf("upload %d bytes: %w", len(data), err), r.Free())
 	}
 	return r, nil
@@ -76,8 +76,8 @@ func (d *Device) load(to driver.Pointer, data []byte) (err error) {
 		}
 	}()
 	for piece := range slices.Chunk(data, pieceBytes) {
-		s := &l.ring[l.at]
-		l.at = (l.at + 1) % pieces
+		s := &l.ring[l.next]
+		l.next = (l.next + 1) % pieces
 		if err := s.copied.Synchronize(); err != nil {
 			return err
 		}
@@ -102,8 +102,8 @@ func readInto(dst, src []byte) error {
 	share := (len(src) + readers - 1) / readers
 	var all errgroup.Group
 	for i := range readers {
-		at, end := min(i*share, len(src)), min((i+1)*share, len(src))
-		all.Go(func() error { return readMapped(dst[at:end], src[at:end]) })
+		start, end := min(i*share, len(src)), min((i+1)*share, len(src))
+		all.Go(func() error { return readMapped(dst[start:end], src[start:end]) })
 	}
 	return all.Wait() // the first error; the others say the same
 }

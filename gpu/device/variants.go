@@ -41,8 +41,8 @@ const (
 	Sampling Variant = "sample"
 )
 
-// instead names the replacement of a variant that is wrong on a card.
-func (v Variant) instead() string {
+// replacement names the replacement of a variant that is wrong on a card.
+func (v Variant) replacement() string {
 	if v == Sampling {
 		return "the CPU chooses tokens"
 	}
@@ -90,13 +90,13 @@ type phase struct {
 	variant  Variant // "" for the reference kernels
 	launches []kernels.Launch
 	// its results that are read later; for the reference kernels all
-	leaves []*engine.Buffer
-	ready  []launch // the launches, packed
+	results []*engine.Buffer
+	ready   []launch // the launches, packed
 }
 
-// alone is a variant of one operation.
-func (s *step) alone(i int, v Variant, launches ...kernels.Launch) phase {
-	return phase{from: i, to: i + 1, variant: v, launches: launches, leaves: s.p.Ops[i].Out}
+// single is a variant of one operation.
+func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
+	return phase{from: i, to: i + 1, variant: v, launches: launches, results: s.p.Ops[i].Out}
 }
 
 // cut divides the program into phases, greedily: variants of most operations first.
@@ -187,17 +187,17 @@ func (s *step) attend(i int) phase {
 	if op.Kind != engine.Attend || s.arrived == nil || !s.dev.enabled(Attend) {
 		return phase{}
 	}
-	return s.alone(i, Attend, s.decodeAttend(s.attention(op), 0))
+	return s.single(i, Attend, s.decodeAttend(s.attention(op), 0))
 }
 
 // decodeAttend attends for all rows of the step, or for those that a list names.
 func (s *step) decodeAttend(a kernels.Attention, list kernels.Pointer) kernels.Launch {
 	var partial kernels.Pointer
 	if s.partial != nil {
-		partial = s.partial.at
+		partial = s.partial.address
 	}
 	t := s.dev.target
-	return t.DecodeAttend(a, list, partial, s.arrived.at, t.AttendRuns(a.Heads,
+	return t.DecodeAttend(a, list, partial, s.arrived.address, t.AttendRuns(a.Heads,
 		s.p.Spec.MaxPosition))
 }
 
@@ -212,36 +212,37 @@ func (s *step) decodeQKV(i int) phase {
 		write.In[0] != qkv || t == norm.In[0] || !s.dead(t, i+2) {
 		return phase{}
 	}
-	w := kernels.QKV{WQ: s.at(linear.W[0]), BQ: s.at(linear.W[1]), WK: s.at(linear.W[2]),
-		BK: s.at(linear.W[3]), WV: s.at(linear.W[4]), BV: s.at(linear.W[5])}
-	l := s.dev.target.DecodeQKV(s.rows(qkv), s.at(qkv), s.cache(write, write.Out[0]),
-		s.at(norm.In[0]), s.at(norm.W[0]), w, s.at(rope.In[0]), norm.In[0].Width, s.heads(),
-		norm.Eps)
+	w := kernels.QKV{WQ: s.address(linear.W[0]), BQ: s.address(linear.W[1]),
+		WK: s.address(linear.W[2]), BK: s.address(linear.W[3]), WV: s.address(linear.W[4]),
+		BV: s.address(linear.W[5])}
+	l := s.dev.target.DecodeQKV(s.rows(qkv), s.address(qkv), s.cache(write, write.Out[0]),
+		s.address(norm.In[0]), s.address(norm.W[0]), w, s.address(rope.In[0]), norm.In[0].Width,
+		s.heads(), norm.Eps)
 	return phase{from: i, to: i + 4, variant: DecodeQKV, launches: []kernels.Launch{l},
-		leaves: []*engine.Buffer{qkv, write.Out[0]}}
+		results: []*engine.Buffer{qkv, write.Out[0]}}
 }
 
 // decodeLinear is a projection, with the norm before it if nothing else reads the norm's result.
 func (s *step) decodeLinear(i int) phase {
-	at, norm := i, kernels.Pointer(0)
+	pos, norm := i, kernels.Pointer(0)
 	if s.run(i, engine.Norm, engine.Linear) != nil {
-		at++
+		pos++
 	}
-	first, op := s.p.Ops[i], s.p.Ops[at]
+	first, op := s.p.Ops[i], s.p.Ops[pos]
 	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 ||
 		4*op.In[0].Width > kernels.MostShared || !s.dev.enabled(DecodeLinear) {
 		return phase{}
 	}
 	x := op.In[0]
-	if at > i {
-		if first.Out[0] != x || !s.dead(x, at+1) {
+	if pos > i {
+		if first.Out[0] != x || !s.dead(x, pos+1) {
 			return phase{}
 		}
-		x, norm = first.In[0], s.at(first.W[0])
+		x, norm = first.In[0], s.address(first.W[0])
 	}
-	return phase{from: i, to: at + 1, variant: DecodeLinear, leaves: op.Out,
+	return phase{from: i, to: pos + 1, variant: DecodeLinear, results: op.Out,
 		launches: s.products(op, func(p kernels.Product) kernels.Launch {
-			p.X.X = s.at(x)
+			p.X.X = s.address(x)
 			return s.dev.target.DecodeLinear(p, norm, first.Eps)
 		})}
 }
@@ -252,7 +253,7 @@ func (s *step) decodeLinearQ8(i int) phase {
 		!s.dev.enabled(DecodeLinearQ8) {
 		return phase{}
 	}
-	return s.alone(i, DecodeLinearQ8, s.products(op, s.dev.target.DecodeLinearQ8)...)
+	return s.single(i, DecodeLinearQ8, s.products(op, s.dev.target.DecodeLinearQ8)...)
 }
 
 // decodeRoute leaves order and groups only where a reference expert kernel reads them.
@@ -269,15 +270,15 @@ func (s *step) decodeRoute(i int) phase {
 	}
 	spec := s.p.Spec
 	ph := phase{from: i, to: i + 3, variant: DecodeRoute,
-		launches: []kernels.Launch{s.dev.target.DecodeRoute(s.rows(t), s.at(route.Out[0]),
-			s.at(route.Out[1]), s.at(t), s.at(linear.Out[0]), s.arrived.at, s.at(norm.In[0]),
-			s.at(norm.W[0]), s.at(linear.W[0]), s.at(linear.W[1]), spec.Hidden, spec.Experts,
-			spec.ExpertsPerToken, norm.Eps)},
-		leaves: []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}}
+		launches: []kernels.Launch{s.dev.target.DecodeRoute(s.rows(t), s.address(route.Out[0]),
+			s.address(route.Out[1]), s.address(t), s.address(linear.Out[0]), s.arrived.address,
+			s.address(norm.In[0]), s.address(norm.W[0]), s.address(linear.W[0]),
+			s.address(linear.W[1]), spec.Hidden, spec.Experts, spec.ExpertsPerToken, norm.Eps)},
+		results: []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}}
 	if s.grouped(route, i+3) {
 		reference, _ := s.record(route) // every Route has one
 		ph.launches = append(ph.launches, reference[1])
-		ph.leaves = append(ph.leaves, route.Out[2:]...)
+		ph.results = append(ph.results, route.Out[2:]...)
 	}
 	return ph
 }
@@ -316,8 +317,8 @@ func (s *step) decodeGateUp(i int) phase {
 		return phase{}
 	}
 	spec := s.p.Spec
-	return s.alone(i, DecodeGateUp, s.dev.target.DecodeGateUp(s.batch(), s.at(op.Out[0]),
-		s.at(route.Out[0]), s.at(op.In[2]), s.matrix(op), spec.Intermediate, spec.Hidden,
+	return s.single(i, DecodeGateUp, s.dev.target.DecodeGateUp(s.batch(), s.address(op.Out[0]),
+		s.address(route.Out[0]), s.address(op.In[2]), s.matrix(op), spec.Intermediate, spec.Hidden,
 		spec.ExpertsPerToken, op.Limit))
 }
 
@@ -333,9 +334,9 @@ func (s *step) decodeDown(i int) phase {
 		return phase{}
 	}
 	spec := s.p.Spec
-	l := s.dev.target.DecodeDown(s.batch(), s.at(combine.Out[0]), s.at(route.Out[0]),
-		s.at(route.Out[1]), s.at(down.In[2]), s.matrix(down), spec.Hidden, spec.Intermediate,
-		spec.ExpertsPerToken)
+	l := s.dev.target.DecodeDown(s.batch(), s.address(combine.Out[0]), s.address(route.Out[0]),
+		s.address(route.Out[1]), s.address(down.In[2]), s.matrix(down), spec.Hidden,
+		spec.Intermediate, spec.ExpertsPerToken)
 	return phase{from: i, to: i + 2, variant: DecodeDown, launches: []kernels.Launch{l},
-		leaves: combine.Out}
+		results: combine.Out}
 }

@@ -23,7 +23,7 @@ type multiplier struct {
 }
 
 var (
-	whole      = multiplier{"", kernels.MMA, kernels.Whole}
+	unrounded  = multiplier{"", kernels.MMA, kernels.Unrounded}
 	rounded    = multiplier{"_bf16", kernels.MMA, kernels.Rounded}
 	warpgroups = multiplier{"_wgmma", kernels.WGMMA, kernels.Rounded}
 	mxfp4      = multiplier{"_mx", kernels.MX, kernels.Rounded}
@@ -37,11 +37,11 @@ func (s *step) denseWays() []multiplier {
 	case s.way != nil:
 		return []multiplier{*s.way}
 	case compute != engine.Rounded && compute != engine.MX:
-		return []multiplier{whole}
+		return []multiplier{unrounded}
 	case s.dev.target.Unit == kernels.WGMMA:
-		return []multiplier{warpgroups, rounded, whole}
+		return []multiplier{warpgroups, rounded, unrounded}
 	}
-	return []multiplier{rounded, whole}
+	return []multiplier{rounded, unrounded}
 }
 
 // expertWays are the ways of an MXFP4 matrix.
@@ -89,13 +89,13 @@ func (s *step) prefillAttend(i int) phase {
 	}
 	// This kernel reads adjacent rows of a sequence together. The kernel for few rows is faster for
 	// single rows, as in decode: they have pages of their own.
-	apart := s.arrived != nil && s.dev.enabled(Attend)
-	list := []kernels.Launch{t.PrefillAttend(a, w.terms, apart)}
-	if apart {
-		a.Rows.Live = s.state.at + 12
+	splitSingles := s.arrived != nil && s.dev.enabled(Attend)
+	list := []kernels.Launch{t.PrefillAttend(a, w.terms, splitSingles)}
+	if splitSingles {
+		a.Rows.Live = s.state.address + 12
 		list = append(list, s.decodeAttend(a, s.array(aloneArray)))
 	}
-	return s.alone(i, variant, list...)
+	return s.single(i, variant, list...)
 }
 
 // prefillLinear is a projection. Rounding the router's, a small one, would choose other experts.
@@ -108,16 +108,16 @@ func (s *step) prefillLinear(i int) phase {
 	if slices.ContainsFunc(s.p.Ops, func(o *engine.Op) bool {
 		return o.Kind == engine.Route && o.In[0] == op.Out[0]
 	}) {
-		ways = []multiplier{whole}
+		ways = []multiplier{unrounded}
 	}
 	t, w, variant := s.best(PrefillLinear, ways)
 	if variant == "" {
 		return phase{}
 	}
 	if w.unit == kernels.WGMMA {
-		return s.alone(i, variant, s.wgmmaLinear(op)...)
+		return s.single(i, variant, s.wgmmaLinear(op)...)
 	}
-	return s.alone(i, variant, s.products(op, func(p kernels.Product) kernels.Launch {
+	return s.single(i, variant, s.products(op, func(p kernels.Product) kernels.Launch {
 		return t.PrefillLinear(p, w.terms)
 	})...)
 }
@@ -125,12 +125,13 @@ func (s *step) prefillLinear(i int) phase {
 // wgmmaLinear rounds the activations and multiplies by the parts of the matrix at once.
 func (s *step) wgmmaLinear(op *engine.Op) (list []kernels.Launch) {
 	t, parts := s.dev.target, s.parts(op)
-	list = append(list, t.RoundRows(parts[0].Rows, s.terms.at, parts[0].X.X, parts[0].K, false))
+	list = append(list, t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X.X, parts[0].K,
+		false))
 	for i := range parts {
-		parts[i].X.X = s.terms.at
+		parts[i].X.X = s.terms.address
 	}
-	for some := range slices.Chunk(parts, kernels.PrefillParts) {
-		list = append(list, t.PrefillLinears(some))
+	for chunk := range slices.Chunk(parts, kernels.PrefillParts) {
+		list = append(list, t.PrefillLinears(chunk))
 	}
 	return list
 }
@@ -140,7 +141,7 @@ func (s *step) prefillLinearQ8(i int) phase {
 	if op.Kind != engine.LinearQ8 || !s.dev.enabled(PrefillLinearQ8) {
 		return phase{}
 	}
-	return s.alone(i, PrefillLinearQ8, s.products(op, s.dev.target.PrefillLinearQ8)...)
+	return s.single(i, PrefillLinearQ8, s.products(op, s.dev.target.PrefillLinearQ8)...)
 }
 
 // prefillExperts is GateUp or Down on float32, which is first cut into terms for MX.
@@ -159,15 +160,15 @@ func (s *step) prefillExperts(i int) phase {
 	r, x := s.rows(op.In[2]), e.From.X
 	switch w.unit {
 	case kernels.MMA:
-		return s.alone(i, variant, t.PrefillExperts(e, w.terms))
+		return s.single(i, variant, t.PrefillExperts(e, w.terms))
 	case kernels.WGMMA:
-		e.From.X = s.terms.at
-		return s.alone(i, variant, t.RoundRows(r, e.From.X, x, e.K, true),
+		e.From.X = s.terms.address
+		return s.single(i, variant, t.RoundRows(r, e.From.X, x, e.K, true),
 			t.PrefillExperts(e, w.terms))
 	}
 	codes, _ := kernels.TermsMXBytes(r.Most, e.K)
-	e.From = kernels.Activations{Q: s.terms.at, D: s.terms.at + kernels.Pointer(codes)}
-	return s.alone(i, variant, t.QuantizeMX(r, e.From, x, e.K), t.PrefillExperts(e, w.terms))
+	e.From = kernels.Activations{Q: s.terms.address, D: s.terms.address + kernels.Pointer(codes)}
+	return s.single(i, variant, t.QuantizeMX(r, e.From, x, e.K), t.PrefillExperts(e, w.terms))
 }
 
 // termsBytes is the memory for a program's activations as the matrix unit takes them, those of one

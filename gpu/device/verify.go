@@ -108,13 +108,13 @@ func (r *reopening) Prove(ctx context.Context, report func(Trial)) ([]Proof, err
 		for _, f := range crash.Variants {
 			lost = append(lost, Proof{Variant: f, Why: "the GPU was lost: " + crash.Err.Error()})
 		}
-		again, failed := r.reopen()
+		next, failed := r.reopen()
 		if failed != nil {
 			return nil, errors.Join(err, fmt.Errorf("open the GPU again: %w", failed))
 		}
-		r.variants = again
+		r.variants = next
 		for _, p := range lost {
-			again.Disable(p.Variant)
+			next.Disable(p.Variant)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (c *Card) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 // Verified describes the kernels, with a sentence for each wrong one, which is not used.
 func (c *Card) Verified() (summary string, wrong []string) {
 	kernels := c.Device.Kernels()
-	return c.verification.summarise(kernels + untried(kernels))
+	return c.verification.summarise(kernels + neverRun(kernels))
 }
 
 // about identifies the card, driver, kernels and program of a record.
@@ -209,12 +209,12 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants,
 	_ = store.WriteFile(t.file(folder), data)
 }
 
-// ranOn is the image that has run on a card; docs/gpu.md says which kernels of it did.
-const ranOn = "machine code sm_90a"
+// provenImage is the image that has run on a card; docs/gpu.md says which kernels of it did.
+const provenImage = "machine code sm_90a"
 
-// untried says of an image that no card had run when this was released.
-func untried(kernels string) string {
-	if kernels == ranOn {
+// neverRun says of an image that no card had run when this was released.
+func neverRun(kernels string) string {
+	if kernels == provenImage {
 		return ""
 	}
 	return ", which no GPU had run when this was released"
@@ -228,7 +228,7 @@ func (t *Verification) summarise(kernels string) (summary string, wrong []string
 			continue
 		}
 		wrong = append(wrong, fmt.Sprintf("%s is wrong on this GPU, %s: %s", p.Variant,
-			p.Variant.instead(), p.Why))
+			p.Variant.replacement(), p.Why))
 	}
 	switch {
 	case t.failed != nil:

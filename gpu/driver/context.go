@@ -100,15 +100,15 @@ func (m *HostMemory) Free() error {
 	if m.data == nil {
 		return nil
 	}
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
+	address := uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))
 	m.data = nil
-	return m.c.call(hostFree, at)
+	return m.c.call(hostFree, address)
 }
 
 // SameDriver tells whether another context uses the same library, so that copies between their
 // devices need no host. A library that was opened twice counts as one.
-func (c *Context) SameDriver(other *Context) bool {
-	return c.d.api == other.d.api && c.d.path == other.d.path
+func (c *Context) SameDriver(peer *Context) bool {
+	return c.d.api == peer.d.api && c.d.path == peer.d.path
 }
 
 // NVIDIA's cards that share the host's memory (DGX Spark, Jetson). Their driver counts only unused

@@ -94,12 +94,12 @@ func (g *Device) arch() (string, error) {
 // in the table.
 func (g *Device) gcnArch() string {
 	const place, length = 1160, 256
-	at, err := g.d.lib.symbol("hipGetDevicePropertiesR0600")
+	address, err := g.d.lib.symbol("hipGetDevicePropertiesR0600")
 	if err != nil {
 		return ""
 	}
 	properties := make([]byte, 8192)
-	if int(int32(g.d.lib.call(at, uintptr(unsafe.Pointer(&properties[0])),
+	if int(int32(g.d.lib.call(address, uintptr(unsafe.Pointer(&properties[0])),
 		uintptr(g.handle)))) != codeSuccess {
 		return ""
 	}
@@ -108,10 +108,10 @@ func (g *Device) gcnArch() string {
 
 // gcnName is the architecture in a text that ends in a zero, as "gfx942:sramecc+:xnack-" does.
 func gcnName(text []byte) string {
-	name, _, ended := bytes.Cut(text, []byte{0})
+	name, _, ok := bytes.Cut(text, []byte{0})
 	name, _, _ = bytes.Cut(name, []byte(":"))
 	digits, gfx := bytes.CutPrefix(name, []byte("gfx"))
-	if !ended || !gfx || len(digits) < 3 || len(digits) > 5 ||
+	if !ok || !gfx || len(digits) < 3 || len(digits) > 5 ||
 		len(bytes.Trim(digits, "0123456789abcdef")) > 0 {
 		return ""
 	}

@@ -44,10 +44,10 @@ var ErrNoLibrary = errors.New("no driver library")
 
 // Driver is an opened and initialised library.
 type Driver struct {
-	api  API
-	path string
-	lib  *library
-	at   []uintptr // of Declarations
+	api       API
+	path      string
+	lib       *library
+	addresses []uintptr // of Declarations
 }
 
 // Open opens the library at path, or with "" the first of Candidates. With an error other than
@@ -57,11 +57,11 @@ func Open(api API, path string) (*Driver, error) {
 	if path == "" {
 		candidates = Candidates(api)
 	}
-	var tried []string
+	var attempts []string
 	for _, name := range candidates {
 		lib, err := openLibrary(name)
 		if err != nil {
-			tried = append(tried, err.Error())
+			attempts = append(attempts, err.Error())
 			continue
 		}
 		d := &Driver{api: api, path: name, lib: lib}
@@ -74,23 +74,23 @@ func Open(api API, path string) (*Driver, error) {
 		return d, nil
 	}
 	return nil, fmt.Errorf("%w of %s on this machine: %s", ErrNoLibrary, api.vendor(),
-		strings.Join(tried, "; "))
+		strings.Join(attempts, "; "))
 }
 
 // find finds every function.
 func (d *Driver) find() error {
-	d.at = make([]uintptr, len(Declarations))
-	for f := range d.at {
+	d.addresses = make([]uintptr, len(Declarations))
+	for f := range d.addresses {
 		name := function(f).symbol(d.api)
 		if name == "" {
 			continue
 		}
-		at, err := d.lib.symbol(name)
+		address, err := d.lib.symbol(name)
 		if err != nil {
 			return fmt.Errorf("the %s driver library %s is too old: it has no %s", d.api.vendor(),
 				d.path, name)
 		}
-		d.at[f] = at
+		d.addresses[f] = address
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (d *Driver) start() error {
 //
 //go:uintptrescapes
 func (d *Driver) call(f function, args ...uintptr) error {
-	code := int(int32(d.lib.call(d.at[f], args...)))
+	code := int(int32(d.lib.call(d.addresses[f], args...)))
 	if code == codeSuccess {
 		return nil
 	}
@@ -145,17 +145,19 @@ func (d *Driver) DeviceCount() (int, error) {
 
 // Symbol is another exported symbol, 0 when there is none: for tests.
 func (d *Driver) Symbol(name string) uintptr {
-	at, err := d.lib.symbol(name)
+	address, err := d.lib.symbol(name)
 	if err != nil {
 		return 0
 	}
-	return at
+	return address
 }
 
 // Raw calls an address that Symbol gave. It is for tests.
 //
 //go:uintptrescapes
-func (d *Driver) Raw(at uintptr, args ...uintptr) uintptr { return d.lib.call(at, args...) }
+func (d *Driver) Raw(address uintptr, args ...uintptr) uintptr {
+	return d.lib.call(address, args...)
+}
 
 // Close drops the library, which stays loaded: unloading one that was initialised crashes, at once
 // or when the process ends. Contexts must have been closed before.

@@ -60,7 +60,7 @@ func (d *Driver) explain(f function, code int) error {
 // describe turns a code into words. HIP returns them, CUDA a code and the words.
 func (d *Driver) describe(f function, code int) string {
 	if d.api == HIP {
-		return text(d.lib.call(d.at[f], uintptr(code)))
+		return text(d.lib.call(d.addresses[f], uintptr(code)))
 	}
 	var p uintptr
 	if d.call(f, uintptr(code), uintptr(unsafe.Pointer(&p))) != nil {

@@ -93,12 +93,12 @@ func (l *library) symbol(name string) (uintptr, error) {
 }
 
 //go:uintptrescapes
-func (l *library) call(at uintptr, args ...uintptr) uintptr {
+func (l *library) call(address uintptr, args ...uintptr) uintptr {
 	var words [mostArguments]C.W
 	for i, a := range args {
 		words[i] = C.W(a)
 	}
-	return uintptr(C.ossrun_driver_call(C.uintptr_t(at), &words[0], C.int(len(args))))
+	return uintptr(C.ossrun_driver_call(C.uintptr_t(address), &words[0], C.int(len(args))))
 }
 
 func (l *library) close() error {

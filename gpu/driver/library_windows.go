@@ -48,8 +48,8 @@ func (l *library) symbol(name string) (uintptr, error) {
 }
 
 //go:uintptrescapes
-func (l *library) call(at uintptr, args ...uintptr) uintptr {
-	r, _, _ := syscall.SyscallN(at, args...)
+func (l *library) call(address uintptr, args ...uintptr) uintptr {
+	r, _, _ := syscall.SyscallN(address, args...)
 	return r
 }
 

@@ -41,8 +41,8 @@ func (c *Context) Load(image []byte) (*Module, error) {
 		uintptr(unsafe.Pointer(&image[0])), uintptr(len(options)),
 		uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
 	if refused, ok := errors.AsType[*Error](err); ok {
-		said, _, _ := bytes.Cut(log, []byte{0})
-		refused.Log = strings.TrimSpace(string(said))
+		message, _, _ := bytes.Cut(log, []byte{0})
+		refused.Log = strings.TrimSpace(string(message))
 	}
 	return m, err
 }
@@ -92,17 +92,17 @@ type Shape struct {
 // Launch queues a kernel. Each argument has a slot of 8 bytes; the driver reads as many bytes of it
 // as the kernel declares. The arguments are copied before Launch returns.
 func (s *Stream) Launch(f *Function, shape Shape, args []uint64) error {
-	at := make([]uintptr, len(args)+1)
+	pointers := make([]uintptr, len(args)+1)
 	var pin runtime.Pinner // the slots' addresses are inside a slice, where nothing else keeps them
 	defer pin.Unpin()
 	for i := range args {
 		pin.Pin(&args[i])
-		at[i] = uintptr(unsafe.Pointer(&args[i]))
+		pointers[i] = uintptr(unsafe.Pointer(&args[i]))
 	}
 	g, b := shape.Grid, shape.Block
 	if err := s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
 		uintptr(b[0]), uintptr(b[1]), uintptr(b[2]), uintptr(shape.Shared), s.handle,
-		uintptr(unsafe.Pointer(&at[0])), 0); err != nil {
+		uintptr(unsafe.Pointer(&pointers[0])), 0); err != nil {
 		return fmt.Errorf("kernel %s, grid %v, block %v, %d bytes of shared memory: %w", f.name, g,
 			b, shape.Shared, err)
 	}

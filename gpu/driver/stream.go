@@ -33,14 +33,14 @@ func (s *Stream) Wait(e *Event) error { return s.c.call(streamWait, s.handle, e.
 func (s *Stream) Close() error { return s.c.call(streamDestroy, s.handle) }
 
 // CopyIn queues a copy of pinned bytes [at, at+n) to the device.
-func (s *Stream) CopyIn(to Pointer, from *HostMemory, at, n int) error {
-	return s.c.call(copyIn, uintptr(to), uintptr(unsafe.Pointer(&from.data[at : at+n][0])),
+func (s *Stream) CopyIn(to Pointer, from *HostMemory, offset, n int) error {
+	return s.c.call(copyIn, uintptr(to), uintptr(unsafe.Pointer(&from.data[offset : offset+n][0])),
 		uintptr(n), s.handle)
 }
 
 // CopyOut queues a copy of n bytes from the device to pinned bytes [at, at+n).
-func (s *Stream) CopyOut(to *HostMemory, at int, from Pointer, n int) error {
-	return s.c.call(copyOut, uintptr(unsafe.Pointer(&to.data[at : at+n][0])), uintptr(from),
+func (s *Stream) CopyOut(to *HostMemory, offset int, from Pointer, n int) error {
+	return s.c.call(copyOut, uintptr(unsafe.Pointer(&to.data[offset : offset+n][0])), uintptr(from),
 		uintptr(n), s.handle)
 }
 
@@ -50,8 +50,8 @@ func (s *Stream) Copy(to, from Pointer, n int64) error {
 }
 
 // CopyPeer queues a copy from another device's memory, directly where the two are linked.
-func (s *Stream) CopyPeer(to Pointer, other *Context, from Pointer, n int64) error {
-	return s.c.call(copyPeer, uintptr(to), s.c.handle, uintptr(from), other.handle, uintptr(n),
+func (s *Stream) CopyPeer(to Pointer, source *Context, from Pointer, n int64) error {
+	return s.c.call(copyPeer, uintptr(to), s.c.handle, uintptr(from), source.handle, uintptr(n),
 		s.handle)
 }
 
@@ -110,8 +110,8 @@ func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 	var graph uintptr
 	// The context is current on this thread since the capture began. It is not made current again:
 	// if that failed, the capture would stay open, and until it ends the driver frees nothing.
-	if ended := s.c.d.call(captureEnd, s.handle, uintptr(unsafe.Pointer(&graph))); err == nil {
-		err = ended // after a failed record the end of the capture only repeats the error
+	if endErr := s.c.d.call(captureEnd, s.handle, uintptr(unsafe.Pointer(&graph))); err == nil {
+		err = endErr // after a failed record the end of the capture only repeats the error
 	}
 	g := &Graph{c: s.c}
 	if err == nil {

@@ -25,11 +25,11 @@ const pageTokens = 32 // positions of a page; cache.h has the same
 // AttendRuns is how many runs a context of so many positions is cut into, independent of a step's
 // rows: one or two for each processor of the card, of at least eight pages.
 func (t Target) AttendRuns(h Heads, positions int) int {
-	each := 2 * t.processors() / h.KV
-	if each > DecodeRuns {
-		each = t.processors() / h.KV
+	perHead := 2 * t.processors() / h.KV
+	if perHead > DecodeRuns {
+		perHead = t.processors() / h.KV
 	}
-	return max(1, min(each, DecodeRuns, divideUp(positions, 8*pageTokens)))
+	return max(1, min(perHead, DecodeRuns, divideUp(positions, 8*pageTokens)))
 }
 
 // Decodes tells whether the decode kernels can do this shape; otherwise the reference kernels run.
@@ -70,8 +70,8 @@ func rowsAtOnce(bucket, k int) int {
 // the card takes as long as a full one.
 func (t Target) shares(copies, units, resident int) [3]uint32 {
 	warps := threads / t.Warp
-	each := max(1, divideUp(units*copies, warps*t.processors()*resident))
-	return grid(copies, divideUp(units, warps*each))
+	perWarp := max(1, divideUp(units*copies, warps*t.processors()*resident))
+	return grid(copies, divideUp(units, warps*perWarp))
 }
 
 // How many blocks fit into the registers; the sources tell the compiler the same. Shared memory
@@ -90,19 +90,19 @@ func resident(rowsAtOnce int) int {
 
 // DecodeLinear is Norm by norm bf16 [K], if norm is not 0, and then a Product on float32.
 func (t Target) DecodeLinear(p Product, norm Pointer, eps float32) Launch {
-	at := rowsAtOnce(p.Rows.Most, p.K)
-	return launch(suffixed("decode_linear", at), t.shares(divideUp(p.Rows.Most, at),
-		divideUp(p.N, 2), resident(at)), block(threads), 4*p.K*at, p.args(norm, eps)...)
+	rows := rowsAtOnce(p.Rows.Most, p.K)
+	return launch(suffixed("decode_linear", rows), t.shares(divideUp(p.Rows.Most, rows),
+		divideUp(p.N, 2), resident(rows)), block(threads), 4*p.K*rows, p.args(norm, eps)...)
 }
 
 // DecodeLinearQ8 is a Product on activations in 8 bits.
 func (t Target) DecodeLinearQ8(p Product) Launch {
-	at, row := 1, p.K+p.K/8
+	rows, row := 1, p.K+p.K/8
 	if p.Rows.Most > 1 && 4*row <= MostShared {
-		at = 4
+		rows = 4
 	}
-	return launch(suffixed("decode_linear_q8", at), t.shares(divideUp(p.Rows.Most, at),
-		divideUp(p.N, 8), resident(at)), block(threads), at*row, p.args()...)
+	return launch(suffixed("decode_linear_q8", rows), t.shares(divideUp(p.Rows.Most, rows),
+		divideUp(p.N, 8), resident(rows)), block(threads), rows*row, p.args()...)
 }
 
 // QKV are the three projections.
@@ -111,9 +111,9 @@ type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
 // DecodeQKV is Norm, the projections, Rope and WriteKV.
 func (t Target) DecodeQKV(r Rows, qkv Pointer, c Cache, x, norm Pointer, w QKV, angles Pointer,
 	hidden int, h Heads, eps float32) Launch {
-	at := rowsAtOnce(r.Most, hidden)
-	return launch(suffixed("decode_qkv"+c.Elements.suffix(), at), t.shares(divideUp(r.Most, at),
-		h.Width()/2, resident(at)), block(threads), 4*hidden*at, r.Live, qkv, c.Layer, x, norm,
+	rows := rowsAtOnce(r.Most, hidden)
+	return launch(suffixed("decode_qkv"+c.Elements.suffix(), rows), t.shares(divideUp(r.Most, rows),
+		h.Width()/2, resident(rows)), block(threads), 4*hidden*rows, r.Live, qkv, c.Layer, x, norm,
 		w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles, c.Positions, c.Tables, c.TableAt,
 		c.PageElements, i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps)
 }

@@ -111,15 +111,15 @@ type Product struct {
 	Add          bool
 }
 
-func (p Product) args(more ...any) []any {
+func (p Product) args(norm ...any) []any {
 	_, x := p.X.operands()
 	args := append([]any{p.Rows.Live, p.Y}, x...)
-	if len(more) > 0 { // the norm is before the weights, its eps at the end
-		args = append(args, more[0])
+	if len(norm) > 0 { // the norm is before the weights, its eps at the end
+		args = append(args, norm[0])
 	}
 	args = append(args, p.W, p.Bias, i32(p.K), i32(p.N), i32(p.Stride), flag(p.Add))
-	if len(more) > 0 {
-		args = append(args, more[1])
+	if len(norm) > 0 {
+		args = append(args, norm[1])
 	}
 	return args
 }
@@ -185,7 +185,7 @@ func grid(size ...int) [3]uint32 {
 	return g
 }
 
-func divideUp(n, by int) int { return (n + by - 1) / by }
+func divideUp(n, divisor int) int { return (n + divisor - 1) / divisor }
 
 // warps is how many blocks of 256 threads give n warps.
 func (t Target) warps(n int) int { return divideUp(n, threads/t.Warp) }
@@ -340,8 +340,8 @@ func (s LogitStats) Logprob(logit float32) float32 {
 // LogitEdit changes one logit v: v/Repetition if it is positive, else v*Repetition; then minus
 // Less, plus More. Was receives v.
 type LogitEdit struct {
-	Row, ID                     int32
-	Repetition, Less, More, Was float32
+	Row, ID                        int32
+	Repetition, Penalty, Bias, Was float32
 }
 
 // Sizes of the layouts, in bytes.

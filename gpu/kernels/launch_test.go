@@ -39,13 +39,13 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.DecodeLinear(product(n, x), p, 1e-5), t.Linear(product(n, q)),
 			t.DecodeLinearQ8(product(n, q)), t.PrefillLinearQ8(product(n, q)))
 	}
-	for _, terms := range []Terms{Rounded, Whole} {
+	for _, terms := range []Terms{Rounded, Unrounded} {
 		all = append(all, t.PrefillLinear(product(100, x), terms),
 			t.PrefillExperts(gateUp(x), terms), t.PrefillExperts(down(x), terms))
 	}
 	for _, elements := range []Element{BF16, E4M3} {
 		all = append(all, t.PrefillAttend(attention(100, elements, 128), Rounded, true),
-			t.PrefillAttend(attention(100, elements, 0), Whole, false))
+			t.PrefillAttend(attention(100, elements, 0), Unrounded, false))
 	}
 	two := []Pointer{p, p}
 	all = append(all, t.QuantizeMX(rows(100), q, p, 64), t.MatrixProof(MMA, p, two),

@@ -8,8 +8,8 @@ import "fmt"
 type Terms int
 
 const (
-	Rounded Terms = 1 // rounded to bf16
-	Whole   Terms = 3 // all of float32
+	Rounded   Terms = 1 // rounded to bf16
+	Unrounded Terms = 3 // all of float32
 )
 
 // Unit is the best matrix unit of a card.
@@ -133,16 +133,16 @@ const prefillAttendShare = 4
 // PrefillAttend is Attention for many rows. It reads adjacent rows of one sequence together. Single
 // rows are slower; with runsOnly they are left to DecodeAttend.
 func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
-	at := 16
-	if terms == Whole {
-		at = 8
+	tileRows := 16
+	if terms == Unrounded {
+		tileRows = 8
 	}
 	name, c, h := "prefill_attend", a.Cache, a.Heads
 	if c.Elements == E4M3 {
 		name += c.Elements.suffix()
 	}
-	return launch(fmt.Sprintf("%s_%d", name, terms), grid(h.KV, divideUp(a.Rows.Most, at),
-		prefillAttendShare), block(16*at), 0, a.Rows.Live, a.O, a.QKV, c.Layer, a.Sinks,
+	return launch(fmt.Sprintf("%s_%d", name, terms), grid(h.KV, divideUp(a.Rows.Most, tileRows),
+		prefillAttendShare), block(16*tileRows), 0, a.Rows.Live, a.O, a.QKV, c.Layer, a.Sinks,
 		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(a.Window),
 		flag(runsOnly), a.Scale)
 }
@@ -159,9 +159,9 @@ func (t Target) MatrixProof(u Unit, c Pointer, operands []Pointer) Launch {
 		operands)...)
 }
 
-func pointers(first Pointer, more []Pointer) []any {
+func pointers(first Pointer, list []Pointer) []any {
 	args := []any{first}
-	for _, p := range more {
+	for _, p := range list {
 		args = append(args, p)
 	}
 	return args

@@ -20,12 +20,12 @@ type Manifest struct {
 
 // Artefact is one built file.
 type Artefact struct {
-	Sources  string   `json:"sources"` // Digest of the sources
-	SHA256   string   `json:"sha256"`
-	Bytes    int      `json:"bytes"`
-	Compiler string   `json:"compiler"` // one line of its --version
-	Flags    []string `json:"flags"`
-	Of       string   `json:"of,omitempty"` // of a cubin: SHA256 of the PTX that was assembled
+	Sources   string   `json:"sources"` // Digest of the sources
+	SHA256    string   `json:"sha256"`
+	Bytes     int      `json:"bytes"`
+	Compiler  string   `json:"compiler"` // one line of its --version
+	Flags     []string `json:"flags"`
+	PTXDigest string   `json:"of,omitempty"` // of a cubin: SHA256 of the PTX that was assembled
 }
 
 // Digest is the SHA-256 of the device compilers' input in dir: *.cu and *.h.

@@ -59,14 +59,14 @@ func TestArtefactsAreNotStale(t *testing.T) {
 		}
 		text := entry(arch.Text(), arch.Flags())
 		if arch.HasText() {
-			if a := check(arch.File(), []string{"-9"}); a.Of != text.SHA256 {
+			if a := check(arch.File(), []string{"-9"}); a.PTXDigest != text.SHA256 {
 				t.Errorf("%s is of another text: run go generate ./gpu/...", arch.File())
 			}
 			is(arch.Text(), image(t, arch), text)
 		}
 	}
 	for _, c := range Cubins {
-		if a := check(c.File(), c.Flags()); a.Of != m.Artefacts[c.From+".ptx"].SHA256 ||
+		if a := check(c.File(), c.Flags()); a.PTXDigest != m.Artefacts[c.From+".ptx"].SHA256 ||
 			!strings.Contains(a.Compiler, "V12.9.") {
 			t.Errorf("%s was assembled from other PTX, or by %q: run go generate ./gpu/...",
 				c.File(), a.Compiler)

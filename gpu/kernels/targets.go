@@ -66,8 +66,8 @@ const OldestSM = 80
 func ArchFor(card string) (best Arch, err error) {
 	capable, _, nvidia := capability(card)
 	for _, a := range Archs {
-		version, own, _ := capability(a.Name)
-		if a.Vendor == AMD && a.Name == card || nvidia && own && version == capable {
+		version, accelerated, _ := capability(a.Name)
+		if a.Vendor == AMD && a.Name == card || nvidia && accelerated && version == capable {
 			return a, nil
 		}
 	}
@@ -172,14 +172,14 @@ func Only(ptx []byte, names ...string) (out []byte, err error) {
 		}
 	}
 	for {
-		at := bytes.Index(ptx, entryBegin)
-		if at < 0 {
+		start := bytes.Index(ptx, entryBegin)
+		if start < 0 {
 			return append(out, ptx...), nil
 		}
-		out, ptx = append(out, ptx[:at+1]...), ptx[at+1:]
+		out, ptx = append(out, ptx[:start+1]...), ptx[start+1:]
 		end := bytes.Index(ptx, entryEnd)
-		name, _, found := bytes.Cut(ptx[len(entryBegin)-1:], []byte("("))
-		if end < 0 || !found {
+		name, _, ok := bytes.Cut(ptx[len(entryBegin)-1:], []byte("("))
+		if end < 0 || !ok {
 			return nil, fmt.Errorf("this PTX ends inside of a kernel")
 		}
 		end += len(entryEnd) - 1 // its last line's end may begin the next kernel

@@ -45,10 +45,10 @@ type location struct {
 // cache is the pool of all cards.
 type cache struct {
 	memory
-	spec  models.Spec
-	page  int64                 // bytes, to the engine
-	own   []int64               // the same by card
-	homes [pageKinds][]location // in the order of the pool
+	spec       models.Spec
+	page       int64                 // bytes, to the engine
+	pageByCard []int64               // the same by card
+	homes      [pageKinds][]location // in the order of the pool
 
 	mu      sync.Mutex
 	kind    []uint8          // by page
@@ -80,9 +80,10 @@ func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
 			c.homes[kind] = append(c.homes[kind],
 				location{card, int64(place) * bytes, inTwin, bytes})
 		}
-		c.own = append(c.own, layers.PageBytes())
+		c.pageByCard = append(c.pageByCard, layers.PageBytes())
 		var err error
-		if c.parts[card], err = d.devices[card].Alloc(int64(pages) * c.own[card]); err != nil {
+		bytes := int64(pages) * c.pageByCard[card]
+		if c.parts[card], err = d.devices[card].Alloc(bytes); err != nil {
 			return nil, errors.Join(fmt.Errorf("%d KV pages of layers %d to %d: %w", pages,
 				span.from, span.to-1, err), c.Free())
 		}
@@ -90,8 +91,8 @@ func (d *Device) newCache(p *engine.Program) (engine.Region, error) {
 	return c, nil
 }
 
-// used notes the kinds of a step's pages, and sends waiting pages to the cards.
-func (c *cache) used(b *engine.Batch) error {
+// notePages notes the kinds of a step's pages, and sends waiting pages to the cards.
+func (c *cache) notePages(b *engine.Batch) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	note := func(page int32, kind uint8, partner int32) {
@@ -106,8 +107,8 @@ func (c *cache) used(b *engine.Batch) error {
 			fullFrom = 0
 			windowFrom = engine.FirstVisible(int(q.Start), c.spec.Window) / engine.PageTokens
 		}
-		for at := windowFrom; at <= last; at++ {
-			named, second := q.Window[at], int32(-1)
+		for entry := windowFrom; entry <= last; entry++ {
+			named, second := q.Window[entry], int32(-1)
 			if len(b.Twins) > 0 {
 				second = b.Twins[named]
 				note(second, twin, named)
@@ -117,9 +118,9 @@ func (c *cache) used(b *engine.Batch) error {
 				return err
 			}
 		}
-		for at := fullFrom; at <= last; at++ {
-			note(q.Full[at], full, -1)
-			if err := c.send(q.Full[at]); err != nil {
+		for entry := fullFrom; entry <= last; entry++ {
+			note(q.Full[entry], full, -1)
+			if err := c.send(q.Full[entry]); err != nil {
 				return err
 			}
 		}
@@ -142,24 +143,24 @@ func (c *cache) send(page int32) error {
 
 // spread calls do for the pieces of a page's bytes, from `within` on, as the cards have them.
 func (c *cache) spread(page int32, within int64, data []byte,
-	do func(r engine.Region, at int64, piece []byte) error) error {
+	do func(r engine.Region, offset int64, piece []byte) error) error {
 	kind := c.kind[page]
 	place := func(h location) int64 {
 		on := page
 		if h.inTwin != (kind == twin) {
 			on = c.partner[page]
 		}
-		return int64(on)*c.own[h.card] + h.offset
+		return int64(on)*c.pageByCard[h.card] + h.offset
 	}
 	end, from, list := within+int64(len(data)), int64(0), c.homes[kind]
 	for len(list) > 0 {
-		at, bytes, n := place(list[0]), list[0].bytes, 1
-		for n < len(list) && list[n].card == list[0].card && place(list[n]) == at+bytes {
+		start, bytes, n := place(list[0]), list[0].bytes, 1
+		for n < len(list) && list[n].card == list[0].card && place(list[n]) == start+bytes {
 			bytes += list[n].bytes
 			n++
 		}
 		if a, b := max(from, within), min(from+bytes, end); a < b {
-			if err := do(c.parts[list[0].card], at+a-from, data[a-within:b-within]); err != nil {
+			if err := do(c.parts[list[0].card], start+a-from, data[a-within:b-within]); err != nil {
 				return err
 			}
 		}

@@ -95,18 +95,18 @@ func (c *compiler) compile(s *step) error {
 	c.offsets, _ = arrange(p, places, len(d.devices))
 	c.turns = map[int]int{}
 	programs := make([][]*engine.Program, len(d.devices))
-	of := make([][]int, len(d.devices)) // the parts of each device
-	last := map[engine.Region]int{}     // by staging area: the load that had it last
+	partsOf := make([][]int, len(d.devices)) // the parts of each device
+	last := map[engine.Region]int{}          // by staging area: the load that had it last
 	for i, st := range list {
-		made, load, err := c.program(st)
+		program, load, err := c.program(st)
 		if err != nil {
 			return err
 		}
-		x := part{segment: st, load: -1, tables: slices.ContainsFunc(made.Buffers,
+		x := part{segment: st, load: -1, tables: slices.ContainsFunc(program.Buffers,
 			func(b *engine.Buffer) bool { return b.Home == engine.Cache })}
 		if load != nil {
-			if before, again := last[load.area]; again {
-				load.before = before
+			if prev, ok := last[load.area]; ok {
+				load.prev = prev
 			}
 			x.load = len(s.loads)
 			last[load.area], s.loads = x.load, append(s.loads, load)
@@ -116,12 +116,13 @@ func (c *compiler) compile(s *step) error {
 				c.end(st.on, b.buffer)})
 		}
 		s.parts = append(s.parts, x)
-		programs[st.on], of[st.on] = append(programs[st.on], made), append(of[st.on], i)
+		programs[st.on] = append(programs[st.on], program)
+		partsOf[st.on] = append(partsOf[st.on], i)
 	}
 	for on, list := range programs {
 		steps, err := compileAll(d.devices[on], list)
-		for i, made := range steps {
-			s.parts[of[on][i]].step = made
+		for i, compiled := range steps {
+			s.parts[partsOf[on][i]].step = compiled
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.devices[on].Name(), err)
@@ -158,10 +159,10 @@ func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 	if st.on == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {
 		o.Compute = engine.Exact // the operations are the same
 	}
-	made := &engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows}
+	program := &engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows}
 	var l *load
 	if st.streams >= 0 {
-		l = &load{area: c.arena.staging[st.on][c.turns[st.on]%stagingAreas], before: -1}
+		l = &load{area: c.arena.staging[st.on][c.turns[st.on]%stagingAreas], prev: -1}
 		c.turns[st.on]++
 	}
 	var filled int64
@@ -169,8 +170,8 @@ func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 	var failed error
 	copies := func(list []*engine.Buffer) (copied []*engine.Buffer) {
 		for _, b := range list {
-			clone, there := clones[b]
-			if !there {
+			clone, ok := clones[b]
+			if !ok {
 				var err error
 				if clone, err = c.clone(st.on, b); err != nil {
 					failed = errors.Join(failed, err)
@@ -183,7 +184,7 @@ func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 					filled += (w.bytes + stagingAlign - 1) / stagingAlign * stagingAlign
 				}
 				clones[b] = clone
-				made.Buffers = append(made.Buffers, clone)
+				program.Buffers = append(program.Buffers, clone)
 			}
 			copied = append(copied, clone)
 		}
@@ -201,14 +202,14 @@ func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 		case engine.Tap: // to be read when the step has ended
 			op.Out[0].Region, op.Out[0].Offset = x.Out[0].Region, x.Out[0].Offset
 		}
-		made.Ops = append(made.Ops, &x)
+		program.Ops = append(program.Ops, &x)
 	}
 	for _, b := range st.keep {
 		if clone := clones[b]; clone != nil {
-			made.Keep = append(made.Keep, clone)
+			program.Keep = append(program.Keep, clone)
 		}
 	}
-	return made, l, made.Check()
+	return program, l, program.Check()
 }
 
 // clone is a device's copy of a buffer, without a region for a weight to be streamed.
@@ -227,7 +228,7 @@ func (c *compiler) clone(on int, b *engine.Buffer) (*engine.Buffer, error) {
 		}
 	case engine.Cache:
 		x.Region, x.Offset = c.pool.parts[on], 0
-		x.Width = int(c.pool.own[on] / b.Type.Size())
+		x.Width = int(c.pool.pageByCard[on] / b.Type.Size())
 	}
 	return &x, nil
 }

@@ -36,17 +36,17 @@ type place struct {
 
 func cut(p *engine.Program, places []place) ([]segment, error) {
 	var list []segment
-	for i, at := range places {
+	for i, target := range places {
 		last := len(list) - 1
 		switch {
-		case last < 0 || list[last].on != at.on:
-		case at.streams >= 0 && at.streams != list[last].streams:
+		case last < 0 || list[last].on != target.on:
+		case target.streams >= 0 && target.streams != list[last].streams:
 			// its experts must be there before it begins
 		default:
 			list[last].to = i + 1
 			continue
 		}
-		list = append(list, segment{on: at.on, from: i, to: i + 1, streams: at.streams})
+		list = append(list, segment{on: target.on, from: i, to: i + 1, streams: target.streams})
 	}
 	alive := aliveAfter(p)
 	has := map[*engine.Buffer]uint64{} // a bit for each device that has the last value

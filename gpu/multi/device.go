@@ -38,9 +38,9 @@ type Device struct {
 	streams func(rows int) bool
 	users   engine.Users
 
-	mu     sync.Mutex // held while a step runs
-	left   runner     // the last segment of a pass, not waited for yet
-	tokens fifo
+	mu      sync.Mutex // held while a step runs
+	pending runner     // the last segment of a pass, not waited for yet
+	tokens  fifo
 
 	passing sync.Mutex
 	pass    func() error // waits for the forward pass queued last; nil: there was none
@@ -55,9 +55,9 @@ var _ engine.Placer = (*Device)(nil)
 func New(plan Plan, cards []engine.Device, host engine.Device,
 	streams func(rows int) bool) (_ *Device, err error) {
 	d := &Device{layout: layout{hosted: map[int]bool{}}, streams: streams}
-	taken, next := map[int]bool{}, 0
+	used, next := map[int]bool{}, 0
 	for _, share := range plan.Shares {
-		if share.Card < 0 || share.Card >= len(cards) || taken[share.Card] ||
+		if share.Card < 0 || share.Card >= len(cards) || used[share.Card] ||
 			share.To <= share.From {
 			return nil, fmt.Errorf("a plan with layers %d to %d on GPU %d of %d", share.From,
 				share.To-1, share.Card, len(cards))
@@ -66,7 +66,7 @@ func New(plan Plan, cards []engine.Device, host engine.Device,
 			return nil, fmt.Errorf("a plan whose layers do not follow each other: %d to %d",
 				share.From, share.To-1)
 		}
-		taken[share.Card], next = true, share.To
+		used[share.Card], next = true, share.To
 		d.devices = append(d.devices, cards[share.Card])
 		d.spans = append(d.spans, span{share.From, share.To})
 		for _, layer := range share.CPUExperts {
@@ -82,7 +82,7 @@ func New(plan Plan, cards []engine.Device, host engine.Device,
 	}
 	d.devices = append(d.devices, host)
 	for i, c := range cards {
-		if !taken[i] {
+		if !used[i] {
 			err = errors.Join(err, c.Close())
 		}
 	}
@@ -199,26 +199,26 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 		}
 	}
 	for i := range d.spans {
-		own := o
+		cardSettings := o
 		if i < d.host()-1 {
-			own.MaxLogits = 1 // it has no logits: one row is little
+			cardSettings.MaxLogits = 1 // it has no logits: one row is little
 		}
-		beside, err := device.Extra(s, own, unitOf(d.devices[i]))
+		extra, err := device.Extra(s, cardSettings, unitOf(d.devices[i]))
 		if err != nil {
 			return 0, err
 		}
-		used[i] += beside
+		used[i] += extra
 	}
 	type copied struct {
 		on     int
 		weight *engine.Buffer
 	}
 	seen := map[copied]bool{}
-	for i, at := range d.places(p, false) {
+	for i, target := range d.places(p, false) {
 		for _, b := range p.Ops[i].W {
-			if x := (copied{at.on, b}); b != nil && !seen[x] {
+			if x := (copied{target.on, b}); b != nil && !seen[x] {
 				seen[x] = true
-				used[at.on] += p.BytesOf(b)
+				used[target.on] += p.BytesOf(b)
 			}
 		}
 	}

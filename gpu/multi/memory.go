@@ -50,15 +50,16 @@ func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (en
 		return nil, err
 	}
 	w := &weight{memory: d.memory(int64(len(data)))}
-	for i, at := range d.places(p, false) {
-		if w.parts[at.on] != nil || !slices.Contains(p.Ops[i].W, b) {
+	for i, target := range d.places(p, false) {
+		if w.parts[target.on] != nil || !slices.Contains(p.Ops[i].W, b) {
 			continue
 		}
 		var err error
-		if w.parts[at.on], err = d.devices[at.on].Upload(data); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", d.devices[at.on].Name(), err), w.Free())
+		if w.parts[target.on], err = d.devices[target.on].Upload(data); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", d.devices[target.on].Name(), err),
+				w.Free())
 		}
-		if at.on == d.host() {
+		if target.on == d.host() {
 			w.data = data
 		}
 	}
@@ -155,7 +156,7 @@ func arrange(p *engine.Program, places []place, devices int) (offsets []map[*eng
 				if b.Home != engine.Scratch {
 					continue
 				}
-				if _, there := offsets[on][b]; !there {
+				if _, ok := offsets[on][b]; !ok {
 					offsets[on][b] = sizes[on]
 					sizes[on] += (p.BytesOf(b) + align - 1) / align * align
 				}

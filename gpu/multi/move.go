@@ -10,7 +10,7 @@ import (
 
 // peerReader is a device that takes bytes out of another's memory without the host, if it can.
 type peerReader interface {
-	Take(to engine.Region, at int64, from engine.Region, fromAt, bytes int64) (bool, error)
+	Take(to engine.Region, offset int64, from engine.Region, fromAt, bytes int64) (bool, error)
 }
 
 // pieceMover is a device that moves several pieces, out of its memory or into it, with one wait.
@@ -35,11 +35,11 @@ func (s *step) move(b *engine.Batch, list []transfer) error {
 			continue
 		}
 		if dev, ok := s.dev.devices[t.to.on].(peerReader); ok {
-			taken, err := dev.Take(t.to.region, t.to.offset, t.from.region, t.from.offset, n)
+			ok, err := dev.Take(t.to.region, t.to.offset, t.from.region, t.from.offset, n)
 			if err != nil {
 				return fmt.Errorf("take over %s: %w", t.buffer.Name, err)
 			}
-			if taken {
+			if ok {
 				continue
 			}
 		}

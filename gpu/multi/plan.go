@@ -126,12 +126,12 @@ func (z *planner) measure() error {
 
 // extra is the largest Extra of all cards: cards of several kinds are rare.
 func (z *planner) extra(o engine.Settings) (most int64, err error) {
-	asked := map[kernels.Unit]bool{}
+	seen := map[kernels.Unit]bool{}
 	for _, c := range z.cards {
-		if asked[c.Unit] {
+		if seen[c.Unit] {
 			continue
 		}
-		asked[c.Unit] = true
+		seen[c.Unit] = true
 		bytes, err := device.Extra(z.spec, o, c.Unit)
 		if err != nil {
 			return 0, err
@@ -285,7 +285,7 @@ func (z *planner) spread(n, context, onCPU int) (Plan, bool) {
 	layer, layers := 0, z.spec.Layers
 	for i, c := range z.cards[:n] {
 		share := Share{Card: i, Number: c.Number, From: layer, Scratch: z.scratch}
-		left := room(c, z.o) - z.scratch
+		free := room(c, z.o) - z.scratch
 		if layer == 0 {
 			share.Embedding, share.Weights = true, z.embedding
 		}
@@ -301,7 +301,7 @@ func (z *planner) spread(n, context, onCPU int) (Plan, bool) {
 			if layer == layers-1 {
 				next.Weights, next.Scratch = next.Weights+z.unembedding, next.Scratch+z.choosing
 			}
-			if next.Bytes()-z.scratch > left {
+			if next.Bytes()-z.scratch > free {
 				break
 			}
 			share = next

@@ -40,12 +40,12 @@ func (d *Device) settle() error {
 
 // drain waits for the last pass's final segment, on the last card. The lock is held.
 func (d *Device) drain() error {
-	left := d.left
-	d.left = nil
-	if left == nil {
+	pending := d.pending
+	d.pending = nil
+	if pending == nil {
 		return nil
 	}
-	return left.Finish()
+	return pending.Finish()
 }
 
 // sampled is one Sample, and its tokens when they have been waited for.
@@ -80,7 +80,7 @@ func (s *samplingStep) Queue(b *engine.Batch, from []int32) error {
 	if closed {
 		return engine.ErrClosed
 	}
-	b, from = copied(b), slices.Clone(from)
+	b, from = copyBatch(b), slices.Clone(from)
 	done := make(chan error, 1)
 	go func() { done <- s.forward(b, from) }()
 	d.passing.Lock()
@@ -102,7 +102,7 @@ func (s *samplingStep) forward(b *engine.Batch, from []int32) error {
 			return err
 		}
 		if r, ok := last.step.(runner); ok {
-			d.left = r
+			d.pending = r
 		}
 		return nil
 	})
@@ -164,8 +164,8 @@ func (s *samplingStep) Wait(chosen []engine.SampledToken) error {
 	return err
 }
 
-// copied copies a batch, so that the caller may continue to change its own.
-func copied(b *engine.Batch) *engine.Batch {
+// copyBatch copies a batch, so that the caller may continue to change its own.
+func copyBatch(b *engine.Batch) *engine.Batch {
 	x := &engine.Batch{Tokens: slices.Clone(b.Tokens), LogitRows: slices.Clone(b.LogitRows),
 		Twins: slices.Clone(b.Twins), Rebuild: b.Rebuild}
 	for _, q := range b.Seqs {

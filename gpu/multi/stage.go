@@ -27,23 +27,23 @@ const stagingAlign = 256
 func (d *Device) stagingBytes(p *engine.Program) []int64 {
 	most := make([]int64, len(d.devices))
 	sum := map[int]int64{} // by layer
-	for i, at := range d.places(p, true) {
-		if at.streams < 0 {
+	for i, target := range d.places(p, true) {
+		if target.streams < 0 {
 			continue
 		}
 		for _, b := range p.Ops[i].W {
-			sum[at.streams] += (p.BytesOf(b) + stagingAlign - 1) / stagingAlign * stagingAlign
+			sum[target.streams] += (p.BytesOf(b) + stagingAlign - 1) / stagingAlign * stagingAlign
 		}
-		most[at.on] = max(most[at.on], sum[at.streams])
+		most[target.on] = max(most[target.on], sum[target.streams])
 	}
 	return most
 }
 
 // load is the experts of one segment on their way into an area.
 type load struct {
-	area   engine.Region
-	parts  []engine.Piece
-	before int // the load that has the area before it; -1: none
+	area  engine.Region
+	parts []engine.Piece
+	prev  int // the load that has the area before it; -1: none
 }
 
 func (l *load) run() error {
@@ -78,9 +78,9 @@ func start(loads []*load) *loading {
 	go func() {
 		defer close(l.ended)
 		for i, x := range loads {
-			if x.before >= 0 {
+			if x.prev >= 0 {
 				select {
-				case <-l.freed[x.before]:
+				case <-l.freed[x.prev]:
 				case <-l.stop:
 					return
 				}
@@ -102,8 +102,8 @@ func start(loads []*load) *loading {
 
 func (l *loading) wait(i int) error { return <-l.ready[i] }
 
-// used frees the area of a load to be written again.
-func (l *loading) used(i int) { close(l.freed[i]) }
+// release frees the area of a load to be written again.
+func (l *loading) release(i int) { close(l.freed[i]) }
 
 // end cancels the loads that have not begun and waits for the others.
 func (l *loading) end() {

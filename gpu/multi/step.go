@@ -36,7 +36,7 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	return s.run(b, times, func(last *part) error {
-		return last.step.Forward(b, logits, last.own(times))
+		return last.step.Forward(b, logits, last.timesOf(times))
 	})
 }
 
@@ -48,7 +48,7 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 	if err := s.dev.drain(); err != nil {
 		return err
 	}
-	if err := s.pool.used(b); err != nil {
+	if err := s.pool.notePages(b); err != nil {
 		return err
 	}
 	var l *loading
@@ -60,7 +60,7 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 	defer func() {
 		if err != nil {
 			// no work of this step may be queued when the next one runs; report the first error
-			s.rest()
+			s.waitAll()
 		}
 	}()
 	for i := range s.parts {
@@ -69,18 +69,18 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 			if running >= 0 {
 				if r, ok := s.parts[running].step.(runner); ok {
 					if err := r.Finish(); err != nil {
-						return s.at(&s.parts[running], err)
+						return s.annotate(&s.parts[running], err)
 					}
 				}
-				l.used(s.parts[running].load)
+				l.release(s.parts[running].load)
 			}
 			running = i
 			if err := l.wait(x.load); err != nil {
-				return s.at(x, err)
+				return s.annotate(x, err)
 			}
 		}
 		if err := s.move(b, x.bring); err != nil {
-			return s.at(x, err)
+			return s.annotate(x, err)
 		}
 		if i == len(s.parts)-1 {
 			err = last(x)
@@ -88,14 +88,14 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 			err = s.begin(x, b, times)
 		}
 		if err != nil {
-			return s.at(x, err)
+			return s.annotate(x, err)
 		}
 	}
 	return nil
 }
 
-// at adds the device and the operations to an error of a part.
-func (s *step) at(x *part, err error) error {
+// annotate adds the device and the operations to an error of a part.
+func (s *step) annotate(x *part, err error) error {
 	first, last := s.p.Ops[x.from].Label, s.p.Ops[x.to-1].Label
 	return fmt.Errorf("%s, %s to %s: %w", s.dev.devices[x.on].Name(), first, last, err)
 }
@@ -108,19 +108,19 @@ func (s *step) begin(x *part, b *engine.Batch, times []int64) error {
 	if r, ok := x.step.(runner); ok && times == nil {
 		return r.Start(b)
 	}
-	return x.step.Forward(b, nil, x.own(times))
+	return x.step.Forward(b, nil, x.timesOf(times))
 }
 
-// own are the times of this part's operations among a step's.
-func (x *part) own(times []int64) []int64 {
+// timesOf are the times of this part's operations among a step's.
+func (x *part) timesOf(times []int64) []int64 {
 	if times == nil {
 		return nil
 	}
 	return times[x.from:x.to]
 }
 
-// rest waits for all queued work.
-func (s *step) rest() {
+// waitAll waits for all queued work.
+func (s *step) waitAll() {
 	for i := range s.parts {
 		if r, ok := s.parts[i].step.(runner); ok {
 			r.Finish() // an error has been reported already

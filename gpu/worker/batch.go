@@ -63,10 +63,10 @@ func value[T copied](c *codec, v *T) {
 	if c.bad = c.bad || n > len(c.slot); c.bad {
 		return
 	}
-	if at := (*T)(unsafe.Pointer(unsafe.SliceData(c.slot))); c.reads {
-		*v = *at
+	if p := (*T)(unsafe.Pointer(unsafe.SliceData(c.slot))); c.reads {
+		*v = *p
 	} else {
-		*at = *v
+		*p = *v
 	}
 	c.slot = c.slot[n:]
 }

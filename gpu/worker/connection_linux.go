@@ -72,7 +72,7 @@ type request struct {
 	fill func(slot []byte) int     // writes the request's slot
 	take func(answer []byte) error // reads the answer's slot
 	// gets each part of an answer; an error: the part cannot be read
-	part func(text []byte) (more bool, err error)
+	part func(text []byte) (wantsMore bool, err error)
 }
 
 // call sends a request and waits for its answer.
@@ -110,11 +110,11 @@ func (c *connection) call(r request) error {
 	for c.in.kind == part {
 		m := message{kind: stop, number: number}
 		if r.part != nil {
-			more, err := r.part(c.in.text)
+			wantsMore, err := r.part(c.in.text)
 			if err != nil {
 				return c.disable(fmt.Errorf("a part of an answer to %s: %w", r.kind, err))
 			}
-			if more {
+			if wantsMore {
 				m.kind = proceed
 			}
 		}
@@ -183,7 +183,7 @@ func (c *connection) send(m *message) error {
 	c.out = m.append(c.out[:0])
 	_ = c.p.conn.SetWriteDeadline(time.Now().Add(c.deadlines.Setup))
 	if _, err := c.p.conn.Write(c.out); err != nil {
-		return c.ended(err, m.kind, c.deadlines.Setup)
+		return c.failure(err, m.kind, c.deadlines.Setup)
 	}
 	if m.kind == step || m.kind == measure || m.kind == advance {
 		c.sent.Add(1)
@@ -216,7 +216,7 @@ func (c *connection) receive(deadline time.Duration, k kind) error {
 	}
 	_ = c.p.conn.SetReadDeadline(time.Now().Add(deadline))
 	if err := c.in.read(c.p.conn); err != nil {
-		return c.ended(err, k, deadline)
+		return c.failure(err, k, deadline)
 	}
 	switch {
 	case c.in.kind != done && c.in.kind != failed && c.in.kind != part:
@@ -255,12 +255,12 @@ func (c *connection) putAside() error {
 	return nil
 }
 
-// ended is the error of a socket that failed: the worker has died, or hangs.
-func (c *connection) ended(err error, k kind, deadline time.Duration) error {
+// failure is the error of a socket that failed: the worker has died, or hangs.
+func (c *connection) failure(err error, k kind, deadline time.Duration) error {
 	why := ""
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		why = late(k, deadline)
+		why = lateMessage(k, deadline)
 	case errors.Is(err, io.EOF), errors.Is(err, errTorn), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE):
 	default:
@@ -284,7 +284,7 @@ func (c *connection) end(why string) error {
 	}
 	if why == "" {
 		select {
-		case <-c.p.ended:
+		case <-c.p.done:
 		case <-time.After(dyingTime):
 			why = "it closed its socket and was ended"
 		}
@@ -304,8 +304,8 @@ func (c *connection) logits(n int) ([]float32, error) {
 	return c.shared.logits(n)
 }
 
-// part says goodbye, waits for the process, and gives the memory back.
-func (c *connection) part() error {
+// disconnect says goodbye, waits for the process, and gives the memory back.
+func (c *connection) disconnect() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.shared == nil {
@@ -321,7 +321,7 @@ func (c *connection) part() error {
 				fault = decodeFault(c.in.text)
 			}
 			select {
-			case <-c.p.ended:
+			case <-c.p.done:
 			case <-time.After(partingDeadline):
 			}
 		}

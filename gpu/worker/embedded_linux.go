@@ -178,17 +178,17 @@ func writeProgram(folder string, image []byte) (path string, err error) {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, image) {
 		return path, os.Chmod(path, 0o700)
 	}
-	made, err := os.CreateTemp(folder, "gpu-worker-*.new")
+	file, err := os.CreateTemp(folder, "gpu-worker-*.new")
 	if err != nil {
 		return "", err
 	}
-	_, err = made.Write(image)
-	err = errors.Join(err, made.Chmod(0o700), made.Close())
+	_, err = file.Write(image)
+	err = errors.Join(err, file.Chmod(0o700), file.Close())
 	if err == nil {
-		err = os.Rename(made.Name(), path)
+		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("write the GPU worker: %w", err), os.Remove(made.Name()))
+		return "", errors.Join(fmt.Errorf("write the GPU worker: %w", err), os.Remove(file.Name()))
 	}
 	return path, nil
 }

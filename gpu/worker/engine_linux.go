@@ -238,18 +238,18 @@ func (c *connection) sample(choices []engine.SamplingParams) error {
 func (c *connection) queue(b *engine.Batch, from []int32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	there, samples := false, c.pending != nil
+	hasBatch, samples := false, c.pending != nil
 	p := c.pending
 	if !samples {
 		var err error
 		if p, err = c.begin(); err != nil {
 			return err
 		}
-		flag(&p.codec, &there)
+		flag(&p.codec, &hasBatch)
 	}
-	before := p.codec
-	there = true
-	flag(&p.codec, &there)
+	choiceOnly := p.codec
+	hasBatch = true
+	flag(&p.codec, &hasBatch)
 	batchIn(&p.codec, b)
 	list(&p.codec, &from)
 	switch {
@@ -258,7 +258,7 @@ func (c *connection) queue(b *engine.Batch, from []int32) error {
 		c.steps.Add(1)
 		return c.advance(p, samples)
 	case samples:
-		p.codec = before // the choice alone is still to be sent
+		p.codec = choiceOnly // the choice alone is still to be sent
 	default:
 		c.last--
 	}

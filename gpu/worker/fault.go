@@ -19,8 +19,8 @@ type faultText struct {
 	Known  []string      `json:",omitempty"`
 }
 
-// known are the errors without fields of their own.
-var known = map[string]error{
+// sentinels are the errors without fields of their own.
+var sentinels = map[string]error{
 	"closed":        engine.ErrClosed,
 	"no sampling":   engine.ErrNoSampling,
 	"no driver":     driver.ErrNoLibrary,
@@ -31,7 +31,7 @@ var known = map[string]error{
 func encodeFault(err error) []byte {
 	t := faultText{Text: err.Error()}
 	errors.As(err, &t.Driver)
-	for name, e := range known {
+	for name, e := range sentinels {
 		if errors.Is(err, e) {
 			t.Known = append(t.Known, name)
 		}
@@ -62,7 +62,7 @@ func decodeFault(text []byte) error {
 		f.causes = append(f.causes, t.Driver)
 	}
 	for _, name := range t.Known {
-		if e := known[name]; e != nil {
+		if e := sentinels[name]; e != nil {
 			f.causes = append(f.causes, e)
 		}
 	}
@@ -89,11 +89,11 @@ func (l *Lost) Error() string {
 
 func (l *Lost) Is(target error) bool { return target == ErrLost }
 
-// late says how a hanging worker ended.
-func late(k kind, after time.Duration) string {
+// lateMessage says how a hanging worker ended.
+func lateMessage(k kind, deadline time.Duration) string {
 	what := "a step"
 	if k != step && k != advance && k != measure {
 		what = fmt.Sprintf("%q", k)
 	}
-	return fmt.Sprintf("it did not answer %s for %s and was ended", what, after)
+	return fmt.Sprintf("it did not answer %s for %s and was ended", what, deadline)
 }

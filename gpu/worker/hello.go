@@ -37,16 +37,16 @@ var ThisBuild = sync.OnceValue(func() Identity {
 })
 
 // match is an error that says how two builds differ.
-func (id Identity) match(other Identity) error {
+func (id Identity) match(peer Identity) error {
 	switch {
-	case id.Protocol != other.Protocol:
+	case id.Protocol != peer.Protocol:
 		return fmt.Errorf("the GPU worker is of another version: it speaks protocol %d, this "+
-			"program %d", other.Protocol, id.Protocol)
-	case id.Commit != other.Commit:
+			"program %d", peer.Protocol, id.Protocol)
+	case id.Commit != peer.Commit:
 		return fmt.Errorf("the GPU worker is of another build: commit %q, this program %q",
-			other.Commit, id.Commit)
-	case id.Kernels != other.Kernels:
-		return fmt.Errorf("the GPU worker has other kernels: %s, this program %s", other.Kernels,
+			peer.Commit, id.Commit)
+	case id.Kernels != peer.Kernels:
+		return fmt.Errorf("the GPU worker has other kernels: %s, this program %s", peer.Kernels,
 			id.Kernels)
 	}
 	return nil

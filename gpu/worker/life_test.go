@@ -175,7 +175,7 @@ func TestCannotBeKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	// nobody says that it has ended
-	p := &process{os: sleeper.Process, ended: make(chan struct{}), ending: time.Millisecond}
+	p := &process{os: sleeper.Process, done: make(chan struct{}), ending: time.Millisecond}
 	p.kill("it did not answer")
 	want := fmt.Sprintf("the GPU worker ended: it did not answer; its process %d does not end",
 		sleeper.Process.Pid)
@@ -231,7 +231,7 @@ func TestFaultsOfSteps(t *testing.T) {
 			t.Errorf("%d: %v", token, err)
 		}
 		select {
-		case <-dev.c.p.ended:
+		case <-dev.c.p.done:
 		default:
 			t.Errorf("%d: the worker's end is not known", token)
 		}
@@ -274,7 +274,7 @@ func TestErrorOfAStep(t *testing.T) {
 func TestKilled(t *testing.T) {
 	dev := opened(t, "cpu", Options{})
 	hosttest.Check(t, syscall.Kill(dev.c.p.os.Pid, syscall.SIGKILL))
-	<-dev.c.p.ended
+	<-dev.c.p.done
 	if _, err := dev.Room(modeltest.Tiny(), small); err == nil ||
 		err.Error() != "the GPU worker ended: signal: killed" {
 		t.Error(err)

@@ -65,7 +65,7 @@ func sampleChoices() []engine.SamplingParams {
 		{Draw: engine.Draw{Temperature: 0.5, TopP: 0.25, MinP: 0.125, TopK: 40,
 			Seed: math.MaxUint64, Position: 1 << 40}, Logprobs: -1,
 			Mask: []uint64{1, math.MaxUint64}},
-		{Logprobs: 3, Edits: []engine.Edit{{ID: 8, Repetition: 1.5, Less: 2, More: -3}},
+		{Logprobs: 3, Edits: []engine.Edit{{ID: 8, Repetition: 1.5, Penalty: 2, Bias: -3}},
 			Mask: []uint64{}},
 		{Draw: engine.Draw{Temperature: 1}},
 	}

@@ -30,7 +30,7 @@ const (
 type process struct {
 	os     *os.Process
 	conn   net.Conn
-	ended  chan struct{} // closed when the process is gone and its last line was read
+	done   chan struct{} // closed when the process is gone and its last line was read
 	ending time.Duration // as endingTime
 
 	mu       sync.Mutex
@@ -38,7 +38,7 @@ type process struct {
 	end      string // why we ended it, "" when we did not
 	lastLine string // the last line, or the one with which it began to die
 	died     bool   // lastLine is the latter
-	held     bool   // it does not end, even killed
+	stuck    bool   // it does not end, even killed
 }
 
 // lineBytes is how long a line of the worker may be; longer lines are cut.
@@ -73,7 +73,7 @@ func start(program []string, memory, demo *os.File, log func(line string)) (_ *p
 	}
 	// A process group of its own: Ctrl-C ends the running requests first, then the worker.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p := &process{conn: conn, ended: make(chan struct{}), ending: endingTime}
+	p := &process{conn: conn, done: make(chan struct{}), ending: endingTime}
 	started := make(chan error)
 	go func() {
 		// The kernel sends the death signal when the thread that made the process ends, so that
@@ -116,20 +116,20 @@ func (p *process) watch(cmd *exec.Cmd, words *os.File, log func(string)) {
 		p.how = err.Error()
 	}
 	p.mu.Unlock()
-	close(p.ended)
+	close(p.done)
 }
 
 // listen passes on the worker's output, a line at a time.
 func (p *process) listen(words *os.File, log func(string)) {
 	lines := bufio.NewReaderSize(words, lineBytes)
 	for {
-		line, more, err := lines.ReadLine()
+		line, partial, err := lines.ReadLine()
 		if err != nil {
 			return
 		}
 		text := string(bytes.ToValidUTF8(line, nil))
-		for more && err == nil { // the remainder of a line that is too long
-			_, more, err = lines.ReadLine()
+		for partial && err == nil { // the remainder of a line that is too long
+			_, partial, err = lines.ReadLine()
 		}
 		if text == "" {
 			continue
@@ -156,22 +156,22 @@ func (p *process) kill(why string) {
 	if p.end == "" && p.how == "" {
 		p.end = why
 	}
-	held := p.held
+	stuck := p.stuck
 	p.mu.Unlock()
 	select {
-	case <-p.ended:
+	case <-p.done:
 		return
 	default:
 	}
-	if held {
+	if stuck {
 		return
 	}
 	_ = p.os.Kill() // it may be gone by now
 	select {
-	case <-p.ended:
+	case <-p.done:
 	case <-time.After(p.ending):
 		p.mu.Lock()
-		p.held = true
+		p.stuck = true
 		p.end += fmt.Sprintf("; its process %d does not end, so the GPU's driver holds it: the "+
 			"GPU may have to be reset, or the machine started again", p.os.Pid)
 		p.mu.Unlock()

@@ -66,10 +66,10 @@ type server struct {
 	local  Local
 	notes  []string // lines for people that the next answer takes along
 
-	ckpt   *checkpoint.Checkpoint
-	eng    engine.Engine
-	batch  engine.Batch // its memory is used again
-	unsaid error        // of a request without an answer
+	ckpt       *checkpoint.Checkpoint
+	eng        engine.Engine
+	batch      engine.Batch // its memory is used again
+	pendingErr error        // of a request without an answer
 }
 
 func (s *server) send(m *message) error {
@@ -94,8 +94,8 @@ func (s *server) emit(text json.RawMessage) error {
 	return nil
 }
 
-// asked decodes a request and runs it. Both sides know the same field names.
-func asked[T any](m *message, do func(T) (*message, error)) (*message, error) {
+// decodeAndRun decodes a request and runs it. Both sides know the same field names.
+func decodeAndRun[T any](m *message, do func(T) (*message, error)) (*message, error) {
 	var v T
 	d := json.NewDecoder(bytes.NewReader(m.text))
 	d.DisallowUnknownFields()
@@ -119,13 +119,13 @@ func (s *server) answer(m *message) (*message, error) {
 	s.number = m.number
 	switch {
 	case m.kind == hello:
-		return asked(m, s.hello)
+		return decodeAndRun(m, s.hello)
 	case m.kind == goodbye:
 		return &message{kind: done}, s.end()
 	case s.shared == nil:
 		return nil, fmt.Errorf("%s before hello", m.kind)
 	case m.kind == open:
-		return asked(m, s.openLocal)
+		return decodeAndRun(m, s.openLocal)
 	case s.local == nil:
 		return nil, fmt.Errorf("%s before GPUs are open", m.kind)
 	}
@@ -134,9 +134,9 @@ func (s *server) answer(m *message) (*message, error) {
 		total, free := s.local.Memory()
 		return reply(memoryText{total, free})
 	case room:
-		return asked(m, s.room)
+		return decodeAndRun(m, s.room)
 	case load:
-		return asked(m, s.load)
+		return decodeAndRun(m, s.load)
 	case test:
 		return &message{kind: done}, s.local.Test(context.Background(), m.text, s.emit)
 	}
@@ -149,11 +149,12 @@ func (s *server) answer(m *message) (*message, error) {
 	case advance:
 		return s.advance(m)
 	case tap:
-		return asked(m, s.tap)
+		return decodeAndRun(m, s.tap)
 	case readCache:
-		return asked(m, s.readCache)
+		return decodeAndRun(m, s.readCache)
 	case writeCache:
-		return asked(m, func(t bytesText) (*message, error) { return s.writeCache(t, m.shared) })
+		return decodeAndRun(m,
+			func(t bytesText) (*message, error) { return s.writeCache(t, m.shared) })
 	case unload:
 		return &message{kind: done}, s.unload()
 	}
@@ -267,7 +268,7 @@ func (s *server) unload() (err error) {
 	if s.ckpt != nil {
 		err = errors.Join(err, s.ckpt.Close())
 	}
-	s.eng, s.ckpt, s.unsaid = nil, nil, nil
+	s.eng, s.ckpt, s.pendingErr = nil, nil, nil
 	return err
 }
 

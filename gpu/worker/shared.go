@@ -37,14 +37,14 @@ func checkShared(bytes int64) error {
 
 // slot is the memory of a request.
 func (s *shared) slot(number uint32) []byte {
-	at := int(number%slots) * slotBytes
-	return s.bytes[at : at+slotBytes : at+slotBytes]
+	start := int(number%slots) * slotBytes
+	return s.bytes[start : start+slotBytes : start+slotBytes]
 }
 
 // answer is the memory of the answer to a request.
 func (s *shared) answer(number uint32) []byte {
-	at := slots*slotBytes + int(number%slots)*answerBytes
-	return s.bytes[at : at+answerBytes : at+answerBytes]
+	start := slots*slotBytes + int(number%slots)*answerBytes
+	return s.bytes[start : start+answerBytes : start+answerBytes]
 }
 
 // logits is the memory of n logits of a step.

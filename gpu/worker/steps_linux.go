@@ -50,20 +50,20 @@ func (s *server) advance(m *message) (*message, error) {
 	}
 	if err := r.end(); err != nil {
 		if !sampled {
-			s.unsaid = err
+			s.pendingErr = err
 			return nil, nil
 		}
 		return nil, err
 	}
 	var fault error
 	if sampled {
-		if fault = s.unsaid; fault == nil {
+		if fault = s.pendingErr; fault == nil {
 			fault = s.eng.Sample(choices)
 		}
-		s.unsaid = nil
+		s.pendingErr = nil
 	}
 	if queued {
-		s.unsaid = s.eng.Queue(context.Background(), &s.batch, from)
+		s.pendingErr = s.eng.Queue(context.Background(), &s.batch, from)
 	}
 	switch {
 	case !sampled:

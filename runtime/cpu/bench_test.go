@@ -77,7 +77,7 @@ func BenchmarkFewLogits(b *testing.B) {
 		Seqs: []engine.SeqRows{{Rows: 1, Full: []int32{0}, Window: []int32{1}}}}
 	logits := make([]float32, spec.Vocab)
 	unembed := func(wanted func() []uint64) int64 {
-		batch.Wanted = wanted
+		batch.LogitMask = wanted
 		times, err := eng.Measure(b.Context(), &batch, logits)
 		if err != nil {
 			b.Fatal(err)

@@ -88,15 +88,15 @@ func ISAs() []string {
 }
 
 // chooseISA turns Options.ISA into the name of a set this machine has.
-func chooseISA(asked string) (string, error) {
+func chooseISA(name string) (string, error) {
 	have := ISAs()
-	if asked == "" {
+	if name == "" {
 		return have[len(have)-1], nil
 	}
-	if slices.Contains(have, asked) {
-		return asked, nil
+	if slices.Contains(have, name) {
+		return name, nil
 	}
-	return "", fmt.Errorf("instruction set %q is not to be had here: this machine has %s", asked,
+	return "", fmt.Errorf("instruction set %q is not to be had here: this machine has %s", name,
 		strings.Join(have, ", "))
 }
 

@@ -298,22 +298,22 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 		tuneRows, tuneLogits = b.TuneRows(s.tunes)
 	}
 	C.ossrun_profile(s.tape, flag(times != nil))
-	run := func(part C.ossrun_part, wanted []uint64) {
+	run := func(part C.ossrun_part, mask []uint64) {
 		C.ossrun_step(s.dev.pool, s.tape, C.int(s.threads), part, C.int64_t(len(b.Tokens)),
 			C.int64_t(len(b.LogitRows)),
 			ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt),
 			ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)),
-			(*C.uint64_t)(unsafe.SliceData(wanted)), ints(tuneRows), ints(tuneLogits))
+			(*C.uint64_t)(unsafe.SliceData(mask)), ints(tuneRows), ints(tuneLogits))
 	}
-	if b.Wanted == nil || !s.unembeds {
+	if b.LogitMask == nil || !s.unembeds {
 		run(C.OSSRUN_WHOLE, nil)
 	} else {
 		run(C.OSSRUN_BODY, nil)
-		wanted := b.Wanted()
-		if 64*len(wanted)*len(b.LogitRows) < len(logits) {
-			wanted = nil
+		mask := b.LogitMask()
+		if 64*len(mask)*len(b.LogitRows) < len(logits) {
+			mask = nil
 		}
-		run(C.OSSRUN_LOGITS, wanted)
+		run(C.OSSRUN_LOGITS, mask)
 	}
 	runtime.KeepAlive(s)
 	if times != nil {

@@ -36,10 +36,10 @@ type Batch struct {
 	Seqs      []SeqRows
 	LogitRows []int32 // the rows whose logits are wanted; any order, repeats allowed
 
-	// Wanted may be nil. A device may call it before it computes the logits, the last part of a
+	// LogitMask may be nil. A device may call it before it computes the logits, the last part of a
 	// step: a bit for each token whose logit is read in any row, the lowest of a word first, or nil
 	// for all. The other logits may then be any finite number.
-	Wanted func() []uint64
+	LogitMask func() []uint64
 
 	// Twins has the second page of each page in Window; nil if WindowPages is 1.
 	Twins []int32
@@ -137,12 +137,12 @@ func (b *Batch) checkTwins(s models.Spec, pages int) error {
 			"of %d", len(b.Twins), pages)
 	}
 	for i, q := range b.Seqs {
-		for at := FirstVisible(int(q.Start), s.Window) / PageTokens; at*PageTokens < int(q.Start+
-			q.Rows); at++ {
-			if twin := b.Twins[q.Window[at]]; twin < 0 || int(twin) >= pages ||
-				twin == q.Window[at] {
+		first, end := FirstVisible(int(q.Start), s.Window)/PageTokens, int(q.Start+q.Rows)
+		for entry := first; entry*PageTokens < end; entry++ {
+			if twin := b.Twins[q.Window[entry]]; twin < 0 || int(twin) >= pages ||
+				twin == q.Window[entry] {
 				return fmt.Errorf("sequence %d: window page %d has page %d of a pool of %d for a "+
-					"twin", i, q.Window[at], twin, pages)
+					"twin", i, q.Window[entry], twin, pages)
 			}
 		}
 	}

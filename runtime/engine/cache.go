@@ -123,13 +123,13 @@ func RecordRebuild(s models.Spec, o Settings, rows int) (*Program, error) {
 
 // rebuildBucket returns a rebuild step like a bucket. It is compiled when first needed, which is
 // seldom (a cache hit whose window pages are gone), and shares the bucket's buffers.
-func (e *InProcess) rebuildBucket(like *bucket) (*bucket, error) {
+func (e *InProcess) rebuildBucket(base *bucket) (*bucket, error) {
 	for i := range e.rebuild {
-		if e.rebuild[i].program.Rows == like.program.Rows {
+		if e.rebuild[i].program.Rows == base.program.Rows {
 			return &e.rebuild[i], nil
 		}
 	}
-	p, err := RecordRebuild(e.spec, e.settings, like.program.Rows)
+	p, err := RecordRebuild(e.spec, e.settings, base.program.Rows)
 	if err != nil {
 		return nil, err
 	}

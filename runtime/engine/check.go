@@ -24,8 +24,8 @@ const (
 	absent Extent = 254 // no operand
 )
 
-// at returns operand i, or a buffer without a shape if there is none, which operands refuses.
-func at(list []*Buffer, i int) *Buffer {
+// operand returns operand i, or a buffer without a shape if there is none, which operands refuses.
+func operand(list []*Buffer, i int) *Buffer {
 	if i < len(list) && list[i] != nil {
 		return list[i]
 	}
@@ -34,7 +34,7 @@ func at(list []*Buffer, i int) *Buffer {
 
 func (p *Program) checkOp(op *Op) (err error) {
 	s, kv := p.Spec, p.Settings.kvType()
-	x, y := at(op.In, 0), at(op.Out, 0)
+	x, y := operand(op.In, 0), operand(op.Out, 0)
 	qkv := want{"qkv", F32, PerRow, (s.Heads + 2*s.KVHeads) * s.HeadDim}
 	cache := want{"cache", kv, Fixed, 0}
 	hidden := want{"x", F32, PerRow, s.Hidden}
@@ -89,7 +89,8 @@ func (p *Program) checkOp(op *Op) (err error) {
 		w = []want{{"blocks", U8, Fixed, k / 2}, {"scales", U8, Fixed, k / 32},
 			{"bias", BF16, Fixed, n}}
 		rows := s.Experts * n
-		if at(op.W, 0).Rows != rows || at(op.W, 1).Rows != rows || at(op.W, 2).Rows != s.Experts {
+		if operand(op.W, 0).Rows != rows || operand(op.W, 1).Rows != rows ||
+			operand(op.W, 2).Rows != s.Experts {
 			err = fmt.Errorf("weights are not those of %d experts of %d rows", s.Experts, n)
 		}
 		err = errors.Join(err, wholeBlocks(k))
@@ -146,17 +147,17 @@ func parts(op *Op, element Type, width int, suits func(w *Buffer, rows int) bool
 		list = append(list, want{"weight", element, Fixed, width}, bias)
 		n += rows
 	}
-	if y := at(op.Out, 0); n != y.Width {
+	if y := operand(op.Out, 0); n != y.Width {
 		return nil, fmt.Errorf("the parts have %d rows, the result %d columns", n, y.Width)
 	}
 	return list, nil
 }
 
-func operands(what string, have []*Buffer, wanted []want) error {
-	if len(have) != len(wanted) {
-		return fmt.Errorf("has %d %s, not %d", len(have), what, len(wanted))
+func operands(what string, have []*Buffer, required []want) error {
+	if len(have) != len(required) {
+		return fmt.Errorf("has %d %s, not %d", len(have), what, len(required))
 	}
-	for i, w := range wanted {
+	for i, w := range required {
 		b := have[i]
 		switch {
 		case b == nil && w.extent == absent:

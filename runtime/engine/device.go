@@ -24,8 +24,7 @@ type Device interface {
 	// Upload makes data readable by the device. If the device shares the host's memory, the region
 	// is a view: data must not change until Free, and Write is refused.
 	Upload(data []byte) (Region, error)
-	// Compile makes a step of a program whose buffers all have regions; an error names a missing
-	// one.
+	// Compile makes a step of a program, all of whose buffers must have regions.
 	Compile(p *Program) (Step, error)
 	// Close ends the device. Regions and steps must have been freed before.
 	Close() error
@@ -49,12 +48,12 @@ func Inside(offset int64, n int, bytes int64) error {
 }
 
 // Within refuses a buffer of p that is not completely inside a region for which own is true.
-func Within[R Region](p *Program, b *Buffer, own func(R) bool) error {
+func Within[R Region](p *Program, b *Buffer, isOwn func(R) bool) error {
 	if b == nil || b.Home == Logits {
 		return nil
 	}
 	r, ok := b.Region.(R)
-	if !ok || !own(r) {
+	if !ok || !isOwn(r) {
 		return fmt.Errorf("%s does not lie in the memory of this device", b.Name)
 	}
 	if err := Inside(b.Offset, int(p.BytesOf(b)), r.Bytes()); err != nil {

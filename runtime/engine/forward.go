@@ -178,8 +178,7 @@ func (p *Program) Dense(label string, y, x *Buffer, add bool, parts ...Matrix) {
 	p.dense(label, y, x, p.Settings.Compute == Exact, parts).Add = add
 }
 
-// Dense12 is Dense for q, k and v, which lose most by inputs in 8 bits: attention's logits are
-// large.
+// Dense12 is Dense for q, k and v, which lose most by 8-bit inputs: attention's logits are large.
 func (p *Program) Dense12(label string, y, x *Buffer, parts ...Matrix) {
 	p.dense(label, y, x, true, parts)
 }

@@ -46,12 +46,12 @@ const align = 64
 
 // Layout gives every scratch buffer its offset in one arena and returns the arena's size.
 func (p *Program) Layout() int64 {
-	var at int64
+	var offset int64
 	for _, b := range p.Buffers {
 		if b.Home == Scratch {
-			b.Offset = at
-			at += (p.BytesOf(b) + align - 1) / align * align
+			b.Offset = offset
+			offset += (p.BytesOf(b) + align - 1) / align * align
 		}
 	}
-	return at
+	return offset
 }

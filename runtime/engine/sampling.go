@@ -41,8 +41,8 @@ type Draw struct {
 // Edit changes one logit v before the choice: v / Repetition if v is positive, else v * Repetition;
 // then minus Less, plus More. Logprobs are those of the unedited logits.
 type Edit struct {
-	ID                     int32
-	Repetition, Less, More float32
+	ID                        int32
+	Repetition, Penalty, Bias float32
 }
 
 // SampledToken is a sampled token and the requested logprobs.
@@ -100,21 +100,21 @@ const mostWaiting = 2
 func (e *InProcess) Queue(ctx context.Context, b *Batch, from []int32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at, err := e.bucketFor(ctx, b)
+	target, err := e.bucketFor(ctx, b)
 	if err != nil {
 		return err
 	}
 	if err := e.checkFrom(b, from); err != nil {
 		return err
 	}
-	step, ok := at.step.(SamplingStep)
+	step, ok := target.step.(SamplingStep)
 	if !ok {
 		return ErrNoSampling
 	}
 	if err := step.Queue(b, from); err != nil {
 		return err
 	}
-	e.last, e.chosen.queued, e.chosen.rows = at, step, len(b.LogitRows)
+	e.last, e.chosen.queued, e.chosen.rows = target, step, len(b.LogitRows)
 	return nil
 }
 

@@ -15,8 +15,8 @@ type Work struct {
 	tuneRows, tuneLogits []int32 // as Batch.TuneRows gives them
 }
 
-// of is the work of one operation.
-func (w Work) of(op *Op) Work {
+// forOp is the work of one operation.
+func (w Work) forOp(op *Op) Work {
 	if op.Split && w.tuneRows != nil {
 		w.Rows = int(w.tuneRows[op.Tune+1] - w.tuneRows[op.Tune])
 		w.LogitRows = int(w.tuneLogits[op.Tune+1] - w.tuneLogits[op.Tune])
@@ -33,9 +33,9 @@ func (p *Program) WorkOf(b *Batch) Work {
 	w.Experts = min(p.Spec.Experts, w.Rows*p.Spec.ExpertsPerToken)
 	for _, q := range b.Seqs {
 		for i := range q.Rows {
-			at := int(q.Start + i)
-			w.Full += int64(at + 1)
-			w.Window += int64(at + 1 - FirstVisible(at, p.Spec.Window))
+			pos := int(q.Start + i)
+			w.Full += int64(pos + 1)
+			w.Window += int64(pos + 1 - FirstVisible(pos, p.Spec.Window))
 		}
 	}
 	return w
@@ -47,7 +47,7 @@ func (p *Program) Bytes(op *Op, w Work) int64 { return p.BytesWith(op, w, float6
 // BytesWith is Bytes with this number of experts read by a layer, instead of the number in w.
 func (p *Program) BytesWith(op *Op, w Work, experts float64) int64 {
 	var n int64
-	w = w.of(op)
+	w = w.forOp(op)
 	for _, b := range slices.Concat(op.Out, op.In) {
 		n += p.moved(b, w)
 	}
@@ -92,7 +92,7 @@ func (p *Program) moved(b *Buffer, w Work) int64 {
 // Flops counts an operation's multiplications and additions; 0 without a matrix.
 func (p *Program) Flops(op *Op, w Work) int64 {
 	y := op.Out[0]
-	w = w.of(op)
+	w = w.forOp(op)
 	results := int64(p.RowsIn(y, w.Rows, w.LogitRows)) * int64(y.Width)
 	switch op.Kind {
 	case Linear, LinearQ8:

@@ -39,12 +39,12 @@ func (p *Program) split() {
 			continue
 		}
 		for tune := range len(p.Settings.Tunes) + 1 {
-			of := *op
-			of.Split, of.Tune, of.W = true, tune, nil
+			part := *op
+			part.Split, part.Tune, part.W = true, tune, nil
 			for _, w := range op.W {
-				of.W = append(of.W, p.weightOf(w, tune))
+				part.W = append(part.W, p.weightOf(w, tune))
 			}
-			ops = append(ops, &of)
+			ops = append(ops, &part)
 		}
 	}
 	p.Ops = ops
@@ -65,9 +65,9 @@ func (p *Program) weightOf(w *Buffer, tune int) *Buffer {
 	if w == nil || tune == 0 || !slices.Contains(p.Settings.Tunes[tune-1], w.tensor()) {
 		return w
 	}
-	of := *w
-	of.Name, of.Tune = fmt.Sprint(w.Name, tuneMark, tune), tune
-	return p.add(of)
+	weight := *w
+	weight.Name, weight.Tune = fmt.Sprint(w.Name, tuneMark, tune), tune
+	return p.add(weight)
 }
 
 // TuneRows fills buffer, [2 x (models+1)], with two lists: the first row of each model in the

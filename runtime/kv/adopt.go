@@ -2,8 +2,8 @@
 //
 // The full layers need every page of the prefix; the window layers only those of its last window-1
 // positions. If these are gone there are two ways, and the one with less to compute is taken: begin
-// at an earlier place whose window pages are cached, or compute the receptive field again for the
-// window layers alone. The latter is exact, since the full layers' pages are all still there.
+// at an earlier position whose window pages are cached, or compute the receptive field again for
+// the window layers alone. The latter is exact, since all of the full layers' pages are cached.
 
 package kv
 
@@ -12,8 +12,7 @@ import "slices"
 // Hit is the part of a sequence that need not be computed.
 type Hit struct {
 	Tokens int // positions that the full layers have
-	// position from which the window layers must be computed again up to Tokens; Tokens: they have
-	// all they need
+	// position from which the window layers must be computed again up to Tokens; Tokens: none
 	Rebuild int
 }
 
@@ -26,38 +25,38 @@ func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
 	}
 	path := p.path(hashes, tokens, most)
 	part, m := p.part(path, path.last(p.root(t.root)), tokens, most)
-	h, whole := p.choose(path, part, m)
+	h, fullPages := p.choose(path, part, m)
 	if h.Tokens == 0 {
 		return h
 	}
-	m = h.Tokens - whole*PageTokens
-	t.tail, t.indexed = path[:whole].last(nil), whole
+	m = h.Tokens - fullPages*PageTokens
+	t.tail, t.indexed = path[:fullPages].last(nil), fullPages
 	p.tables++
 	t.id = p.tables
 	first := max(0, h.Tokens-p.window+1)
 	rebuild := h.Rebuild < h.Tokens
-	for i, n := range path[:whole] {
+	for i, n := range path[:fullPages] {
 		p.ref(n.full)
 		t.full = append(t.full, n.full)
 		if rebuild || i < first/PageTokens {
-			t.window = append(t.window, Given)
+			t.window = append(t.window, NoPage)
 			continue
 		}
 		p.ref(n.window)
 		t.window = append(t.window, n.window)
 	}
 	p.touch(path)
-	t.twins = p.each() - 1
-	t.live, t.end, t.exact, t.rebuild = min(first/PageTokens, whole), whole, first, rebuild
+	t.twins = p.entryPages() - 1
+	t.live, t.end, t.exact, t.rebuild = min(first/PageTokens, fullPages), fullPages, first, rebuild
 	if rebuild {
 		t.live = h.Rebuild / PageTokens
 		t.end = t.live
 	}
 	if m > 0 && !p.adoptPart(t, part, m) {
-		// What is left is a prefix of whole pages. Its window pages may be missing, so the lookup
-		// starts again.
+		// A prefix of full pages remains. Its window pages may be missing, so the lookup starts
+		// again.
 		p.Release(t, nil)
-		return p.Adopt(t, tokens, hashes, whole*PageTokens)
+		return p.Adopt(t, tokens, hashes, fullPages*PageTokens)
 	}
 	return h
 }
@@ -71,23 +70,23 @@ func (w path) last(root *node) *node {
 	return w[len(w)-1]
 }
 
-// path is the way down the tree along whole pages.
-func (p *Pool) path(hashes []Hash, tokens []int32, most int) (found path) {
+// path is the way down the tree along full pages.
+func (p *Pool) path(hashes []Hash, tokens []int32, most int) (nodes path) {
 	for i, h := range hashes {
 		n := p.index[h]
 		if n == nil || (i+1)*PageTokens > most || !slices.Equal(n.tokens[:],
 			tokens[i*PageTokens:(i+1)*PageTokens]) {
 			break
 		}
-		found = append(found, n)
+		nodes = append(nodes, n)
 	}
-	return found
+	return nodes
 }
 
-// part finds the page behind path, whose last is parent, that shares the longest beginning with
+// part finds the page after path, whose last is parent, that shares the longest beginning with
 // tokens, and its length.
 func (p *Pool) part(w path, parent *node, tokens []int32, most int) (best *node, m int) {
-	if p.keep.Copy == nil || p.Free() < 1+p.each() {
+	if p.keep.Copy == nil || p.Free() < 1+p.entryPages() {
 		return nil, 0
 	}
 	rest := tokens[len(w)*PageTokens : max(len(w)*PageTokens, min(most, (len(w)+1)*PageTokens))]
@@ -104,31 +103,31 @@ func (p *Pool) part(w path, parent *node, tokens []int32, most int) (best *node,
 }
 
 // choose finds where computing begins. whole is how many pages of path are part of the hit.
-func (p *Pool) choose(w path, part *node, m int) (_ Hit, whole int) {
+func (p *Pool) choose(w path, part *node, m int) (_ Hit, fullPages int) {
 	longest := len(w)*PageTokens + m
 	if p.windowed(w, part, longest) {
 		return Hit{longest, longest}, len(w)
 	}
-	if again := longest - p.keep.Field; p.keep.Field > 0 && again > 0 {
-		for k := len(w); k*PageTokens > again; k-- {
-			if at := k * PageTokens; p.windowed(w, part, at) {
-				return Hit{at, at}, k
+	if rebuildFrom := longest - p.keep.Field; p.keep.Field > 0 && rebuildFrom > 0 {
+		for k := len(w); k*PageTokens > rebuildFrom; k-- {
+			if index := k * PageTokens; p.windowed(w, part, index) {
+				return Hit{index, index}, k
 			}
 		}
-		return Hit{longest, again}, len(w)
+		return Hit{longest, rebuildFrom}, len(w)
 	}
 	for k := len(w); k > 0; k-- {
-		if at := k * PageTokens; p.windowed(w, part, at) {
-			return Hit{at, at}, k
+		if index := k * PageTokens; p.windowed(w, part, index) {
+			return Hit{index, index}, k
 		}
 	}
 	return Hit{}, 0
 }
 
-// windowed tells whether the window pages that a query at position at sees are cached.
-func (p *Pool) windowed(w path, part *node, at int) bool {
-	first := max(0, at-p.window+1)
-	for i := first / PageTokens; i*PageTokens < at; i++ {
+// windowed tells whether the window pages that a query at position pos sees are cached.
+func (p *Pool) windowed(w path, part *node, pos int) bool {
+	first := max(0, pos-p.window+1)
+	for i := first / PageTokens; i*PageTokens < pos; i++ {
 		n := part
 		if i < len(w) {
 			n = w[i]
@@ -143,15 +142,15 @@ func (p *Pool) windowed(w path, part *node, at int) bool {
 // touch makes the cached window pages of a path the last to be evicted, its beginning last of all.
 func (p *Pool) touch(w path) {
 	for _, n := range slices.Backward(w) {
-		if n.window >= 0 && p.pages[n.window].class == kept {
+		if n.window >= 0 && p.pages[n.window].class == longLived {
 			p.unlist(n.window)
-			p.enlist(n.window, kept)
+			p.enlist(n.window, longLived)
 		}
 	}
 }
 
-// adoptPart gives the table a page with the first m tokens of part, to be written on: part's own
-// page if part is a leaf that ends there, else a copy.
+// adoptPart gives the table a page with the first m tokens of part, to be continued: part's own
+// page if part is a leaf of m tokens, else a copy.
 func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 	if part.n == m && m < PageTokens && part.window >= 0 {
 		full, window := part.full, part.window
@@ -160,7 +159,7 @@ func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 		p.prune(part, false) // the pages are in a table, so they stay
 		t.full, t.window = append(t.full, full), append(t.window, window)
 		if t.rebuild { // an entry in front of which others are missing cannot be held
-			t.window[len(t.window)-1] = Given
+			t.window[len(t.window)-1] = NoPage
 			p.unref(window)
 		} else {
 			t.end = len(t.window)
@@ -169,7 +168,7 @@ func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 	}
 	from, need := []int32{part.full}, 1
 	if !t.rebuild {
-		from, need = append(from, part.window), 1+p.each()
+		from, need = append(from, part.window), 1+p.entryPages()
 	}
 	for _, page := range from {
 		p.ref(page)
@@ -199,7 +198,7 @@ func (p *Pool) adoptPart(t *Table, part *node, m int) bool {
 	}
 	t.full = append(t.full, to[0])
 	if t.rebuild {
-		t.window = append(t.window, Given)
+		t.window = append(t.window, NoPage)
 		return true
 	}
 	t.window = append(t.window, to[1])
@@ -220,7 +219,7 @@ func (p *Pool) copy(from, to int32) error {
 // from; these name the first page, and what the rows make of it is not used.
 func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
 	need := (positions+PageTokens-1)/PageTokens - t.end
-	if need*p.each() > p.Free() {
+	if need*p.entryPages() > p.Free() {
 		return false
 	}
 	begin := t.end == from/PageTokens && t.live == t.end
@@ -240,12 +239,12 @@ func (p *Pool) ReserveWindow(t *Table, from, positions int) bool {
 func (p *Pool) Rebuilt(t *Table, cut int) {
 	p.Slide(t, cut)
 	for i := range t.window[:t.live] {
-		t.window[i] = Given
+		t.window[i] = NoPage
 	}
 	t.rebuild = false
 	t.exact = max(0, cut-p.window+1)
 	n := t.tail
-	for i := t.indexed - 1; i >= t.live && n != nil && !n.gone; i-- {
+	for i := t.indexed - 1; i >= t.live && n != nil && !n.evicted; i-- {
 		p.offerWindow(t, n, i)
 		n.pinned = true
 		n = n.parent
@@ -254,13 +253,13 @@ func (p *Pool) Rebuilt(t *Table, cut int) {
 
 // Restoring pages that were evicted from the pool.
 
-// Restore brings back pages of a prefix of tokens, under a root, from another memory, at most limit
-// of them, so that Adopt finds them: the full layers' pages up to the first gap, and the window
-// layers' pages at the end. more tells that there are others. An error of load does no harm: what
-// was not restored is computed.
+// Restore loads evicted pages of a prefix of tokens, under a root, at most limit of them, so that
+// Adopt finds them: the full layers' pages up to the first gap, and the window layers' pages at the
+// end. hasMore tells that there are others. An error of load does no harm: pages that are not
+// restored are computed.
 func (p *Pool) Restore(root Hash, tokens []int32, hashes []Hash, most, limit int,
 	has func(h Hash, windowed bool) bool,
-	load func(h Hash, windowed bool, page int32) error) (restored int, more bool) {
+	load func(h Hash, windowed bool, page int32) error) (restored int, hasMore bool) {
 	if p.keep == nil {
 		return 0, false
 	}
@@ -275,10 +274,10 @@ func (p *Pool) Restore(root Hash, tokens []int32, hashes []Hash, most, limit int
 	bring := func(h Hash, windowed bool) (int32, bool) {
 		take, pages := p.take, 1
 		if windowed {
-			take, pages = p.takeWindow, p.each()
+			take, pages = p.takeWindow, p.entryPages()
 		}
 		if restored == limit || p.Free() < pages {
-			more = more || restored == limit
+			hasMore = hasMore || restored == limit
 			return 0, false
 		}
 		page := take()
@@ -307,12 +306,12 @@ func (p *Pool) Restore(root Hash, tokens []int32, hashes []Hash, most, limit int
 				break
 			}
 			n.window, n.from, n.pinned = page, 0, true
-			p.holds(page, n, true)
+			p.assign(page, n, true)
 			p.unref(page)
 		}
 	}
 	for i := len(w) - 1; i >= 0; i-- {
 		p.unref(w[i].full)
 	}
-	return restored, more
+	return restored, hasMore
 }

@@ -1,7 +1,6 @@
-// Each page is one file with a version and a checksum, named by what it holds. A file is written
-// under another name and renamed, so a crash leaves no half-written file. A file that is damaged
-// all the same is detected by its checksum and removed; one of another version is left, and takes
-// part in the bound.
+// Each page is one file with a version and a checksum, named by its prefix. A file is written under
+// another name and renamed, so a crash leaves no half-written file. A damaged file is detected by
+// its checksum and removed; one of another version is kept, and counts towards the bound.
 
 package kv
 
@@ -54,7 +53,7 @@ func openFolder(path string, limit int64) (*folder, error) {
 		return nil, err
 	}
 	f := &folder{path: path, limit: limit, order: list.New(), files: map[pageName]*list.Element{}}
-	var found []*file
+	var files []*file
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".part") { // of a process that was killed
 			_ = os.Remove(filepath.Join(path, e.Name()))
@@ -65,10 +64,10 @@ func openFolder(path string, limit int64) (*folder, error) {
 		if !ok || err != nil {
 			continue // not ours, or gone by now
 		}
-		found = append(found, &file{name, info.Size(), info.ModTime()})
+		files = append(files, &file{name, info.Size(), info.ModTime()})
 	}
-	slices.SortFunc(found, func(a, b *file) int { return a.used.Compare(b.used) })
-	for _, x := range found {
+	slices.SortFunc(files, func(a, b *file) int { return a.used.Compare(b.used) })
+	for _, x := range files {
 		f.files[x.name] = f.order.PushFront(x)
 		f.bytes += x.bytes
 	}
@@ -111,9 +110,9 @@ func (f *folder) size() int64 {
 	return f.bytes
 }
 
-// shrink makes room for more bytes. f.mu is held, or nobody else has f yet.
-func (f *folder) shrink(more int64) {
-	for f.order.Len() > 0 && f.bytes+more > f.limit {
+// shrink makes room for more bytes. f.mu is held, or f is not shared yet.
+func (f *folder) shrink(bytes int64) {
+	for f.order.Len() > 0 && f.bytes+bytes > f.limit {
 		f.remove(f.order.Back())
 	}
 }

@@ -23,7 +23,7 @@ func check(t *testing.T, p *Pool, tables []*Table) {
 		for i := range tab.full {
 			seen[tab.full[i]]++
 			held++
-			if tab.window[i] == Given {
+			if tab.window[i] == NoPage {
 				if i >= tab.live {
 					t.Fatalf("entry %d is given back behind entry %d, which is not", i, tab.live)
 				}
@@ -100,11 +100,11 @@ func run(t *testing.T, rng *rand.Rand, window int) {
 			}
 			// Every position that a row of this chunk sees has its page.
 			for pos := max(0, s.next-window+1); pos < s.next+rows; pos++ {
-				if s.Window()[pos/PageTokens] == Given {
+				if s.Window()[pos/PageTokens] == NoPage {
 					t.Fatalf("window page of position %d is gone at %d", pos, s.next)
 				}
 			}
-			if most := PagesOf(s.next+rows, s.chunk, window, p.each()); s.Pages() > most {
+			if most := PagesOf(s.next+rows, s.chunk, window, p.entryPages()); s.Pages() > most {
 				t.Fatalf("%d positions in chunks of %d hold %d pages, PagesOf says %d", s.next+rows,
 					s.chunk, s.Pages(), most)
 			}
@@ -112,7 +112,7 @@ func run(t *testing.T, rng *rand.Rand, window int) {
 			p.Slide(&s.Table, s.next)
 			// Nothing is kept that the next row cannot see.
 			for i, page := range s.Window() {
-				if page != Given && (i+1)*PageTokens <= s.next-window+1 {
+				if page != NoPage && (i+1)*PageTokens <= s.next-window+1 {
 					t.Fatalf("window page %d is kept at position %d", i, s.next)
 				}
 			}

@@ -3,14 +3,14 @@
 // window layers; both kinds come from one pool, so memory is fixed at start.
 //
 // What must stay true:
-//   - A page is in exactly one state: free (its contents are nobody's), used (in one or more
-//     tables, which refs counts), or cached (in no table, but the index knows what it holds).
+//   - A page is in exactly one state: free (its contents are not used), used (in one or more
+//     tables, which refs counts), or cached (in no table, but in the index).
 //   - The numbers of used, cached and free pages add up to the total.
 //   - A cached page can be taken as well as a free one, so caching never makes a request wait.
-//   - Where window pages come in pairs, the second of a pair, its twin, is in the same state as the
-//     first, and only Twins knows it: tables, the index and the lists name the first.
-//   - A page is written only by a table that shares it with nobody: pages that the index knows are
-//     whole and never written again.
+//   - If window pages are pairs, the second of a pair, its twin, is in the same state as the first,
+//     and only Twins knows it: tables, the index and the lists name the first.
+//   - A page is written only by a table that does not share it: indexed pages are full and never
+//     written again.
 //   - Nothing here allocates device memory. All methods except Spill's belong to the scheduler's
 //     goroutine.
 package kv
@@ -29,11 +29,11 @@ type Pool struct {
 	evictable [classCount]queue
 	used      int
 	peak      int
-	given     uint64
+	releases  uint64
 	prefixes
 }
 
-// page is what the pool knows of one page.
+// page is the pool's record of one page.
 type page struct {
 	refs       int32         // tables that hold it
 	class      evictionClass // of a cached page; else none
@@ -48,16 +48,16 @@ type evictionClass uint8
 
 const (
 	none evictionClass = iota
-	// window pages that a sequence left behind where no later prompt is likely to need them
-	passing
-	kept // the rest
+	// window pages of a sequence that no later prompt is likely to need
+	shortLived
+	longLived // all others
 	classCount
 )
 
 // NewPool makes a pool for a model whose window layers see window positions, the query's own
-// included. windowPages is how many pages an entry of a window table takes: two where keys and
-// values of the full layers are kept in half the bytes and those of the window layers are not. The
-// pool finds no prefixes before KeepPrefixes.
+// included. windowPages is how many pages an entry of a window table takes: two if keys and values
+// of the full layers are kept in half the bytes of the window layers'. The pool finds no prefixes
+// before KeepPrefixes.
 func NewPool(pages, window, windowPages int) *Pool {
 	p := &Pool{window: window, pages: make([]page, pages), free: make([]int32, pages)}
 	if windowPages > 1 {
@@ -75,12 +75,12 @@ func NewPool(pages, window, windowPages int) *Pool {
 	return p
 }
 
-// Twins has the second page of each window page that is held, by the first one's number; nil
-// where one page is enough. It is the pool's own and changes with it.
+// Twins has the second page of each used window page, by the first one's number; nil if one page is
+// enough. It is the pool's own slice and changes with it.
 func (p *Pool) Twins() []int32 { return p.twins }
 
-// each is how many pages of the pool an entry of a window table takes.
-func (p *Pool) each() int {
+// entryPages is how many pages of the pool an entry of a window table takes.
+func (p *Pool) entryPages() int {
 	if p.twins != nil {
 		return 2
 	}
@@ -95,15 +95,15 @@ func (p *Pool) Free() int { return len(p.pages) - p.used }
 // Used is how many pages are in a table. A page in two counts once.
 func (p *Pool) Used() int { return p.used }
 
-// Cached is how many of the free pages still hold what the index knows.
+// Cached is how many of the free pages are in the index.
 func (p *Pool) Cached() int { return len(p.pages) - p.used - len(p.free) }
 
 // Peak is the most pages that were ever used at once.
 func (p *Pool) Peak() int { return p.peak }
 
-// Given counts how often a page came free. While it does not change, what did not fit still does
+// Releases counts how often a page came free. While it does not change, what did not fit still does
 // not fit.
-func (p *Pool) Given() uint64 { return p.given }
+func (p *Pool) Releases() uint64 { return p.releases }
 
 // take gives a page to its first table. The caller has checked Free.
 func (p *Pool) take() int32 {
@@ -139,7 +139,7 @@ func (p *Pool) use() {
 	p.peak = max(p.peak, p.used)
 }
 
-// ref puts a page that the index knows into one more table.
+// ref puts an indexed page into one more table.
 func (p *Pool) ref(page int32) {
 	m := &p.pages[page]
 	if m.refs == 0 {
@@ -160,7 +160,7 @@ func (p *Pool) unref(page int32) {
 		return
 	}
 	p.used--
-	p.given++
+	p.releases++
 	if twin := p.twin(page); twin >= 0 {
 		p.pages[twin].refs = 0
 		p.used--
@@ -169,9 +169,9 @@ func (p *Pool) unref(page int32) {
 	case m.node == nil:
 		p.drop(page)
 	case m.windowed && !m.node.pinned:
-		p.enlist(page, passing)
+		p.enlist(page, shortLived)
 	default:
-		p.enlist(page, kept)
+		p.enlist(page, longLived)
 	}
 }
 
@@ -216,7 +216,7 @@ func (p *Pool) unlist(page int32) {
 
 // PagesFor is PagesOf a sequence of this pool.
 func (p *Pool) PagesFor(positions, chunk int) int {
-	return PagesOf(positions, chunk, p.window, p.each())
+	return PagesOf(positions, chunk, p.window, p.entryPages())
 }
 
 // PagesOf is how many pages a sequence of that many positions holds at most, if its rows come in
@@ -233,7 +233,7 @@ func PagesOf(positions, chunk, window, windowPages int) int {
 	return full + windowPages*min(full, touched)
 }
 
-// Entry is the pages of the pool that a table's entry page stands for.
+// Entry are the pages of the pool of a table's entry page.
 func (p *Pool) Entry(page int32, windowed bool) []int32 {
 	if twin := p.twin(page); windowed && twin >= 0 {
 		return []int32{page, twin}

@@ -2,8 +2,8 @@
 // all tokens up to the page's end. A tree's root names who may find its pages.
 //
 // What must stay true:
-//   - A sequence finds pages of its own root's tree only, parts of pages included, so that nobody
-//     learns by its hits, or by how long it waits, what others have computed under another root.
+//   - A sequence finds pages of its own root's tree only, parts of pages included, so that neither
+//     hits nor waiting times reveal to a client the prompts of another root.
 //   - The pool knows the roots that have pages, and no others.
 //   - A table holds the full page of every node on the way to its tail, so all pages below a cached
 //     full page are cached too. The cached pages of a sequence are listed from its end to its
@@ -19,7 +19,7 @@ import (
 	"slices"
 )
 
-// prefixes is the part of the pool that finds pages by what they hold.
+// prefixes is the part of the pool that finds pages by their tokens.
 type prefixes struct {
 	keep   *Prefixes // nil: nothing is kept
 	roots  map[Hash]*node
@@ -32,12 +32,12 @@ type Prefixes struct {
 	Root Hash // of the tables that have none of their own
 	// Field is how many positions back from a cut the window layers' keys and values depend on, if
 	// those of the full layers are cached; 0: window pages cannot be computed again, so a hit ends
-	// where they are cached.
+	// at cached ones.
 	Field int
 	// Copy copies a page's contents; it is called twice for a pair of pages; nil: parts of pages
 	// are not shared.
 	Copy func(from, to int32) error
-	// Evict is called before a page that was kept is taken for something else; it may be nil.
+	// Evict is called before a cached page is used for something else; it may be nil.
 	Evict func(h Hash, windowed bool, page int32)
 }
 
@@ -53,7 +53,7 @@ type node struct {
 	from     int    // the first of window's PageTokens slots that is right
 	pinned   bool   // the window page is kept like a full one
 	maker    uint64 // table that computed it
-	gone     bool
+	evicted  bool
 }
 
 // KeepPrefixes makes the pool find prefixes. It is called before the first table is used.
@@ -62,7 +62,7 @@ func (p *Pool) KeepPrefixes(o Prefixes) {
 	p.roots, p.index = map[Hash]*node{}, map[Hash]*node{}
 }
 
-// root is where the prefixes with this name begin. It is known while it has pages.
+// root is the root of the prefixes with this name. It exists while it has pages.
 func (p *Pool) root(h Hash) *node {
 	if h == (Hash{}) {
 		h = p.keep.Root
@@ -81,7 +81,7 @@ func (p *Pool) tailOf(t *Table) *node {
 	return p.root(t.root)
 }
 
-// follow puts a page behind another.
+// follow puts a page after another.
 func (p *Pool) follow(parent, n *node) {
 	n.parent = parent
 	parent.children = append(parent.children, n)
@@ -100,7 +100,7 @@ func (p *Pool) Forget() {
 	}
 }
 
-// Invalidate drops from the index what this table computed: its contents may be wrong.
+// Invalidate drops the pages that this table computed from the index: their contents may be wrong.
 func (p *Pool) Invalidate(t *Table) {
 	t.private = true
 	var first *node
@@ -109,7 +109,7 @@ func (p *Pool) Invalidate(t *Table) {
 			first = n
 		}
 	}
-	if first != nil && !first.gone {
+	if first != nil && !first.evicted {
 		p.prune(first, false)
 	}
 }
@@ -127,7 +127,7 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 			t.id = p.tables
 		}
 		parent := p.tailOf(t)
-		if parent.gone {
+		if parent.evicted {
 			t.private = true
 			return
 		}
@@ -161,12 +161,12 @@ func (p *Pool) addPage(parent *node, h Hash, tokens []int32, full int32) *node {
 	copy(n.tokens[:], tokens)
 	p.index[h] = n
 	p.follow(parent, n)
-	p.holds(full, n, false)
+	p.assign(full, n, false)
 	return n
 }
 
-// holds notes to which node a page belongs.
-func (p *Pool) holds(page int32, n *node, windowed bool) {
+// assign notes to which node a page belongs.
+func (p *Pool) assign(page int32, n *node, windowed bool) {
 	p.pages[page].node, p.pages[page].windowed = n, windowed
 }
 
@@ -180,18 +180,18 @@ func (p *Pool) offerWindow(t *Table, n *node, i int) {
 	if from >= PageTokens {
 		return
 	}
-	own := t.window[i]
+	page := t.window[i]
 	if n.window >= 0 && n.from <= from {
 		p.ref(n.window)
-		p.unref(own)
+		p.unref(page)
 		t.window[i] = n.window
 		return
 	}
 	if n.window >= 0 {
 		p.unindex(n.window)
 	}
-	n.window, n.from = own, from
-	p.holds(own, n, true)
+	n.window, n.from = page, from
+	p.assign(page, n, true)
 }
 
 // unindex takes a page out of the index. If no table has it, it is free.
@@ -204,7 +204,7 @@ func (p *Pool) unindex(page int32) {
 	}
 }
 
-// addLeaf keeps the tokens behind the last whole page of a sequence that ends.
+// addLeaf keeps the tokens after the last full page of a sequence that ends.
 func (p *Pool) addLeaf(t *Table, computed []int32) {
 	i, rest := t.indexed, computed[min(len(computed), t.indexed*PageTokens):]
 	if p.keep == nil || t.private || t.rebuild || len(rest) == 0 || len(rest) >= PageTokens ||
@@ -213,12 +213,12 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 		return
 	}
 	parent := p.tailOf(t)
-	if parent.gone {
+	if parent.evicted {
 		return
 	}
 	for _, c := range parent.children {
 		if c.n >= len(rest) && slices.Equal(c.tokens[:len(rest)], rest) {
-			return // known already
+			return // indexed already
 		}
 	}
 	p.dropLeaves(parent, rest)
@@ -226,8 +226,8 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 		from: max(0, t.exact-i*PageTokens), pinned: true}
 	copy(n.tokens[:], rest)
 	p.follow(parent, n)
-	p.holds(n.full, n, false)
-	p.holds(n.window, n, true)
+	p.assign(n.full, n, false)
+	p.assign(n.window, n, true)
 }
 
 // dropLeaves drops the leaves whose tokens are a prefix of tokens.
@@ -242,9 +242,9 @@ func (p *Pool) dropLeaves(parent *node, tokens []int32) {
 
 // evict frees at least one cached page: the least recently used of the class that goes first.
 func (p *Pool) evict() {
-	page := p.evictable[passing].first
+	page := p.evictable[shortLived].first
 	if page < 0 {
-		page = p.evictable[kept].first
+		page = p.evictable[longLived].first
 	}
 	n := p.pages[page].node
 	if p.pages[page].windowed {
@@ -267,7 +267,7 @@ func (p *Pool) Flush() {
 // EvictPassing frees the cached window pages that no cut needs, which are the first to go when
 // pages are short.
 func (p *Pool) EvictPassing() {
-	for p.evictable[passing].first >= 0 {
+	for p.evictable[shortLived].first >= 0 {
 		p.evict()
 	}
 }
@@ -298,7 +298,7 @@ func (p *Pool) prune(n *node, report bool) {
 	for below := []*node{n}; len(below) > 0; {
 		n := below[len(below)-1]
 		below = append(below[:len(below)-1], n.children...)
-		n.children, n.gone = nil, true
+		n.children, n.evicted = nil, true
 		if n.n == PageTokens {
 			delete(p.index, n.hash)
 		}
@@ -361,8 +361,8 @@ func Hashes(root Hash, have []Hash, tokens []int32) []Hash {
 	if len(have) > 0 {
 		h = have[len(have)-1]
 	}
-	for at := len(have) * PageTokens; at+PageTokens <= len(tokens); at += PageTokens {
-		h = h.Next(tokens[at : at+PageTokens])
+	for pos := len(have) * PageTokens; pos+PageTokens <= len(tokens); pos += PageTokens {
+		h = h.Next(tokens[pos : pos+PageTokens])
 		have = append(have, h)
 	}
 	return have

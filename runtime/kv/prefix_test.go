@@ -42,7 +42,7 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 		}
 	}
 	listed := map[int32]bool{}
-	for l := passing; l <= kept; l++ {
+	for l := shortLived; l <= longLived; l++ {
 		before := int32(-1)
 		for page := p.evictable[l].first; page >= 0; page = p.pages[page].next {
 			m := p.pages[page]
@@ -76,7 +76,7 @@ func checkIndex(t *testing.T, p *Pool, tables []*Table) {
 	whole := 0
 	var walk func(n *node, above int32)
 	walk = func(n *node, above int32) {
-		if n.gone || p.pages[n.full].node != n || n.window >= 0 && p.pages[n.window].node != n {
+		if n.evicted || p.pages[n.full].node != n || n.window >= 0 && p.pages[n.window].node != n {
 			t.Fatalf("node %+v and its pages do not know each other", n)
 		}
 		if above == 0 && refs[n.full] > 0 {
@@ -262,7 +262,7 @@ func (w *world) begin(rng *rand.Rand, tokens []int32) {
 // sees checks that the window layers have what a query at position at sees.
 func (w *world) sees(s *talk, at int) {
 	for pos := max(0, at-w.window+1); pos < at; pos++ {
-		if page := s.window[pos/PageTokens]; page == Given || !w.getWindow(page, pos%PageTokens,
+		if page := s.window[pos/PageTokens]; page == NoPage || !w.getWindow(page, pos%PageTokens,
 			s.prefix(pos+1)) {
 			w.t.Fatalf("position %d is not in the window layers at %d", pos, at)
 		}
@@ -277,7 +277,7 @@ func (w *world) compute(s *talk, rows int) bool {
 			return false
 		}
 		for pos := max(0, s.next-w.window+1); pos < s.next; pos++ {
-			if s.window[pos/PageTokens] == Given {
+			if s.window[pos/PageTokens] == NoPage {
 				w.t.Fatalf("a row at %d finds no page at %d", s.next, pos)
 			}
 		}

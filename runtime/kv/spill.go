@@ -1,8 +1,8 @@
-// A second memory for pages that the pool evicts from a device: host memory, and behind it, if
-// wanted, a folder on disk.
+// A second memory for pages that the pool evicts from a device: host memory, then optionally a
+// folder on disk.
 //
-// What must stay true: a page comes back whole or not at all; neither memory grows beyond its
-// limit; Put never waits for a disk. What is lost is computed again.
+// What must stay true: a page is restored complete or not at all; neither memory grows beyond its
+// limit; Put never waits for a disk. A lost page is computed again.
 
 package kv
 
@@ -16,7 +16,7 @@ import (
 // SpillOptions bound a Spill. Both limits are bytes of pages.
 type SpillOptions struct {
 	HostBytes int64
-	Folder    string // "" for none; made if it is not there
+	Folder    string // "" for none; created if missing
 	DiskBytes int64  // of Folder
 }
 
@@ -49,10 +49,10 @@ type spilled struct {
 // queued is how many pages may be on the way to the disk; more are dropped.
 const queued = 256
 
-// ErrNotSpilled is returned for a page that is not there, or not any more.
+// ErrNotSpilled is returned for a page that is not kept, or no longer.
 var ErrNotSpilled = errors.New("the page is not in the spill")
 
-// OpenSpill starts with what the folder holds.
+// OpenSpill starts with the pages in the folder.
 func OpenSpill(o SpillOptions) (*Spill, error) {
 	s := &Spill{limit: o.HostBytes, order: list.New(), pages: map[pageName]*list.Element{},
 		writing: map[pageName][]byte{}}
@@ -128,7 +128,7 @@ func (s *Spill) write() {
 	}
 }
 
-// Get fills page, which must be as long as what was put.
+// Get fills page, which must be as long as the page given to Put.
 func (s *Spill) Get(prefix Hash, windowed bool, page []byte) error {
 	name := pageName{prefix, windowed}
 	s.mu.Lock()
@@ -148,7 +148,7 @@ func (s *Spill) Get(prefix Hash, windowed bool, page []byte) error {
 	return ErrNotSpilled
 }
 
-// Bytes is what host memory and the disk hold.
+// Bytes are the bytes kept in host memory and on disk.
 func (s *Spill) Bytes() (host, disk int64) {
 	s.mu.Lock()
 	host = s.bytes

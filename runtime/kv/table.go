@@ -2,17 +2,17 @@
 
 package kv
 
-// Given is the entry of a window page that is not held: it was given back, or is not there yet.
-const Given = -1
+// NoPage is the entry of a window page that the table does not hold (yet, or any more).
+const NoPage = -1
 
 // Table holds the pages of one sequence. Entry i of both tables covers the positions i*PageTokens
 // to (i+1)*PageTokens-1. The zero value has no pages.
 type Table struct {
 	full, window []int32
 	live, end    int // the window entries [live, end) are held
-	twins        int // pages that an entry of window takes beside the one it names
+	twins        int // further pages of an entry of window
 
-	// What the index knows of it.
+	// The table in the index.
 	root    Hash // under which it is found; zero: the pool's
 	id      uint64
 	tail    *node // of the last indexed page, nil for none: the root's
@@ -39,11 +39,11 @@ func (t *Table) Room() int { return len(t.full) * PageTokens }
 
 // Reach is how many positions could have their pages if t got all pages that can be taken.
 func (p *Pool) Reach(t *Table) int {
-	return (len(t.full) + p.Free()/(1+p.each())) * PageTokens
+	return (len(t.full) + p.Free()/(1+p.entryPages())) * PageTokens
 }
 
 // WindowReach is Reach for window pages alone.
-func (p *Pool) WindowReach(t *Table) int { return (t.end + p.Free()/p.each()) * PageTokens }
+func (p *Pool) WindowReach(t *Table) int { return (t.end + p.Free()/p.entryPages()) * PageTokens }
 
 // Root sets the name under which the sequence finds pages and is found, before it has any.
 func (t *Table) Root(h Hash) { t.root = h }
@@ -54,17 +54,17 @@ func (t *Table) Cuts(lengths []int) { t.cuts, t.cut = lengths, 0 }
 
 // Need is how many pages Reserve would take.
 func (p *Pool) Need(t *Table, positions int) int {
-	return (1 + p.each()) * max(0, (positions+PageTokens-1)/PageTokens-len(t.full))
+	return (1 + p.entryPages()) * max(0, (positions+PageTokens-1)/PageTokens-len(t.full))
 }
 
-// Reserve takes the pages for all positions below positions, or takes none and returns false.
+// Reserve takes the pages for the first positions positions, or takes none and returns false.
 func (p *Pool) Reserve(t *Table, positions int) bool {
 	need := p.Need(t, positions)
 	if need > p.Free() {
 		return false
 	}
-	t.twins = p.each() - 1
-	for range need / (1 + p.each()) {
+	t.twins = p.entryPages() - 1
+	for range need / (1 + p.entryPages()) {
 		t.full = append(t.full, p.take())
 		t.window = append(t.window, p.takeWindow())
 	}
@@ -81,16 +81,16 @@ func (p *Pool) Slide(t *Table, next int) {
 			n.pinned = true
 		}
 		p.unref(page)
-		t.window[t.live] = Given
+		t.window[t.live] = NoPage
 		// other names of that page, see ReserveWindow
-		for i := t.live - 1; i >= 0 && t.window[i] != Given; i-- {
-			t.window[i] = Given
+		for i := t.live - 1; i >= 0 && t.window[i] != NoPage; i-- {
+			t.window[i] = NoPage
 		}
 	}
 }
 
-// cutSlack is how far behind a cut a prompt may really begin to differ: a turn without its
-// reasoning shares the beginning of a header with the turn that had it.
+// cutSlack is how far after a cut a prompt may really begin to differ: a turn without its reasoning
+// shares the beginning of a header with the turn that had it.
 const cutSlack = 8
 
 // nearCut tells whether a prompt that differs from one of the cuts on needs window page i. It is
@@ -103,8 +103,8 @@ func (t *Table) nearCut(i, window int) bool {
 }
 
 // Release gives everything back. computed are the tokens whose keys and values are in the pages:
-// where they end is a likely cut, so what lies there is kept longest. The table is empty then and
-// can be used again.
+// their end is a likely cut, so the pages there are kept longest. The table is empty then and can
+// be used again.
 func (p *Pool) Release(t *Table, computed []int32) {
 	p.Commit(t, computed, nil, len(computed))
 	p.addLeaf(t, computed)

@@ -1,6 +1,6 @@
 //go:build unix
 
-// A program and what it has started are one process group.
+// A program and its children are one process group.
 
 package process
 
@@ -15,7 +15,7 @@ func OwnGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 // Interrupt asks the group to stop.
 func Interrupt(c *exec.Cmd) error { return syscall.Kill(-c.Process.Pid, syscall.SIGINT) }
 
-// End kills what is left of the group.
+// End kills the remaining group.
 func End(c *exec.Cmd) {
-	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // an error means that nobody is left
+	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // an error means that the group is empty
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Whose a file is.
+// The owner of a file.
 
 package process
 

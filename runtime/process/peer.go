@@ -1,10 +1,10 @@
 package process
 
-// Whose program is at the other end of a connection from this machine. A loopback address keeps no
+// The owner of the program at the other end of a local connection. A loopback address keeps no
 // other user of the machine out.
 //
-// What must stay true: where the system tells owners at all, a connection whose owner it does not
-// tell is a stranger's: a program that closes its end at once must not be taken for the system.
+// What must stay true: if the system tells owners at all, a connection without a known owner is a
+// stranger's: a program that closes its end at once must not be taken for the system.
 
 import (
 	"context"
@@ -21,10 +21,10 @@ type strangerKey struct{}
 // must have been called for the server.
 func Stranger(ctx context.Context) bool { return ctx.Value(strangerKey{}) != nil }
 
-// NoteStrangers has a server, which has not begun, find out whose its connections are. An error
-// says why the system does not tell that.
+// NoteStrangers makes a server, which has not begun, find out the owners of its connections. An
+// error says why the system does not tell them.
 func NoteStrangers(s *http.Server) error {
-	if err := OwnersAreTold(); err != nil {
+	if err := OwnersAreKnown(); err != nil {
 		return err
 	}
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -39,24 +39,24 @@ func NoteStrangers(s *http.Server) error {
 	return nil
 }
 
-// OwnersAreTold tries it with a connection of this process.
-func OwnersAreTold() error {
+// OwnersAreKnown tries it with a connection of this process.
+func OwnersAreKnown() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	far, err := net.Dial("tcp", l.Addr().String())
+	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		return err
 	}
-	defer far.Close()
-	near, err := l.Accept()
+	defer client.Close()
+	server, err := l.Accept()
 	if err != nil {
 		return err
 	}
-	defer near.Close()
-	user, err := owner(near)
+	defer server.Close()
+	user, err := owner(server)
 	if err == nil && user != os.Geteuid() {
 		err = fmt.Errorf("this process's own connection is said to be of user %d", user)
 	}

@@ -42,7 +42,7 @@ const (
 )
 
 // tcpOwner is the user of the socket that has these addresses, as it sees them.
-func tcpOwner(own, other *net.TCPAddr) (user int, err error) {
+func tcpOwner(local, remote *net.TCPAddr) (user int, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC,
 		unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -56,11 +56,11 @@ func tcpOwner(own, other *net.TCPAddr) (user int, err error) {
 	little.PutUint16(b[6:], unix.NLM_F_REQUEST)
 	b[16], b[17] = unix.AF_INET6, unix.IPPROTO_TCP
 	little.PutUint32(b[20:], ^uint32(0)) // in any state
-	big.PutUint16(b[24:], uint16(own.Port))
-	big.PutUint16(b[26:], uint16(other.Port))
-	from, to := own.IP.To16(), other.IP.To16()
-	if own.IP.To4() != nil {
-		b[16], from, to = unix.AF_INET, own.IP.To4(), other.IP.To4()
+	big.PutUint16(b[24:], uint16(local.Port))
+	big.PutUint16(b[26:], uint16(remote.Port))
+	from, to := local.IP.To16(), remote.IP.To16()
+	if local.IP.To4() != nil {
+		b[16], from, to = unix.AF_INET, local.IP.To4(), remote.IP.To4()
 	}
 	copy(b[28:44], from)
 	copy(b[44:60], to)

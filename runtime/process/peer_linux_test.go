@@ -31,7 +31,7 @@ func (l late) Accept() (net.Conn, error) {
 // What a program of another user sends is not served, over TCP and Unix sockets, and not when it
 // closes its end before it can be looked at. Only root can play two users.
 func TestStrangersAreNoted(t *testing.T) {
-	if err := OwnersAreTold(); err != nil {
+	if err := OwnersAreKnown(); err != nil {
 		t.Skip(err)
 	}
 	python := hosttest.Program(t, "/usr/bin/python3") // which every user may run

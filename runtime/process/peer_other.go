@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Systems that are not asked whose a connection is.
+// Systems that are not asked for the owner of a connection.
 
 package process
 

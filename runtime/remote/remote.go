@@ -37,10 +37,10 @@ const checkTimeout = 5 * time.Second
 
 // Port is a server with models. It is safe for concurrent use.
 type Port struct {
-	client *client.Client
-	report func(string)
-	models []session.ModelInfo
-	ours   bool // the port is ossrun's
+	client   *client.Client
+	report   func(string)
+	models   []session.ModelInfo
+	isOssrun bool // the port is ossrun's
 
 	unsupported sync.Map     // parameters that were refused
 	reported    sync.Map     // messages already reported
@@ -69,7 +69,7 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 		return nil, to.Unusable(err)
 	}
 	for _, m := range list {
-		p.ours = p.ours || m.Owner == "ossrun"
+		p.isOssrun = p.isOssrun || m.Owner == "ossrun"
 		p.models = append(p.models, session.ModelInfo{ID: m.ID,
 			ContextLength: max(m.Max, m.Window, 0)})
 	}
@@ -260,7 +260,7 @@ func (m *Model) body(r session.Request) map[string]any {
 	body := map[string]any{"model": m.info.ID, "messages": messages(r, field),
 		"stream": true, "stream_options": map[string]bool{"include_usage": true},
 		"seed": p.Seed & 0x7fffffff}
-	maps.Copy(body, p.Asked())
+	maps.Copy(body, p.NonDefaults())
 	set := func(name string, value any, where bool) {
 		if where {
 			body[name] = value
@@ -334,4 +334,4 @@ func check(form *jsonschema.Resolved, answer string) error {
 }
 
 // ShowsSchema tells whether the port puts the schema into the prompt, as ossrun's does.
-func (p *Port) ShowsSchema() bool { return p.ours }
+func (p *Port) ShowsSchema() bool { return p.isOssrun }

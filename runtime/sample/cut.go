@@ -1,6 +1,6 @@
 // Top-k, top-p and min-p. Each keeps a beginning of the tokens in the order of falling logits, so
-// each is one cut, and all together are the strictest of them. Nothing is sorted but the few tokens
-// around a cut.
+// each is one cut, and all together are the strictest of them. Only the few tokens around a cut are
+// sorted.
 
 package sample
 
@@ -24,7 +24,7 @@ func byRank(a, b candidate) int {
 	return cmp.Compare(a.id, b.id)
 }
 
-// top returns the k highest allowed tokens in rank order (fewer where there are fewer), using buf.
+// top returns the k highest allowed tokens in rank order (or all, if fewer), using buf.
 // A token enters the buffer only when it beats the k-th of those sorted so far; the buffer is
 // sorted when 2k are in it.
 func (r *row) top(k int, buf []candidate) []candidate {
@@ -67,35 +67,35 @@ const bucketsPerNat = 64
 const buckets = floorNats*bucketsPerNat + 2
 
 // topPCut keeps the fewest tokens, most probable first, that hold at least topP of the weight of
-// what c keeps. The weights are summed in buckets of 1/64 nat, down to 4 nats first, since that is
+// c's tokens. The weights are summed in buckets of 1/64 nat, down to 4 nats first, since that is
 // mostly enough; only the bucket in which the sum passes topP is sorted.
 func (r *row) topPCut(c cut, w weights, topP float64, ws *workspace) cut {
 	target := topP * r.mass(c, w, ws.sums)
-	at, sum, found := 0, 0.0, false
+	index, sum, ok := 0, 0.0, false
 	for _, deepest := range [...]int{4 * bucketsPerNat, 12 * bucketsPerNat, buckets - 1} {
 		r.fillBuckets(c, w, deepest, ws)
-		if at, sum, found = passes(ws.buckets[:], target); found {
+		if index, sum, ok = passes(ws.buckets[:], target); ok {
 			break
 		}
 	}
-	near := ws.candidates[:0]
+	border := ws.candidates[:0]
 	for b, highest := range r.maxima {
-		if highest < c.logit || bucket(w.steps(highest)) > at {
+		if highest < c.logit || bucket(w.steps(highest)) > index {
 			continue
 		}
 		v, word := r.block(b)
 		for ; word != 0; word &= word - 1 {
 			i := bits.TrailingZeros64(word)
-			if c.keeps(v[i], int32(b*blockTokens+i)) && bucket(w.steps(v[i])) == at {
-				near = append(near, candidate{v[i], int32(b*blockTokens + i)})
+			if c.keeps(v[i], int32(b*blockTokens+i)) && bucket(w.steps(v[i])) == index {
+				border = append(border, candidate{v[i], int32(b*blockTokens + i)})
 			}
 		}
 	}
-	ws.candidates = near
-	slices.SortFunc(near, byRank)
-	last := near[len(near)-1]
-	for _, n := range near {
-		if sum += w.of(n.logit); sum >= target {
+	ws.candidates = border
+	slices.SortFunc(border, byRank)
+	last := border[len(border)-1]
+	for _, n := range border {
+		if sum += w.weight(n.logit); sum >= target {
 			last = n
 			break
 		}
@@ -123,21 +123,21 @@ func (r *row) fillBuckets(c cut, w weights, deepest int, ws *workspace) {
 	}
 }
 
-// passes returns the bucket in which the running sum passes target, and the sum before it; where
-// none does, the last bucket that holds anything. With all buckets filled that is a target of
-// nearly everything, which rounding left above the sum.
-func passes(mass []float64, target float64) (at int, before float64, found bool) {
+// passes returns the bucket in which the running sum passes target, and the sum before it; if none
+// does, the last bucket that is not empty. With all buckets filled that is a target of nearly the
+// full sum, which rounding left above it.
+func passes(mass []float64, target float64) (index int, below float64, ok bool) {
 	sum := 0.0
 	for b, m := range mass {
 		if m == 0 {
 			continue
 		}
-		at, before = b, sum
+		index, below = b, sum
 		if sum += m; sum >= target {
-			return at, before, true
+			return index, below, true
 		}
 	}
-	return at, before, false
+	return index, below, false
 }
 
 // bucket is the place of a weight, given by its logarithm as in weights.steps, in falling order.

@@ -1,5 +1,5 @@
 // exp for arguments at or below zero. Plain sampling takes 201,088 of them a token, and math.Exp
-// would be most of its cost. 2^(k/1024) comes from a table, the rest of the argument from a cubic:
+// would be most of its cost. 2^(k/1024) is read from a table, the remainder is a cubic:
 // the relative error is below 1e-14, far below that of the float32 logits.
 //
 // What must stay true: every machine gets the same bits, so that a seed gives one text everywhere.

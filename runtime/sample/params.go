@@ -1,5 +1,5 @@
-// What a request may ask of sampling. The names and the ranges are those of OpenAI's and vLLM's
-// requests, so that the port hands them through; Check says in one sentence what is out of range.
+// A request's sampling parameters. The names and the ranges are those of OpenAI's and vLLM's
+// requests, so that the port passes them through; Check names the first value out of range.
 
 package sample
 
@@ -13,15 +13,14 @@ import (
 // MaxTopLogprobs is the most rivals a token can be reported with.
 const MaxTopLogprobs = 20
 
-// biasLimit is where a logit bias stops being an addition: -100 bans a token, +100 allows only such
-// tokens.
+// biasLimit is the bias that is not added: -100 bans a token, +100 allows only such tokens.
 const biasLimit = 100
 
 // Params says how the next token is chosen. The zero value is greedy. Steps apply in this order:
 //
 //  1. RepetitionPenalty r over the tokens of prompt and answer: a positive logit is divided by r,
 //     another multiplied.
-//  2. FrequencyPenalty f and PresencePenalty p over the n times a token stands in the
+//  2. FrequencyPenalty f and PresencePenalty p over the n times a token is in the
 //     answer: logit - f*n - p.
 //  3. LogitBias is added; -100 bans the token, +100 leaves only the tokens that have it.
 //  4. The mask of allowed tokens, and the stop ids until MinTokens tokens are generated.
@@ -31,7 +30,7 @@ const biasLimit = 100
 //     of their probability.
 //  8. MinP keeps those at least MinP times as probable as the most probable one.
 //
-// One token always remains: where the mask leaves only tokens that a request banned, the mask wins.
+// One token always remains: if the mask leaves only tokens that a request banned, the mask wins.
 type Params struct {
 	Temperature float32 // 0 is greedy
 	TopP        float32 // 0..1; 1 is off, 0 the most probable token only
@@ -46,29 +45,28 @@ type Params struct {
 	Seed      uint64 // same seed, same text
 	Logprobs  int    // -1: none; 0..20: the token's own, and so many rivals
 	MinTokens int    // no stop id is chosen before so many tokens
-	IgnoreEOS bool   // the scheduler goes on after the model's end tokens
+	IgnoreEOS bool   // the scheduler continues after the model's end tokens
 }
 
-// Defaults is what OpenAI states for gpt-oss: temperature 1, top-p 1, nothing else. The seed is
-// drawn anew each time, since a request without a seed must not repeat the text of the one before.
+// Defaults are OpenAI's for gpt-oss: temperature 1, top-p 1, nothing else. The seed is drawn each
+// time, since a request without a seed must not repeat the text of the previous one.
 func Defaults() Params {
 	return Params{Temperature: 1, TopP: 1, RepetitionPenalty: 1, Seed: rand.Uint64(), Logprobs: -1}
 }
 
-// Number is one of Params that is a number: its name in requests, what it may be there, the values
-// that change nothing, and where it goes, a *float32 or an *int.
+// Number is one of Params that is a number: its name in requests, its range, the values that change
+// nothing, and its field, a *float32 or an *int.
 type Number struct {
 	Name      string
 	Low, High float64
-	Off       []float64
-	Of        func(*Params) any
+	Neutral   []float64
+	Field     func(*Params) any
 }
 
 // Unbounded is the High of a whole number that has none.
 const Unbounded = math.MaxInt32
 
-// Numbers are all of them: what a request may say, what Check lets through, and what is asked of a
-// model elsewhere.
+// Numbers are all of them, for reading requests, for Check, and for requests to remote models.
 var Numbers = []Number{
 	{"temperature", 0, 2, nil, func(p *Params) any { return &p.Temperature }},
 	{"top_p", 0, 1, []float64{1}, func(p *Params) any { return &p.TopP }},
@@ -88,36 +86,36 @@ func NumberNamed(name string) Number {
 
 // value is the number as it is.
 func (n Number) value(p *Params) float64 {
-	if v, ok := n.Of(p).(*int); ok {
+	if v, ok := n.Field(p).(*int); ok {
 		return float64(*v)
 	}
-	return float64(*n.Of(p).(*float32))
+	return float64(*n.Field(p).(*float32))
 }
 
-// check says what is wrong with the number.
+// check is an error for a number out of range.
 func (n Number) check(p *Params) error {
 	low, high, v := float64(float32(n.Low)), float64(float32(n.High)), n.value(p)
-	if v >= low && v <= high || slices.Contains(n.Off, v) {
+	if v >= low && v <= high || slices.Contains(n.Neutral, v) {
 		return nil
 	}
 	return &ParamError{n.Name, fmt.Sprintf("must be between %v and %v, got %v", n.Low, n.High, v)}
 }
 
-// Asked are the numbers that change something, by their names.
-func (p Params) Asked() map[string]any {
-	asked := map[string]any{}
+// NonDefaults are the numbers that change something, by their names.
+func (p Params) NonDefaults() map[string]any {
+	values := map[string]any{}
 	for _, n := range Numbers {
-		if v := n.value(&p); slices.Contains(n.Off, v) {
+		if v := n.value(&p); slices.Contains(n.Neutral, v) {
 			continue
 		}
-		switch to := n.Of(&p).(type) {
+		switch to := n.Field(&p).(type) {
 		case *int:
-			asked[n.Name] = *to
+			values[n.Name] = *to
 		case *float32:
-			asked[n.Name] = *to
+			values[n.Name] = *to
 		}
 	}
-	return asked
+	return values
 }
 
 // ParamError is a value out of range. Param is the name that OpenAI and vLLM use.

@@ -27,8 +27,7 @@ func philox(c [4]uint32, k [2]uint32) [4]uint32 {
 }
 
 // Uniform is the number in [0, 1), a multiple of 2^-53, that chooses the token at this position of
-// a sequence. Streams other than 0 are independent of it, for whoever needs more than one number a
-// position.
+// a sequence. Streams other than 0 are independent of it, for further numbers of a position.
 func Uniform(seed uint64, position int, stream uint32) float64 {
 	p := uint64(position)
 	r := philox([4]uint32{uint32(p), uint32(p >> 32), stream, 0}, [2]uint32{uint32(seed),

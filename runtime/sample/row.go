@@ -17,8 +17,7 @@ const blockTokens = 64
 // Uniform counts.
 const floorNats = 50
 
-// row is what one choice is made from: the logits after penalties and bias (-Inf: banned), and the
-// mask.
+// row is the input of one choice: the logits after penalties and bias (-Inf: banned), and the mask.
 type row struct {
 	logits []float32
 	mask   []uint64  // nil: all allowed; words that it lacks count as zero
@@ -48,10 +47,10 @@ func (r *row) block(b int) ([]float32, uint64) {
 
 // scan fills maxima [blocks], without a mask, and tells whether all logits are finite.
 func scan(logits, maxima []float32) (finite bool) {
-	whole := len(logits) / blockTokens
-	finite = scanBlocks(logits[:whole*blockTokens], maxima[:whole])
-	if rest := logits[whole*blockTokens:]; len(rest) > 0 {
-		maxima[whole] = slices.Max(rest)
+	n := len(logits) / blockTokens
+	finite = scanBlocks(logits[:n*blockTokens], maxima[:n])
+	if rest := logits[n*blockTokens:]; len(rest) > 0 {
+		maxima[n] = slices.Max(rest)
 		for _, x := range rest {
 			finite = finite && x-x == 0
 		}
@@ -90,13 +89,13 @@ func isDense(v []float32, word uint64) bool {
 
 // keepGo copies a block, with -Inf for the tokens that word does not allow, and returns the highest
 // of the others.
-func keepGo(kept, v *[blockTokens]float32, word uint64) (highest float32) {
+func keepGo(out, v *[blockTokens]float32, word uint64) (highest float32) {
 	banned := math.Float32bits(float32(math.Inf(-1)))
 	highest = float32(math.Inf(-1))
 	for i := range v {
-		off := uint32(word>>i&1) - 1 // all ones for a token that is not allowed
-		kept[i] = math.Float32frombits(math.Float32bits(v[i])&^off | banned&off)
-		highest = max(highest, kept[i])
+		drop := uint32(word>>i&1) - 1 // all ones for a token that is not allowed
+		out[i] = math.Float32frombits(math.Float32bits(v[i])&^drop | banned&drop)
+		highest = max(highest, out[i])
 	}
 	return highest
 }
@@ -106,8 +105,8 @@ func (r *row) refresh(b int) {
 	highest := float32(math.Inf(-1))
 	v, word := r.block(b)
 	if isDense(v, word) {
-		var kept [blockTokens]float32
-		r.maxima[b] = keep(&kept, (*[blockTokens]float32)(v), word)
+		var out [blockTokens]float32
+		r.maxima[b] = keep(&out, (*[blockTokens]float32)(v), word)
 		return
 	}
 	for ; word != 0; word &= word - 1 {
@@ -118,26 +117,25 @@ func (r *row) refresh(b int) {
 	r.maxima[b] = highest
 }
 
-// best returns the lowest id of the highest allowed logit, -1 where every allowed one is banned.
+// best returns the lowest id of the highest allowed logit, -1 if every allowed one is banned.
 func (r *row) best() (int32, float32) {
-	at, highest := -1, float32(math.Inf(-1))
+	index, highest := -1, float32(math.Inf(-1))
 	for b, x := range r.maxima {
 		if x > highest {
-			at, highest = b, x
+			index, highest = b, x
 		}
 	}
-	if at < 0 {
+	if index < 0 {
 		return -1, highest
 	}
-	v, word := r.block(at)
+	v, word := r.block(index)
 	for v[bits.TrailingZeros64(word)] != highest {
 		word &= word - 1
 	}
-	return int32(at*blockTokens + bits.TrailingZeros64(word)), highest
+	return int32(index*blockTokens + bits.TrailingZeros64(word)), highest
 }
 
-// cut is where the kept tokens end in the order of falling logits, equal logits by rising id: the
-// last kept one.
+// cut is the last kept token in the order of falling logits, equal logits by rising id.
 type cut struct {
 	logit float32
 	id    int32
@@ -169,15 +167,15 @@ func newWeights(highest, temperature float32) weights {
 	return weights{float64(highest), expScale / float64(temperature)}
 }
 
-// steps is the logarithm of the weight in steps of exp2Steps; it never rises where the logit falls.
+// steps is the logarithm of the weight in steps of exp2Steps; it never rises as the logit falls.
 func (w weights) steps(logit float32) float64 { return (float64(logit) - w.highest) * w.scale }
 
-func (w weights) of(logit float32) float64 { return exp2Steps(w.steps(logit)) }
+func (w weights) weight(logit float32) float64 { return exp2Steps(w.steps(logit)) }
 
-// mass fills sums [blocks] with the weights of the kept tokens and returns the whole.
+// mass fills sums [blocks] with the weights of the kept tokens and returns their total.
 func (r *row) mass(c cut, w weights, sums []float64) (sum float64) {
-	above := math.Nextafter32(c.logit, float32(math.Inf(1))) // what is kept behind c.id
-	var kept [blockTokens]float32
+	above := math.Nextafter32(c.logit, float32(math.Inf(1))) // the least kept after c.id
+	var out [blockTokens]float32
 	for b, highest := range r.maxima {
 		sums[b] = 0
 		if highest < c.logit {
@@ -191,15 +189,15 @@ func (r *row) mass(c cut, w weights, sums []float64) (sum float64) {
 				least = above
 			}
 			if word != ^uint64(0) {
-				keep(&kept, block, word)
-				block = &kept
+				keep(&out, block, word)
+				block = &out
 			}
 			sums[b] = denseMass(block, least, w.highest, w.scale)
 		} else {
 			for ; word != 0; word &= word - 1 {
 				i := bits.TrailingZeros64(word)
 				if c.keeps(v[i], first+int32(i)) {
-					sums[b] += w.of(v[i])
+					sums[b] += w.weight(v[i])
 				}
 			}
 		}
@@ -208,8 +206,8 @@ func (r *row) mass(c cut, w weights, sums []float64) (sum float64) {
 	return sum
 }
 
-// denseMassGo is the weight of the tokens of a block whose logit is least or more. Four sums run
-// side by side, since each addition waits for the one before it.
+// denseMassGo is the weight of the tokens of a block whose logit is least or more. It has four
+// sums, since each addition waits for the previous one.
 func denseMassGo(v *[blockTokens]float32, least float32, highest, scale float64) float64 {
 	var s0, s1, s2, s3 float64
 	for i := 0; i < blockTokens; i += 4 {
@@ -231,27 +229,27 @@ func denseMassGo(v *[blockTokens]float32, least float32, highest, scale float64)
 }
 
 // draw returns the token at which the running sum of weights, by rising id, passes the share u of
-// the whole.
-func (r *row) draw(c cut, w weights, sums []float64, whole, u float64) int32 {
-	target, sum, before, at := u*whole, 0.0, 0.0, 0
+// the total.
+func (r *row) draw(c cut, w weights, sums []float64, total, u float64) int32 {
+	target, sum, below, index := u*total, 0.0, 0.0, 0
 	for b, s := range sums {
 		if s == 0 {
 			continue
 		}
-		at, before = b, sum
+		index, below = b, sum
 		if sum += s; sum > target {
 			break
 		}
 	}
 	// Rounding can leave the target at or past the end of this block's own sum: its last kept token
 	// is then meant.
-	v, word := r.block(at)
+	v, word := r.block(index)
 	id := int32(-1)
 	for ; word != 0; word &= word - 1 {
 		i := bits.TrailingZeros64(word)
-		if n := int32(at*blockTokens + i); c.keeps(v[i], n) {
+		if n := int32(index*blockTokens + i); c.keeps(v[i], n) {
 			id = n
-			if before += w.of(v[i]); before > target {
+			if below += w.weight(v[i]); below > target {
 				break
 			}
 		}

@@ -1,5 +1,5 @@
-// The passes that see every logit, with AVX2 where the CPU has it: a third of the time of the Go
-// loops, and the same bits, which row_amd64_test.go holds.
+// The passes that see every logit, with AVX2 if the CPU has it: a third of the time of the Go
+// loops, and the same bits, which row_amd64_test.go checks.
 
 package sample
 
@@ -28,7 +28,7 @@ func denseMassAVX2(v *[blockTokens]float32, least float32, highest, scale float6
 //go:noescape
 func scanAVX2(logits, maxima *float32, blocks int) uint32
 
-// laneBits and banned are what keepAVX2 reads: the bit of each lane, and -Inf.
+// laneBits and banned are keepAVX2's constants: the bit of each lane, and -Inf.
 var (
 	//lint:ignore U1000 row_amd64.s reads it
 	laneBits = [8]uint32{1, 2, 4, 8, 16, 32, 64, 128}
@@ -39,13 +39,13 @@ var (
 // keepAVX2 is keepGo.
 //
 //go:noescape
-func keepAVX2(kept, v *[blockTokens]float32, word uint64) float32
+func keepAVX2(out, v *[blockTokens]float32, word uint64) float32
 
-func keep(kept, v *[blockTokens]float32, word uint64) float32 {
+func keep(out, v *[blockTokens]float32, word uint64) float32 {
 	if avx2 {
-		return keepAVX2(kept, v, word)
+		return keepAVX2(out, v, word)
 	}
-	return keepGo(kept, v, word)
+	return keepGo(out, v, word)
 }
 
 func denseMass(v *[blockTokens]float32, least float32, highest, scale float64) float64 {

@@ -123,9 +123,9 @@ block:
 	VZEROUPPER
 	RET
 
-// func keepAVX2(kept, v *[64]float32, word uint64) float32
+// func keepAVX2(out, v *[64]float32, word uint64) float32
 TEXT ·keepAVX2(SB), NOSPLIT, $0-28
-	MOVQ         kept+0(FP), DI
+	MOVQ         out+0(FP), DI
 	MOVQ         v+8(FP), SI
 	MOVQ         word+16(FP), AX
 	VMOVDQU      ·laneBits(SB), Y1

@@ -1,6 +1,6 @@
 //go:build !amd64
 
-// The passes over every logit where there is no assembly.
+// The passes over every logit on platforms without assembly.
 
 package sample
 
@@ -10,4 +10,4 @@ func denseMass(v *[blockTokens]float32, least float32, highest, scale float64) f
 
 func scanBlocks(logits, maxima []float32) (finite bool) { return scanBlocksGo(logits, maxima) }
 
-func keep(kept, v *[blockTokens]float32, word uint64) float32 { return keepGo(kept, v, word) }
+func keep(out, v *[blockTokens]float32, word uint64) float32 { return keepGo(out, v, word) }

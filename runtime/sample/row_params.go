@@ -1,8 +1,8 @@
-// What a request asks of one token, as the few numbers, edits and bits by which it is chosen: by
-// Row on the host, or by a device where the logits are.
+// A request's parameters for one token, as the few numbers, edits and mask bits by which it is
+// chosen: by Row on the host, or by the device that has the logits.
 //
-// What must stay true: a device gives the token that Row gives. Bans, held stops and forced tokens
-// are bits of the mask, since which of them give way to the mask does not depend on the logits;
+// What must stay true: a device chooses the same token as Row. Bans, held stops and forced tokens
+// are bits of the mask, since which of them yield to the mask does not depend on the logits;
 // penalties and biases are edits of single logits.
 
 package sample
@@ -16,8 +16,8 @@ import (
 // Edits is how many logits the next choice changes, at most.
 func (s *Sampler) Edits() int { return len(s.seen) + len(s.bias) }
 
-// The wishes of a request give way to the mask in this order, so that a mask with a token in it
-// always has a choice.
+// Levels of leniency: a request's restrictions yield to the mask in this order, so that a mask with
+// a token in it always has a choice.
 const (
 	strict       = iota
 	withoutForce // +100 biases only add
@@ -26,9 +26,8 @@ const (
 	leniencies
 )
 
-// RowParams says how the token for a position is chosen. What it
-// returns holds slices of the sampler's, or mask itself, and is good until the next call. The error
-// is ErrNothingAllowed.
+// RowParams says how the token for a position is chosen. Its result shares slices with the sampler,
+// or mask itself, and is valid until the next call. The error is ErrNothingAllowed.
 func (s *Sampler) RowParams(position int, mask []uint64) (engine.SamplingParams, error) {
 	c := engine.SamplingParams{Logprobs: s.p.Logprobs, Draw: engine.Draw{
 		Temperature: s.p.Temperature, TopP: s.p.TopP, MinP: s.p.MinP,
@@ -56,7 +55,7 @@ func Check(t engine.SampledToken) error {
 	return nil
 }
 
-// allowed is the mask with what the request bans taken out; nil allows all.
+// allowed is the mask without the request's banned tokens; nil allows all.
 func (s *Sampler) allowed(mask []uint64, leniency int) []uint64 {
 	banned := s.banned[:0]
 	forced := false
@@ -76,8 +75,8 @@ func (s *Sampler) allowed(mask []uint64, leniency int) []uint64 {
 		}
 	}
 	s.banned = banned
-	whole := mask == nil || len(mask) == blocks(s.vocab) && s.vocab%blockTokens == 0
-	if !forced && len(banned) == 0 && whole {
+	complete := mask == nil || len(mask) == blocks(s.vocab) && s.vocab%blockTokens == 0
+	if !forced && len(banned) == 0 && complete {
 		return mask
 	}
 	if len(s.words) != blocks(s.vocab) {
@@ -107,14 +106,14 @@ func (s *Sampler) allowed(mask []uint64, leniency int) []uint64 {
 
 // keepForced leaves only tokens with a bias of +100 in s.words.
 func (s *Sampler) keepForced() {
-	kept := s.bias[:0:0]
+	biases := s.bias[:0:0]
 	for _, b := range s.bias {
 		if b.bias >= biasLimit && s.words[b.id/blockTokens]>>(b.id%blockTokens)&1 != 0 {
-			kept = append(kept, b)
+			biases = append(biases, b)
 		}
 	}
 	clear(s.words)
-	for _, b := range kept {
+	for _, b := range biases {
 		s.words[b.id/blockTokens] |= 1 << (b.id % blockTokens)
 	}
 }
@@ -126,19 +125,19 @@ func (s *Sampler) editsFor(list []engine.Edit, leniency int) []engine.Edit {
 	for _, c := range s.seen {
 		e := engine.Edit{ID: c.id, Repetition: s.p.RepetitionPenalty}
 		if c.generated > 0 {
-			e.Less = float32(float64(s.p.FrequencyPenalty)*float64(c.generated) +
+			e.Penalty = float32(float64(s.p.FrequencyPenalty)*float64(c.generated) +
 				float64(s.p.PresencePenalty))
 		}
 		if i, ok := slices.BinarySearchFunc(bias, c.id, func(b biased, id int32) int {
 			return int(b.id) - int(id)
 		}); ok && added(bias[i]) {
-			e.More = bias[i].bias
+			e.Bias = bias[i].bias
 		}
 		list = append(list, e)
 	}
 	for _, b := range bias {
 		if _, seen := s.places[b.id]; !seen && added(b) {
-			list = append(list, engine.Edit{ID: b.id, Repetition: 1, More: b.bias})
+			list = append(list, engine.Edit{ID: b.id, Repetition: 1, Bias: b.bias})
 		}
 	}
 	return list

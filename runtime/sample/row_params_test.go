@@ -19,7 +19,7 @@ func asDevice(c engine.SamplingParams, logits []float32) (engine.SampledToken, e
 		} else {
 			v *= e.Repetition
 		}
-		logits[e.ID] = v - e.Less + e.More
+		logits[e.ID] = v - e.Penalty + e.Bias
 	}
 	p := Params{Temperature: c.Temperature, TopP: c.TopP, MinP: c.MinP, TopK: int(c.TopK),
 		Seed: c.Seed, Logprobs: -1}

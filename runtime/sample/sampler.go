@@ -9,7 +9,7 @@
 //   - Nothing is allocated per token once the buffers are warm, except the rivals of a token that
 //     asked for logprobs.
 //
-// The order of the steps stands at Params. Costs at a vocabulary of 201,088 are in
+// Params documents the order of the steps. Costs at a vocabulary of 201,088 are in
 // sampler_test.go's benchmarks.
 package sample
 
@@ -54,16 +54,16 @@ type biased struct {
 
 type counted struct{ id, generated int32 }
 
-// edit is a logit as it was before it was changed.
+// edit is the original value of a changed logit.
 type edit struct {
 	id    int32
 	logit float32
 }
 
-// workspace is what a choice needs while it is made. It is shared by all samplers through a pool,
-// since 256 sequences would otherwise hold a buffer of the vocabulary's size each.
+// workspace is the temporary memory of a choice. It is shared by all samplers through a pool, since
+// 256 sequences would otherwise hold a buffer of the vocabulary's size each.
 type workspace struct {
-	model      []float32 // [blocks] highest logit of the row as the model gave it
+	model      []float32 // [blocks] highest logit of the row before edits
 	maxima     []float32 // [blocks] highest allowed logit after the edits
 	sums       []float64 // [blocks] weights of the kept tokens
 	undo       []edit
@@ -81,7 +81,7 @@ func (ws *workspace) fit(vocab int) {
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
 // New makes the sampler of a sequence over vocab tokens. promptIDs count for the repetition
-// penalty; they are not kept. Tokens outside the vocabulary in LogitBias are left out; Params.Check
+// penalty; they are not kept. Tokens outside the vocabulary in LogitBias are ignored; Params.Check
 // finds them.
 func New(p Params, vocab int, promptIDs []int32) *Sampler {
 	if p.RepetitionPenalty == 0 {
@@ -110,16 +110,16 @@ func (s *Sampler) see(id int32) *counted {
 	if id < 0 || int(id) >= s.vocab {
 		return nil
 	}
-	at, ok := s.places[id]
+	index, ok := s.places[id]
 	if !ok {
 		if s.places == nil {
 			s.places = make(map[int32]int32)
 		}
-		at = int32(len(s.seen))
-		s.places[id] = at
+		index = int32(len(s.seen))
+		s.places[id] = index
 		s.seen = append(s.seen, counted{id: id})
 	}
-	return &s.seen[at]
+	return &s.seen[index]
 }
 
 // Logprobs tells whether they are asked for, so that a choice reads every logit.
@@ -146,14 +146,14 @@ func (s *Sampler) Next(logits []float32, position int, mask []uint64) (engine.Sa
 	}
 	p, err := s.RowParams(position, mask)
 	if err != nil {
-		p.Mask = make([]uint64, blocks(s.vocab)) // broken logits are told before
+		p.Mask = make([]uint64, blocks(s.vocab)) // broken logits are reported first
 	}
 	return Row(logits, p)
 }
 
-// Row chooses a token from a row of logits by the parameters that a device would get, with logprobs
-// where they ask for them: of the model's own distribution, before the edits, the mask and the
-// temperature, as vLLM and OpenAI report them.
+// Row chooses a token from a row of logits by the parameters that a device would get. Logprobs, if
+// requested, are of the model's own distribution, before the edits, the mask and the temperature,
+// as vLLM and OpenAI report them.
 func Row(logits []float32, p engine.SamplingParams) (engine.SampledToken, error) {
 	ws := workspaces.Get().(*workspace)
 	defer workspaces.Put(ws)
@@ -200,8 +200,8 @@ func (ws *workspace) choose(logits []float32, p engine.SamplingParams) (int32, e
 	}
 	c = c.stricter(minP)
 
-	whole := r.mass(c, w, ws.sums)
-	return r.draw(c, w, ws.sums, whole, Uniform(p.Seed, int(p.Position), 0)), nil
+	total := r.mass(c, w, ws.sums)
+	return r.draw(c, w, ws.sums, total, Uniform(p.Seed, int(p.Position), 0)), nil
 }
 
 // apply changes logits; restore takes it back.
@@ -213,9 +213,9 @@ func (ws *workspace) apply(edits []engine.Edit, logits []float32) {
 		} else {
 			v *= float64(e.Repetition)
 		}
-		v = min(max(v-float64(e.Less), -math.MaxFloat32), math.MaxFloat32)
+		v = min(max(v-float64(e.Penalty), -math.MaxFloat32), math.MaxFloat32)
 		ws.undo = append(ws.undo, edit{e.ID, logits[e.ID]})
-		logits[e.ID] = float32(v) + e.More
+		logits[e.ID] = float32(v) + e.Bias
 	}
 }
 
@@ -226,7 +226,7 @@ func (ws *workspace) restore(logits []float32) {
 	ws.undo = ws.undo[:0]
 }
 
-// findMaxima finds the maxima of r's blocks: those of the model's logits, but for blocks that an
+// findMaxima finds the maxima of r's blocks: those of the model's logits, except for blocks that an
 // edit or the mask touched.
 func (ws *workspace) findMaxima(r *row) {
 	if len(ws.undo) > len(r.maxima) {
@@ -265,8 +265,8 @@ func Score(logits []float32, id int32, rivals int) (engine.SampledToken, error) 
 func (ws *workspace) report(c *engine.SampledToken, logits []float32, rivals int) {
 	r := row{logits: logits, maxima: ws.model}
 	_, highest := r.best()
-	whole := r.mass(floor(highest, 1), newWeights(highest, 1), ws.sums)
-	norm := float64(highest) + math.Log(whole)
+	total := r.mass(floor(highest, 1), newWeights(highest, 1), ws.sums)
+	norm := float64(highest) + math.Log(total)
 	c.Logprob = float32(float64(logits[c.ID]) - norm)
 	if rivals == 0 {
 		return

@@ -1,17 +1,17 @@
-// Stop strings over text that arrives in pieces. A stop string may lie across token borders, so
-// text that could be the beginning of one is held back until it is known not to be.
+// Stop strings over text that arrives in pieces. A stop string may cross token borders, so text
+// that could be the beginning of one is held back until it is known not to be.
 //
-// What must stay true: what is emitted never holds a stop string, nor a beginning of the one that
-// is met later, and the result does not depend on how the text is cut into pieces.
+// What must stay true: emitted text never has a stop string, nor a beginning of the one that is met
+// later, and the result does not depend on how the text is cut into pieces.
 
 package sample
 
-// StopMatcher finds the stop string that is complete first; where several end at the same byte, the
+// StopMatcher finds the stop string that is complete first; if several end at the same byte, the
 // longest.
 type StopMatcher struct {
-	stops []stop
-	held  []byte // text not yet emitted: the longest suffix that begins a stop string
-	met   bool
+	stops   []stop
+	pending []byte // text not yet emitted: the longest suffix that begins a stop string
+	met     bool
 }
 
 // stop is one string with its Knuth-Morris-Pratt table: fail[n] is the longest proper prefix of
@@ -45,7 +45,7 @@ func NewStopMatcher(stops []string) *StopMatcher {
 }
 
 // Push takes the next piece and returns the text that may be shown. Once a stop string is met it is
-// returned as met, emit is what came before it, and every later Push returns nothing.
+// returned as met, emit is the text before it, and every later Push returns nothing.
 func (m *StopMatcher) Push(piece string) (emit, met string) {
 	if m.met {
 		return "", ""
@@ -54,15 +54,15 @@ func (m *StopMatcher) Push(piece string) (emit, met string) {
 		return piece, ""
 	}
 	for i := range len(piece) {
-		m.held = append(m.held, piece[i])
+		m.pending = append(m.pending, piece[i])
 		for s := range m.stops {
 			if t := &m.stops[s]; t.step(piece[i]) && len(t.text) > len(met) {
 				met = t.text
 			}
 		}
 		if met != "" {
-			emit = string(m.held[:len(m.held)-len(met)])
-			m.held, m.met = nil, true
+			emit = string(m.pending[:len(m.pending)-len(met)])
+			m.pending, m.met = nil, true
 			return emit, met
 		}
 	}
@@ -70,9 +70,9 @@ func (m *StopMatcher) Push(piece string) (emit, met string) {
 	for _, s := range m.stops {
 		keep = max(keep, s.matched)
 	}
-	n := len(m.held) - keep
-	emit = string(m.held[:n])
-	m.held = append(m.held[:0], m.held[n:]...)
+	n := len(m.pending) - keep
+	emit = string(m.pending[:n])
+	m.pending = append(m.pending[:0], m.pending[n:]...)
 	return emit, ""
 }
 
@@ -87,10 +87,10 @@ func (s *stop) step(b byte) bool {
 	return s.matched == len(s.text)
 }
 
-// Flush returns what is held back, at the end of the text.
+// Flush returns the text held back, at the end of the text.
 func (m *StopMatcher) Flush() string {
-	rest := string(m.held)
-	m.held = m.held[:0]
+	rest := string(m.pending)
+	m.pending = m.pending[:0]
 	for s := range m.stops {
 		m.stops[s].matched = 0
 	}

@@ -112,7 +112,7 @@ func (s *Scheduler) scheduleStep() (loop, beside time.Duration) {
 	s.prepare()
 	ran := hosttest.ThreadTime()
 	for _, q := range s.sampling {
-		q.got = append(q.got, Token{SampledToken: engine.SampledToken{ID: 5}})
+		q.newTokens = append(q.newTokens, Token{SampledToken: engine.SampledToken{ID: 5}})
 	}
 	s.counts.Steps++
 	s.advance()

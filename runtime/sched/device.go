@@ -6,14 +6,14 @@
 // While the device runs the forward pass of a step, the host makes the masks of its tokens and
 // plans the next step (overlap.go). Then it queues the sampling. If the plan is still valid it also
 // queues the next forward pass, which takes the sampled tokens from the device's memory. Only then
-// does the host wait for the tokens, which by then are usually there.
+// does the host wait for the tokens, which usually are ready by then.
 //
 // A step that is queued this way may have rows of a sequence that has ended meanwhile. This is
 // safe: the device runs steps one after another, pages get a new owner only between two steps, and
 // the tokens sampled for such rows are ignored.
 //
 // A draft begins with tokens that the host must know. So a step that may have one is not queued
-// ahead, and where it has one the host samples its tokens (step.go).
+// ahead, and if it has one the host samples its tokens (step.go).
 //
 // What must stay true: a request gets the tokens that the host would sample from the same logits.
 
@@ -184,7 +184,7 @@ func (q *sequence) chosen(c engine.SampledToken) {
 		return
 	}
 	q.err = sample.Check(c)
-	q.follows(c)
+	q.acceptSampled(c)
 }
 
 // promote makes the queued step the running one, for the sequences that have not ended. If the
@@ -194,7 +194,7 @@ func (s *Scheduler) promote() {
 	s.sampling = s.sampling[:0]
 	for _, q := range s.running {
 		q.inFlight, q.logits = q.next.rows, -1
-		if q.next.logits >= 0 && q.at() == len(q.tokens) {
+		if q.next.logits >= 0 && q.position() == len(q.tokens) {
 			q.logits = q.next.logits
 			s.sampling = append(s.sampling, q)
 		}
@@ -203,8 +203,8 @@ func (s *Scheduler) promote() {
 	s.launched = len(s.running)
 }
 
-// abandon waits, after an error, until the device is done with all queued work. Further errors are
-// ignored: they follow from the first one.
+// abandon waits, after an error, until all queued work is done. Further errors are ignored: they
+// follow from the first one.
 func (s *Scheduler) abandon() {
 	d := &s.device
 	if d.queued > 0 {

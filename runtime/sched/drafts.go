@@ -1,15 +1,14 @@
 // Drafts (speculative decoding): a step also computes rows for guesses of a sequence's next tokens,
 // made from its text (package draft), and samples after each of them. The first sampled token that
-// differs from its guess ends the draft; what was computed behind it is overwritten by the next
-// step.
+// differs from its guess ends the draft; rows computed after it are overwritten by the next step.
 //
 // What must stay true:
 //   - The text is the same as without drafts: each token is sampled from its own row of logits,
 //     under the mask and the penalties of exactly the tokens before it, with the random number of
 //     its position.
 //   - A guess is in no list of tokens, and no page is hashed, found, swapped out or given back
-//     because of it: the index and the window depend only on what is computed and right.
-//   - Guesses take only rows and pages that nobody else needs, and never preempt a sequence.
+//     because of it: the index and the window depend only on computed and right tokens.
+//   - Guesses take only spare rows and pages, and never preempt a sequence.
 
 package sched
 
@@ -24,16 +23,16 @@ type drafting struct {
 	prediction []int32
 	index      *draft.Index // made for the first draft
 	record     draft.Record
-	tokens     []int32 // guessed behind the last known token, in the next step or the running one
+	tokens     []int32 // guesses after the last known token, in the next step or the running one
 	from       draft.Proposal
 	rows       int     // of the step without the draft
-	beside     float64 // tokens that the step gives without the draft
+	baseTokens float64 // tokens that the step gives without the draft
 }
 
-// addDrafts adds guesses to the planned step, where sequences decode and rows are left.
+// addDrafts adds guesses of sequences that decode to the planned step, if rows are left.
 func (s *Scheduler) addDrafts() {
-	s.forDrafts(func(q *sequence, most, rows int, tokens float64) (n int, more float64) {
-		n, more = s.worth(q, most, rows, tokens)
+	s.forDrafts(func(q *sequence, most, rows int, tokens float64) (n int, gain float64) {
+		n, gain = s.worth(q, most, rows, tokens)
 		if n > 0 && !s.pool.Reserve(&q.table, q.computed+1+n) {
 			n = min(n, q.table.Room()-q.computed-1)
 		}
@@ -41,20 +40,20 @@ func (s *Scheduler) addDrafts() {
 			return 0, 0
 		}
 		d := &q.draft
-		d.tokens, d.rows, d.beside = d.from.Tokens[:n], rows, tokens
+		d.tokens, d.rows, d.baseTokens = d.from.Tokens[:n], rows, tokens
 		s.counts.Drafts++
 		s.counts.DraftTokens += uint64(n)
-		return n, more
+		return n, gain
 	})
 }
 
-// mayDraft tells, while a step runs, whether the next one may have a draft. The text that it is
-// judged by lacks the token that the running step samples.
+// mayDraft tells, while a step runs, whether the next one may have a draft. It judges by a text
+// without the token that the running step samples.
 func (s *Scheduler) mayDraft() (may bool) {
 	s.forDrafts(func(q *sequence, most, rows int, tokens float64) (int, float64) {
-		n, more := s.worth(q, most, rows, tokens)
+		n, gain := s.worth(q, most, rows, tokens)
 		may = may || n > 0
-		return n, more
+		return n, gain
 	})
 	return may
 }
@@ -72,7 +71,7 @@ func (s *Scheduler) forDrafts(try func(q *sequence, most, rows int, tokens float
 		if q.scores() {
 			return
 		}
-		if rows += q.rows; q.rows > 0 && q.rows == q.left() {
+		if rows += q.rows; q.rows > 0 && q.rows == q.remaining() {
 			sampled++
 		}
 	}
@@ -85,8 +84,8 @@ func (s *Scheduler) forDrafts(try func(q *sequence, most, rows int, tokens float
 		if q.rows != 1 || !q.decodes() {
 			continue
 		}
-		n, more := try(q, min(s.o.Drafts, room, q.maxTokens-q.known()-2), rows, tokens)
-		rows, room, tokens = rows+n, room-n, tokens+more
+		n, gain := try(q, min(s.o.Drafts, room, q.maxTokens-q.knownTokens()-2), rows, tokens)
+		rows, room, tokens = rows+n, room-n, tokens+gain
 	}
 }
 
@@ -107,9 +106,9 @@ func (s *Scheduler) mostLogits() int {
 	return s.o.MaxNumBatchedTokens
 }
 
-// worth proposes at most most tokens behind those of q and says how many of them to try, and how
+// worth proposes at most most tokens after those of q and says how many of them to try, and how
 // many more tokens they promise.
-func (s *Scheduler) worth(q *sequence, most, rows int, tokens float64) (n int, more float64) {
+func (s *Scheduler) worth(q *sequence, most, rows int, tokens float64) (n int, gain float64) {
 	d := &q.draft
 	if most <= 0 {
 		return 0, 0
@@ -135,7 +134,7 @@ func (s *Scheduler) rate(q *sequence) (right int) {
 	right = q.right()
 	s.counts.AcceptedTokens += uint64(right)
 	if s.o.propose == nil {
-		s.gate.Settle(d.from.Match, len(d.tokens), right, d.rows, d.beside, &d.record)
+		s.gate.Settle(d.from.Match, len(d.tokens), right, d.rows, d.baseTokens, &d.record)
 	}
 	if d.from.Predicted {
 		q.stream.predicted(right, len(d.tokens)-right)
@@ -143,9 +142,9 @@ func (s *Scheduler) rate(q *sequence) (right int) {
 	return right
 }
 
-// right is how many of the drafted tokens have come.
+// right is how many of the drafted tokens were sampled.
 func (q *sequence) right() (n int) {
-	for n < min(len(q.draft.tokens), len(q.got)) && q.got[n].ID == q.draft.tokens[n] {
+	for n < min(len(q.draft.tokens), len(q.newTokens)) && q.newTokens[n].ID == q.draft.tokens[n] {
 		n++
 	}
 	return n

@@ -4,11 +4,11 @@
 //	   ^                  |
 //	   +-----preempt------+   (youngest first; its pages are dropped, its tokens kept)
 //
-// Among those that run, older ones go first: they stand in the order of their admission, and pages
-// are given to the oldest first. The oldest is never displaced, so it always gets what it needs. A
-// request that would not fit alone is refused, so every step advances the oldest sequence, or
-// others of its client whose turn it is. Who is admitted next is in share.go: whoever has nothing
-// running is before those who have, the oldest first, so every request ends.
+// Running sequences are in the order of their admission, and pages are given to the oldest first.
+// The oldest is never displaced, so it always gets its pages. A request that would not fit alone is
+// refused, so every step advances the oldest sequence, or others of its client whose turn it is.
+// share.go decides which is admitted next: clients without a running sequence are first, then the
+// oldest, so every request ends.
 
 package sched
 
@@ -31,16 +31,16 @@ func (s *Scheduler) drop(queue []*sequence) []*sequence {
 }
 
 // admit moves waiting sequences to running while there is room, in the order of share.go. If one
-// does not fit, those behind it wait too. An admitted sequence gets the pages that the cache has of
-// its prefix. While a step runs, nobody is displaced.
+// does not fit, later ones wait too. An admitted sequence gets the cached pages of its prefix.
+// While a step runs, no sequence is displaced.
 func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 	for len(s.waiting) > 0 {
 		next := s.fairest()
 		q := s.waiting[next]
 		// The sequence that did not fit last time still does not, unless a page was freed since or
-		// somebody can be displaced only now.
+		// another can be displaced only now.
 		full := len(s.running) == s.o.MaxNumSeqs
-		stuck := s.stuck == q && s.stuckAt == s.pool.Given() && (ahead || s.tried)
+		stuck := s.stuck == q && s.stuckAt == s.pool.Releases() && (ahead || s.triedDisplacing)
 		if len(s.running) > 0 && stuck || full && ahead || !s.restored(q) {
 			return displaced
 		}
@@ -52,12 +52,12 @@ func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 		for len(s.running) > 0 && s.pagesNeeded(q) > s.spare() {
 			if ahead || !s.displace(q) {
 				s.release(q)
-				s.stuck, s.stuckAt, s.tried = q, s.pool.Given(), !ahead
+				s.stuck, s.stuckAt, s.triedDisplacing = q, s.pool.Releases(), !ahead
 				return displaced
 			}
 			displaced = true
 		}
-		next = slices.Index(s.waiting, q) // who was displaced stands before it
+		next = slices.Index(s.waiting, q) // displaced sequences are before it
 		s.waiting = slices.Delete(s.waiting, next, next+1)
 		if q.stream.admit(now, min(q.computed, q.prompt)) {
 			s.counts.PromptTokens += uint64(q.prompt)
@@ -66,12 +66,12 @@ func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 				s.counts.PrefixHits += uint64(min(q.computed, q.prompt))
 			}
 		}
-		s.running, q.ran = append(s.running, q), s.counts.Steps
+		s.running, q.lastStep = append(s.running, q), s.counts.Steps
 	}
 	return displaced
 }
 
-// spare is how many pages are left for others when those that run have what they need.
+// spare is how many pages are left when all running sequences have theirs.
 func (s *Scheduler) spare() int {
 	spare := s.pool.Free()
 	for _, q := range s.running {
@@ -85,7 +85,7 @@ func (s *Scheduler) spare() int {
 func (s *Scheduler) adopt(q *sequence) {
 	q.table.Cuts(q.cuts)
 	q.table.Root(q.root)
-	if s.o.NoPrefixCaching || q.score.wanted {
+	if s.o.NoPrefixCaching || q.score.enabled {
 		return
 	}
 	q.hashes = kv.Hashes(q.root, q.hashes, q.tokens)
@@ -113,28 +113,28 @@ func (s *Scheduler) pagesNeeded(q *sequence) int {
 	return max(0, s.pool.PagesFor(len(q.tokens)+kv.PageTokens, kv.PageTokens)-q.table.Pages())
 }
 
-// planned says whether rows that were granted ahead can still be used once the previous step is
+// planState says whether rows that were granted ahead can still be used once the previous step is
 // over.
-type planned uint8
+type planState uint8
 
 const (
-	none     planned = iota // no: grant again
-	tight                   // yes, unless a sequence ends: a prefill could then take more rows
-	complete                // yes: every sequence has all the rows that it can use
+	none     planState = iota // no: grant again
+	tight                     // yes, unless a sequence ends: a prefill could then take more rows
+	complete                  // yes: every sequence has all the rows that it can use
 )
 
 // grant gives each running sequence its rows of the next step: first one row to each that decodes,
-// or whose turn it is (turns.go), then the rest to those that prefill (grantPrefill).
+// or whose turn it is (turns.go), then the remaining rows to those that prefill (grantPrefill).
 //
 // Sequences whose window layers are rebuilt get steps of their own, since such a step runs another
-// program. These steps alternate with the others, so nobody waits for more than one of them.
+// program. These steps alternate with the others, so no sequence waits for more than one of them.
 //
 // With ahead a step is still running: grant then uses free pages only, and s.plan says whether the
 // result can be used.
 func (s *Scheduler) grant(ahead bool) {
-	prefills, rebuilds, alone := 0, 0, s.alone()
+	prefills, rebuilds, isAlone := 0, 0, s.isAlone()
 	for _, q := range s.running {
-		q.rows, q.rests = 0, false
+		q.rows, q.skipsTurn = 0, false
 		if q.rebuildTo > 0 {
 			rebuilds++
 		} else if q.prefills() {
@@ -156,13 +156,13 @@ func (s *Scheduler) grant(ahead bool) {
 	if !ahead {
 		s.rebuild = false
 	}
-	if !alone && s.takeTurns() {
+	if !isAlone && s.takeTurns() {
 		s.plan = tight
 	}
 	budget := s.o.MaxNumBatchedTokens
 	// not a range loop: fit may preempt the youngest and shorten s.running
 	for i := 0; i < len(s.running); i++ {
-		if q := s.running[i]; q.decodes() && !q.rests {
+		if q := s.running[i]; q.decodes() && !q.skipsTurn {
 			q.rows = s.fit(q, 1)
 			budget -= q.rows
 		}
@@ -183,21 +183,21 @@ func (s *Scheduler) grant(ahead bool) {
 func (s *Scheduler) grantPrefill(budget int) {
 	s.lineUp((*sequence).prefills)
 	s.most = s.most[:0]
-	clients, left, scored := len(s.each), budget, false
+	clients, remaining, scored := len(s.perClient), budget, false
 	for list := s.turn; len(list) > 0; clients-- {
-		n := s.each[list[0].share.Client]
-		part := left / clients
+		n := s.perClient[list[0].share.Client]
+		part := remaining / clients
 		share := part / min(n, max(1, part/kv.PageTokens))
 		for _, q := range list[:n] {
 			most := s.mostRows(q, &scored)
 			q.rows = min(share, most, part)
-			part, left, s.most = part-q.rows, left-q.rows, append(s.most, most)
+			part, remaining, s.most = part-q.rows, remaining-q.rows, append(s.most, most)
 		}
 		list = list[n:]
 	}
 	for i, q := range s.turn {
-		more := min(left, s.most[i]-q.rows)
-		q.rows, left = q.rows+more, left-more
+		extra := min(remaining, s.most[i]-q.rows)
+		q.rows, remaining = q.rows+extra, remaining-extra
 	}
 	// not a range loop, as in grant
 	for i := 0; i < len(s.running); i++ {
@@ -206,7 +206,7 @@ func (s *Scheduler) grantPrefill(budget int) {
 		}
 	}
 	for _, q := range s.running {
-		if q.prefills() && q.rows < q.left() {
+		if q.prefills() && q.rows < q.remaining() {
 			s.plan = min(s.plan, tight)
 		}
 	}
@@ -242,12 +242,12 @@ func (s *Scheduler) fitRebuild(q *sequence, want int) int {
 // and must wait for free pages, or that rows are granted ahead, when nothing may be preempted.
 func (s *Scheduler) fit(q *sequence, want int) int {
 	for {
-		reach := s.pool.Reach(&q.table) - q.at()
+		reach := s.pool.Reach(&q.table) - q.position()
 		rows := min(want, reach)
 		if rows < want {
 			s.plan = none
 		}
-		if rows > 0 && s.pool.Reserve(&q.table, q.at()+rows) {
+		if rows > 0 && s.pool.Reserve(&q.table, q.position()+rows) {
 			return rows
 		}
 		if s.ahead || s.running[len(s.running)-1] == q {
@@ -259,13 +259,13 @@ func (s *Scheduler) fit(q *sequence, want int) int {
 }
 
 // preempt moves the youngest running sequence back to the waiting ones. Its tokens are kept. When
-// it is admitted again, it reuses what is still in the cache or was swapped out, and the rest is
-// computed again. Sampling depends on seed and position only, so its text does not change.
+// it is admitted again, it reuses cached and swapped-out pages, and computes the others again.
+// Sampling depends on seed and position only, so its text does not change.
 func (s *Scheduler) preempt() { s.preemptAt(len(s.running) - 1) }
 
-func (s *Scheduler) preemptAt(at int) {
-	q := s.running[at]
-	s.running = slices.Delete(s.running, at, at+1)
+func (s *Scheduler) preemptAt(i int) {
+	q := s.running[i]
+	s.running = slices.Delete(s.running, i, i+1)
 	s.release(q)
 	s.waiting = slices.Insert(s.waiting, 0, q)
 	s.counts.Preemptions++

@@ -92,25 +92,25 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 	windowPages := engine.WindowPages(s.eng.Settings().KVCacheDtype)
 	for _, q := range s.running {
 		for _, page := range slices.Concat(q.table.Full(), q.table.Window()) {
-			if page != kv.Given {
+			if page != kv.NoPage {
 				pages[page] = true
 			}
 		}
 		for _, page := range q.table.Window() {
-			if page != kv.Given && b.Twins != nil {
+			if page != kv.NoPage && b.Twins != nil {
 				pages[b.Twins[page]] = true
 			}
 		}
 		if s.batch.Rebuild {
 			continue
 		}
-		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.left() && s.pool.Free() > windowPages &&
+		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.remaining() && s.pool.Free() > windowPages &&
 			len(b.Tokens) < s.o.MaxNumBatchedTokens {
 			return fmt.Errorf("a prefill has %d of %d rows though %d pages and %d rows are free",
-				q.rows, q.left(), s.pool.Free(),
+				q.rows, q.remaining(), s.pool.Free(),
 				s.o.MaxNumBatchedTokens-len(b.Tokens))
 		}
-		if q.decodes() && q.rows == 0 && !q.rests && s.pool.Free() > windowPages {
+		if q.decodes() && q.rows == 0 && !q.skipsTurn && s.pool.Free() > windowPages {
 			return errors.New("a decode waits though there are pages")
 		}
 	}
@@ -272,7 +272,7 @@ func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []
 		context := s.ContextLength()
 		if asked := len(j.request.Prompt) + len(first(j.request)) + 1; asked > context {
 			var e *ContextLengthError
-			if !errors.As(j.refused, &e) || e.Max != context || e.Asked != asked {
+			if !errors.As(j.refused, &e) || e.Max != context || e.Needed != asked {
 				t.Fatalf("job %d asks for %d of %d: %v", i, asked, context, j.refused)
 			}
 			continue

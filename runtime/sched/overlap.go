@@ -11,16 +11,16 @@
 //
 // When the step is over, the loop only has to sample, advance the sequences and fill in the tokens.
 // If the plan is no longer valid (a request joined or was cancelled, a sequence ended while rows
-// were short, a constraint forced tokens), rows are granted again, which is cheap. What was
-// admitted, found, restored and reserved stays.
+// were short, a constraint forced tokens), rows are granted again, which is cheap. Admissions and
+// adopted, restored or reserved pages stay.
 //
 // What must stay true:
 //   - From begin to join this goroutine owns everything of the loop, except the running batch and
 //     its logits.
 //   - No page that the running step reads or writes gets another owner: nothing is preempted,
 //     released or committed here.
-//   - From begin to join nobody else writes to the streams, so a stream's tokens come in order and
-//     its finish comes last.
+//   - From begin to join no other code writes to the streams, so a stream's tokens are in order and
+//     its finish is last.
 
 package sched
 
@@ -33,11 +33,11 @@ import (
 
 // delivery is one token for a stream, or the end of the stream.
 type delivery struct {
-	stream *Stream
-	token  Token
-	more   bool // there is a token; false: the stream ends
-	finish FinishReason
-	err    error
+	stream   *Stream
+	token    Token
+	hasToken bool // false: the stream ends
+	finish   FinishReason
+	err      error
 }
 
 // begin starts the goroutine's work: it delivers s.out and, with plan, does everything else in the
@@ -64,7 +64,7 @@ func (s *Scheduler) join() {
 func (s *Scheduler) overlapped() {
 	for plan := range s.overlap {
 		for i := range s.outgoing {
-			if h := &s.outgoing[i]; h.more {
+			if h := &s.outgoing[i]; h.hasToken {
 				h.stream.push(h.token, s.outAt)
 			} else {
 				h.stream.end(h.finish, h.err, s.outAt)
@@ -91,8 +91,8 @@ func (s *Scheduler) prepare() {
 	if masks > 0 {
 		s.parallel(masks > fewMasks, (*sequence).allow)
 	}
-	if s.batch.Wanted != nil {
-		s.unite()
+	if s.batch.LogitMask != nil {
+		s.uniteMasks()
 		s.masked.Done()
 	}
 	if !s.o.NoPrefixCaching {
@@ -111,12 +111,12 @@ func (s *Scheduler) prepare() {
 	}
 }
 
-// narrowFor is how many masks behind one that allows few tokens another one is expected.
+// narrowFor is within how many masks after one that allows few tokens another one is expected.
 const narrowFor = 16
 
-// few tells of a mask that it allows less than an eighth of the tokens, where free text allows
+// isNarrow tells of a mask that it allows less than an eighth of the tokens, where free text allows
 // nearly all.
-func few(mask []uint64) bool {
+func isNarrow(mask []uint64) bool {
 	ones := 0
 	for _, word := range mask {
 		ones += bits.OnesCount64(word)
@@ -124,10 +124,10 @@ func few(mask []uint64) bool {
 	return mask != nil && ones < 8*len(mask)
 }
 
-// narrow lets the step leave out the logits that no mask allows, where nobody reads them: where
-// each row of logits samples one token, without logprobs. The masks of drafts come too late for it.
-// To wait for masks before the logits costs a tenth of a millisecond, so it happens only near masks
-// that allow few tokens.
+// narrow lets the step leave out the logits that no mask allows, if no row needs them: each row of
+// logits samples one token, without logprobs. The masks of drafts are too late for it. To wait for
+// masks before the logits costs a tenth of a millisecond, so it happens only near masks that allow
+// few tokens.
 func (s *Scheduler) narrow() {
 	if len(s.sampling) == 0 || len(s.batch.LogitRows) != len(s.sampling) ||
 		slices.ContainsFunc(s.sampling, func(q *sequence) bool {
@@ -136,23 +136,23 @@ func (s *Scheduler) narrow() {
 		return
 	}
 	s.masked.Add(1)
-	s.batch.Wanted = func() []uint64 {
+	s.batch.LogitMask = func() []uint64 {
 		s.masked.Wait()
-		return s.wanted
+		return s.logitMask
 	}
 }
 
-// unite finds what narrow's masks allow together.
-func (s *Scheduler) unite() {
-	s.wanted = s.sampling[0].allowed
+// uniteMasks finds the tokens that any of narrow's masks allows.
+func (s *Scheduler) uniteMasks() {
+	s.logitMask = s.sampling[0].allowed
 	if len(s.sampling) == 1 {
 		return
 	}
-	s.united = append(s.united[:0], s.wanted...)
-	s.wanted = s.united
+	s.united = append(s.united[:0], s.logitMask...)
+	s.logitMask = s.united
 	for _, q := range s.sampling {
 		if q.allowed == nil {
-			s.wanted = nil
+			s.logitMask = nil
 			return
 		}
 		for i, word := range q.allowed {

@@ -28,15 +28,15 @@ func (s *Scheduler) keepPrefixes() {
 
 // copyPage copies through the host. This is fast enough: a request copies at most one page.
 func (s *Scheduler) copyPage(from, to int32) error {
-	page := s.room()[:s.eng.Plan().PageBytes]
+	page := s.entryBuffer()[:s.eng.Plan().PageBytes]
 	if err := s.eng.Cache().Read(int64(from)*int64(len(page)), page); err != nil {
 		return err
 	}
 	return s.eng.Cache().Write(int64(to)*int64(len(page)), page)
 }
 
-// room is a buffer for one entry of a window table, which is the largest kind of entry.
-func (s *Scheduler) room() []byte {
+// entryBuffer is a buffer for one entry of a window table, which is the largest kind of entry.
+func (s *Scheduler) entryBuffer() []byte {
 	if s.copying == nil {
 		windowPages := engine.WindowPages(s.eng.Settings().KVCacheDtype)
 		s.copying = make([]byte, s.eng.Plan().PageBytes*int64(windowPages))
@@ -47,8 +47,8 @@ func (s *Scheduler) room() []byte {
 // contents copies a page and its twin between the cache and the buffer that it returns; move reads
 // or writes at an offset of the cache.
 func (s *Scheduler) contents(page int32, windowed bool,
-	move func(at int64, part []byte) error) ([]byte, error) {
-	bytes, all := int(s.eng.Plan().PageBytes), s.room()
+	move func(offset int64, part []byte) error) ([]byte, error) {
+	bytes, all := int(s.eng.Plan().PageBytes), s.entryBuffer()
 	pages := s.pool.Entry(page, windowed)
 	for i, p := range pages {
 		if err := move(int64(p)*int64(bytes), all[i*bytes:(i+1)*bytes]); err != nil {
@@ -74,7 +74,7 @@ func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
 // swapIn restores what swapOut has saved.
 func (s *Scheduler) swapIn(prefix kv.Hash, windowed bool, page int32) error {
 	bytes := len(s.pool.Entry(page, windowed)) * int(s.eng.Plan().PageBytes)
-	if err := s.o.Spill.Get(prefix, windowed, s.room()[:bytes]); err != nil {
+	if err := s.o.Spill.Get(prefix, windowed, s.entryBuffer()[:bytes]); err != nil {
 		return err
 	}
 	s.counts.SwappedIn++
@@ -83,14 +83,14 @@ func (s *Scheduler) swapIn(prefix kv.Hash, windowed bool, page int32) error {
 }
 
 // restored restores pages of q that were swapped out, and returns true if there are no more to wait
-// for. Where there is a Spill, reading a page is always cheaper than computing its tokens:
-// otherwise the plan provides no Spill.
+// for. With a Spill, reading a page is always cheaper than computing its tokens: otherwise the plan
+// provides no Spill.
 func (s *Scheduler) restored(q *sequence) bool {
 	if s.o.Spill == nil || s.o.NoPrefixCaching {
 		return true
 	}
 	q.hashes = kv.Hashes(q.root, q.hashes, q.tokens)
-	_, more := s.pool.Restore(q.root, q.tokens, q.hashes, len(q.tokens)-1, restorePages,
+	_, hasMore := s.pool.Restore(q.root, q.tokens, q.hashes, len(q.tokens)-1, restorePages,
 		s.o.Spill.Has, s.swapIn)
-	return !more
+	return !hasMore
 }

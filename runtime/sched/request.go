@@ -1,4 +1,4 @@
-// What a caller asks of the scheduler, and what it gets back.
+// Requests to the scheduler, and their results.
 
 package sched
 
@@ -31,13 +31,12 @@ type TokenRequest struct {
 	Tune int
 	// Salt keeps the pages apart: only requests with the same one share any.
 	Salt string
-	// Share is whose part of the machine it takes; nil: one of its own.
+	// Share is the share of the machine it takes part in; nil: one of its own.
 	Share *Share
-	// Prediction is what the caller expects to come, with some of what stands before it. It changes
-	// nothing but the time.
+	// Prediction is the predicted answer with preceding context. It changes only the time.
 	Prediction []int32
 	// ScorePrompt asks for the logprob of each token of the prompt but the first, with PromptTop
-	// rivals (Stream.Prompt). Nothing of the prompt is taken from the cache then.
+	// rivals (Stream.Prompt). The prefix cache is not used then.
 	ScorePrompt bool
 	PromptTop   int
 }
@@ -67,7 +66,7 @@ const (
 	FinishError     FinishReason = "error"     // see Err
 )
 
-// ErrQueueFull is returned when as many requests wait as may.
+// ErrQueueFull is returned when Options.MaxWaiting requests wait.
 var ErrQueueFull = errors.New("too many requests are waiting")
 
 // ErrClosed ends the requests of a scheduler that is closed, and is returned to new ones.
@@ -84,10 +83,11 @@ func (e *EngineError) Unwrap() error { return e.Fault }
 
 // ContextLengthError refuses a request that can never fit: it needs Asked tokens (its prompt, its
 // forced tokens and one to generate), but the context holds Max.
-type ContextLengthError struct{ Max, Asked int }
+type ContextLengthError struct{ Max, Needed int }
 
 func (e *ContextLengthError) Error() string {
-	return fmt.Sprintf("the request needs at least %d tokens, the context holds %d", e.Asked, e.Max)
+	return fmt.Sprintf("the request needs at least %d tokens, the context holds %d", e.Needed,
+		e.Max)
 }
 
 // check refuses requests that cannot run; forced are the tokens that the constraint forces first.
@@ -108,8 +108,8 @@ func (r *TokenRequest) check(forced []int32, spec models.Spec, context int) erro
 	if err := r.Params.Check(spec.Vocab); err != nil {
 		return err
 	}
-	if asked := len(r.Prompt) + len(forced) + 1; asked > context {
-		return &ContextLengthError{Max: context, Asked: asked}
+	if needed := len(r.Prompt) + len(forced) + 1; needed > context {
+		return &ContextLengthError{Max: context, Needed: needed}
 	}
 	return nil
 }

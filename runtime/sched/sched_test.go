@@ -146,7 +146,7 @@ func TestContextLength(t *testing.T) {
 	_, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(190),
 		Constraint: &simtest.Constraint{First: prompt(2)}})
 	var long *ContextLengthError
-	if !errors.As(err, &long) || long.Max != 192 || long.Asked != 193 {
+	if !errors.As(err, &long) || long.Max != 192 || long.Needed != 193 {
 		t.Fatalf("%v", err)
 	}
 	st := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(180), MaxTokens: 1000})

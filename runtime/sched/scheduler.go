@@ -16,12 +16,12 @@
 //   - A request's tokens do not depend on what else runs: the engine computes each row on its own,
 //     and sampling depends on (seed, position). Preemption, chunk sizes and batches change only
 //     how long it takes.
-//   - No request fails because pages are short: Submit refuses what cannot fit alone, and every
-//     other request can finish.
+//   - No request fails because pages are short: Submit refuses a request that cannot fit alone, and
+//     every other can finish.
 //   - A failed step ends the running requests. Waiting and later ones run, on a new engine if
 //     Restart gives one.
-//   - A prefix found in the cache changes only how long a request takes: its pages hold what
-//     computing would give.
+//   - A prefix found in the cache changes only how long a request takes: its pages equal computed
+//     ones.
 package sched
 
 import (
@@ -39,9 +39,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
-// StepEngine is what the scheduler needs of engine.Engine. Step fills logits [len(LogitRows),
-// vocab] and keeps no reference. Queue, Sample and Wait are called only if Caps says that the
-// device samples.
+// StepEngine is the part of engine.Engine that the scheduler needs. Step fills logits
+// [len(LogitRows), vocab] and keeps no reference. Queue, Sample and Wait are called only if Caps
+// says that the device samples.
 type StepEngine interface {
 	Spec() models.Spec
 	Settings() engine.Settings
@@ -55,8 +55,8 @@ type StepEngine interface {
 }
 
 // Options bound a scheduler. Of the settings it reads Pages and MaxNumBatchedTokens, which the
-// engine must have too, MaxNumSeqs, MaxWaiting, MaxModelLen and NoPrefixCaching. Zero values stand
-// for the defaults; MaxModelLen is never more than the pool holds.
+// engine must have too, MaxNumSeqs, MaxWaiting, MaxModelLen and NoPrefixCaching. Zero values mean
+// the defaults; MaxModelLen is never more than the pool holds.
 type Options struct {
 	engine.Settings
 
@@ -113,7 +113,7 @@ type Scheduler struct {
 	o     Options
 	ctx   context.Context // of the engine's steps; cancelled by Close
 	close context.CancelFunc
-	wake  chan struct{} // capacity 1: something came in
+	wake  chan struct{} // capacity 1: a request arrived
 	done  chan struct{} // closed when the loop has ended
 
 	mu       sync.Mutex
@@ -124,32 +124,32 @@ type Scheduler struct {
 	pace     pace
 
 	// Used by the loop only.
-	pool     *kv.Pool
-	roots    []kv.Hash   // of the model, and of each tune
-	copying  []byte      // buffer for a page and its twin
-	running  []*sequence // oldest first
-	waiting  []*sequence // oldest first
-	batch    engine.Batch
-	logits   []float32 // grown to the most rows that were asked for
-	device   onDevice
-	gate     draft.Gate
-	sampling []*sequence
-	next     atomic.Int32 // place in sampling
-	counts   Counts
-	ended    int                  // since the last publish
-	plan     planned              // of the next step
-	ahead    bool                 // the next step is planned while another runs
-	rebuild  bool                 // the next step rebuilds window pages
-	launched int                  // how many sequences of running were there when the step began
-	of       shares               // of running
-	turn     []*sequence          // those of a kind, in the order of their turns
-	each     map[string]int       // how many of turn are a client's
-	most     []int                // the rows that each of turn can use
-	recent   map[string]time.Time // when a client ran last
-	stuck    *sequence            // the one that did not fit when pool.Given was stuckAt
-	stuckAt  uint64
-	tried    bool  // to displace another for stuck
-	lost     error // ends the requests that are left when the loop ends
+	pool            *kv.Pool
+	roots           []kv.Hash   // of the model, and of each tune
+	copying         []byte      // buffer for a page and its twin
+	running         []*sequence // oldest first
+	waiting         []*sequence // oldest first
+	batch           engine.Batch
+	logits          []float32 // grown to the most rows that were asked for
+	device          onDevice
+	gate            draft.Gate
+	sampling        []*sequence
+	next            atomic.Int32 // place in sampling
+	counts          Counts
+	endCount        int                  // since the last publish
+	plan            planState            // of the next step
+	ahead           bool                 // the next step is planned while another runs
+	rebuild         bool                 // the next step rebuilds window pages
+	launched        int                  // how many sequences were running when the step began
+	shares          shares               // of running
+	turn            []*sequence          // those of a kind, in the order of their turns
+	perClient       map[string]int       // how many of turn are a client's
+	most            []int                // the rows that each of turn can use
+	recent          map[string]time.Time // when a client ran last
+	stuck           *sequence            // the one that did not fit when pool.Given was stuckAt
+	stuckAt         uint64
+	triedDisplacing bool  // to displace another for stuck
+	lost            error // ends the requests that are left when the loop ends
 
 	out, outgoing []delivery
 	outAt         time.Time // when the step that gave outgoing ended
@@ -157,15 +157,15 @@ type Scheduler struct {
 	overlap       chan bool
 	joined        chan struct{}
 	masked        sync.WaitGroup // what a step's Wanted waits for
-	wanted        []uint64       // every token that a mask of the step allows; nil: all
+	logitMask     []uint64       // every token that a mask of the step allows; nil: all
 	united        []uint64       // buffer of wanted
 }
 
 // New starts a scheduler. The engine must have o.Pages pages and take steps of
-// o.MaxNumBatchedTokens rows. Nobody else may use it until Close returns.
+// o.MaxNumBatchedTokens rows. No other code may use it until Close returns.
 func New(eng StepEngine, o Options) *Scheduler {
 	s := &Scheduler{eng: eng, spec: eng.Spec(), wake: make(chan struct{}, 1),
-		done: make(chan struct{}), each: map[string]int{}, recent: map[string]time.Time{},
+		done: make(chan struct{}), perClient: map[string]int{}, recent: map[string]time.Time{},
 		overlap: make(chan bool), joined: make(chan struct{})}
 	windowPages := engine.WindowPages(eng.Settings().KVCacheDtype)
 	s.o = o.withDefaults(s.spec, windowPages)
@@ -184,7 +184,7 @@ func (s *Scheduler) ContextLength() int { return s.o.MaxModelLen }
 
 // Submit queues a request; it joins the next step that has room. Cancelling ctx ends it before the
 // next step and frees its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a
-// *sample.ParamError, or says what is wrong with the request.
+// *sample.ParamError, or describes the fault of the request.
 func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error) {
 	var forced []int32
 	if r.Constraint != nil {
@@ -271,7 +271,7 @@ func (s *Scheduler) collect() bool {
 		if s.o.idle != nil {
 			s.o.idle()
 		}
-		s.logits = nil // up to 0.8 MB a sequence: the largest thing that nobody uses now
+		s.logits = nil // up to 0.8 MB a sequence: the largest unused memory
 		select {
 		case <-s.wake:
 		case <-s.ctx.Done():

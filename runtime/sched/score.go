@@ -1,8 +1,8 @@
 // The logprobs of a prompt's own tokens.
 //
 // They need the logits of every row of the prompt, 800 KB each. What must stay true: few of them
-// are held at once, so a scored prompt is read in small steps, one such prompt at a time; what is
-// kept is the best few of each row.
+// are held at once, so a scored prompt is read in small steps, one such prompt at a time; only the
+// best few of each row are kept.
 
 package sched
 
@@ -17,27 +17,27 @@ import (
 const mostScored = 16
 
 // scores tells that rows of the prompt are still to be scored.
-func (q *sequence) scores() bool { return q.score.wanted && q.at() < q.prompt-1 }
+func (q *sequence) scores() bool { return q.score.enabled && q.position() < q.prompt-1 }
 
 // mostRows bounds the rows that a sequence may get in the next step; scored tells that another
 // sequence is scored in that step.
 func (s *Scheduler) mostRows(q *sequence, scored *bool) int {
 	switch {
 	case !q.scores():
-		return q.left()
+		return q.remaining()
 	case *scored:
 		return 0
 	}
 	*scored = true
-	return min(q.left(), max(1, min(mostScored, s.o.MaxNumSeqs-len(s.running)+1)))
+	return min(q.remaining(), max(1, min(mostScored, s.o.MaxNumSeqs-len(s.running)+1)))
 }
 
 // askScores asks for the logits of the rows of the prompt that were added to the batch, which begin
 // at row first. The last row of a prompt is that of the first sampled token.
-func (s *Scheduler) askScores(q *sequence, at, first int) {
-	q.score.from, q.score.at = at, len(s.batch.LogitRows)
-	q.score.count = max(0, min(at+q.rows, q.prompt-1)-at)
-	if !q.score.wanted || q.rebuildTo > 0 {
+func (s *Scheduler) askScores(q *sequence, pos, first int) {
+	q.score.from, q.score.row = pos, len(s.batch.LogitRows)
+	q.score.count = max(0, min(pos+q.rows, q.prompt-1)-pos)
+	if !q.score.enabled || q.rebuildTo > 0 {
 		q.score.count = 0
 	}
 	for i := range q.score.count {
@@ -45,35 +45,35 @@ func (s *Scheduler) askScores(q *sequence, at, first int) {
 	}
 }
 
-// scorePrompts keeps what the step's logits say of the prompts.
+// scorePrompts keeps the prompts' logprobs of the step's logits.
 func (s *Scheduler) scorePrompts() {
 	for _, q := range s.running {
 		for i := range q.score.count {
-			row := s.logits[(q.score.at+i)*s.spec.Vocab : (q.score.at+i+1)*s.spec.Vocab]
-			at := q.score.from + i + 1
-			scored, err := sample.Score(row, q.tokens[at], q.score.top)
+			row := s.logits[(q.score.row+i)*s.spec.Vocab : (q.score.row+i+1)*s.spec.Vocab]
+			pos := q.score.from + i + 1
+			scored, err := sample.Score(row, q.tokens[pos], q.score.top)
 			if err != nil {
 				q.err = err
 				break
 			}
-			q.stream.score(at, scored)
+			q.stream.score(pos, scored)
 		}
 		q.score.count = 0
 	}
 }
 
 // score keeps the logprob of token at of the prompt.
-func (st *Stream) score(at int, t engine.SampledToken) {
+func (st *Stream) score(pos int, t engine.SampledToken) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for len(st.prompt) <= at {
+	for len(st.prompt) <= pos {
 		st.prompt = append(st.prompt, engine.SampledToken{})
 	}
-	st.prompt[at] = t
+	st.prompt[pos] = t
 }
 
 // Prompt is the prompt's tokens with their logprobs, the first without; complete once a token or
-// the end has come. nil if Request.ScorePrompt did not ask for it.
+// the end has arrived. nil if Request.ScorePrompt did not ask for it.
 func (st *Stream) Prompt() []engine.SampledToken {
 	st.mu.Lock()
 	defer st.mu.Unlock()

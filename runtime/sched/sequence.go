@@ -28,37 +28,37 @@ type sequence struct {
 	delivered int     // tokens[prompt:delivered] are in the stream
 	maxTokens int     // prompt included
 
-	table    kv.Table
-	root     kv.Hash   // of its pages' names
-	hashes   []kv.Hash // of the full pages of tokens, as far as they were needed
-	cuts     []int
-	computed int    // positions whose keys and values are in the pages
-	seen     int    // positions that were ever computed or found in the cache
-	rows     int    // granted in the next step
-	rests    bool   // others of its client have their turn then
-	ran      uint64 // the last step that it had rows in, or was admitted before
+	table     kv.Table
+	root      kv.Hash   // of its pages' names
+	hashes    []kv.Hash // of the full pages of tokens, as far as they were needed
+	cuts      []int
+	computed  int    // positions whose keys and values are in the pages
+	seen      int    // positions that were ever computed or found in the cache
+	rows      int    // granted in the next step
+	skipsTurn bool   // others of its client have their turn then
+	lastStep  uint64 // the last step that it had rows in, or was admitted before
 
 	score struct { // of the prompt, if it is wanted
-		wanted      bool
+		enabled     bool
 		top         int
 		from, count int // tokens whose logits the running step gives, from token from+1 on
-		at          int // row of the step's logits for the first of them
+		row         int // row of the step's logits for the first of them
 	}
 	inFlight int // rows in the running step, drafted ones included
 	logits   int // row of that step's logits to sample from, -1 for none; those of drafts follow
 	draft    drafting
 
-	// inFlight and logits of the step that is queued behind the running one on a device
+	// inFlight and logits of the step that is queued after the running one on a device
 	next struct{ rows, logits int }
 
 	// While window pages are rebuilt, computed goes from rebuildFrom to rebuildTo; the full layers
 	// have everything before rebuildTo. Otherwise both are 0.
 	rebuildFrom, rebuildTo int
 
-	allowed []uint64 // the mask of this step
-	narrow  int      // how many masks more are expected to be worth waiting for: see narrow
-	got     []Token  // of this step: sampled, and forced behind what was sampled
-	err     error
+	allowed   []uint64 // the mask of this step
+	narrow    int      // how many masks more are expected to be worth waiting for: see narrow
+	newTokens []Token  // of this step: sampled, and forced after them
+	err       error
 }
 
 // newSequence makes the sequence of a checked request; forced are the tokens that its constraint
@@ -68,7 +68,7 @@ func newSequence(r TokenRequest, forced []int32, spec models.Spec, context int,
 	q := &sequence{stream: stream, share: cmp.Or(r.Share, &Share{}), constraint: r.Constraint,
 		tune: r.Tune, prompt: len(r.Prompt),
 		delivered: len(r.Prompt), maxTokens: context}
-	q.score.wanted, q.score.top = r.ScorePrompt, r.PromptTop
+	q.score.enabled, q.score.top = r.ScorePrompt, r.PromptTop
 	if r.MaxTokens > 0 {
 		q.maxTokens = min(context, q.prompt+r.MaxTokens)
 	}
@@ -81,8 +81,8 @@ func newSequence(r TokenRequest, forced []int32, spec models.Spec, context int,
 		}
 	}
 	forced = forced[:min(len(forced), q.maxTokens-q.prompt)]
-	if at := slices.IndexFunc(forced, q.stops); at >= 0 {
-		forced = forced[:at+1]
+	if index := slices.IndexFunc(forced, q.stops); index >= 0 {
+		forced = forced[:index+1]
 	}
 	q.forced = q.prompt + len(forced)
 	for _, id := range forced {
@@ -99,30 +99,30 @@ func newSequence(r TokenRequest, forced []int32, spec models.Spec, context int,
 }
 
 // decodes tells that the sequence needs one row for its next token, prefills that it needs several.
-func (q *sequence) decodes() bool  { return q.rebuildTo == 0 && q.left() == 1 && !q.last() }
-func (q *sequence) prefills() bool { return q.rebuildTo == 0 && q.left() > 1 }
+func (q *sequence) decodes() bool  { return q.rebuildTo == 0 && q.remaining() == 1 && !q.last() }
+func (q *sequence) prefills() bool { return q.rebuildTo == 0 && q.remaining() > 1 }
 
 func (q *sequence) stops(id int32) bool { return slices.Contains(q.stop, id) }
 
-// at is how many positions will be computed when the running step is over. Between two steps it
-// equals computed.
-func (q *sequence) at() int { return q.computed + q.inFlight }
+// position is how many positions will be computed when the running step is over. Between two steps
+// it equals computed.
+func (q *sequence) position() int { return q.computed + q.inFlight }
 
-// known is how many tokens there will be when the running step is over, if the draft is right. The
-// last one may not be sampled yet.
-func (q *sequence) known() int {
+// knownTokens is how many tokens there will be when the running step is over, if the draft is
+// right. The last one may not be sampled yet.
+func (q *sequence) knownTokens() int {
 	if q.inFlight > 0 && q.logits >= 0 {
 		return len(q.tokens) + len(q.draft.tokens) + 1
 	}
 	return len(q.tokens)
 }
 
-// left is how many of the known tokens will not be computed then: one for a sequence that decodes.
-func (q *sequence) left() int { return q.known() - q.at() }
+// remaining is how many known tokens will not be computed then: one for a sequence that decodes.
+func (q *sequence) remaining() int { return q.knownTokens() - q.position() }
 
 // last tells that the sequence will certainly end with the running step.
 func (q *sequence) last() bool {
-	return q.inFlight > 0 && q.known() == q.maxTokens && q.at() >= q.maxTokens-1
+	return q.inFlight > 0 && q.knownTokens() == q.maxTokens && q.position() >= q.maxTokens-1
 }
 
 // allow makes the mask of the token that the running step will sample.
@@ -132,16 +132,16 @@ func (q *sequence) allow() {
 	}
 	q.allowed = q.constraint.Mask()
 	q.narrow = max(0, q.narrow-1)
-	if few(q.allowed) {
+	if isNarrow(q.allowed) {
 		q.narrow = narrowFor
 	}
 }
 
-// choose samples the next token from the sequence's row of logits, and one more from each row
-// behind it for as long as the tokens are those that were drafted.
+// choose samples the next token from the sequence's row of logits, and one more from each row after
+// it for as long as the tokens are those that were drafted.
 func (q *sequence) choose(logits []float32, vocab int) {
 	for ends := false; !ends && q.err == nil; {
-		row := len(q.got)
+		row := len(q.newTokens)
 		if row > 0 {
 			if row > len(q.draft.tokens) || q.right() < row {
 				break
@@ -150,33 +150,33 @@ func (q *sequence) choose(logits []float32, vocab int) {
 		}
 		var t engine.SampledToken
 		t, q.err = q.sampler.Next(logits[row*vocab:(row+1)*vocab], len(q.tokens)+row, q.allowed)
-		ends = q.follows(t)
+		ends = q.acceptSampled(t)
 	}
 	q.allowed = nil
 }
 
-// follows accepts a sampled token and what the constraint forces behind it, and tells whether the
-// sequence ends with it.
-func (q *sequence) follows(t engine.SampledToken) (ends bool) {
+// acceptSampled accepts a sampled token and the tokens that the constraint forces after it, and
+// tells whether the sequence ends with them.
+func (q *sequence) acceptSampled(t engine.SampledToken) (ends bool) {
 	if q.err != nil {
 		return true
 	}
-	if ends = q.take(Token{SampledToken: t}); ends || q.constraint == nil {
+	if ends = q.appendToken(Token{SampledToken: t}); ends || q.constraint == nil {
 		return ends
 	}
 	for _, id := range q.constraint.Forced() {
-		if q.take(forcedToken(id)) {
+		if q.appendToken(forcedToken(id)) {
 			return true
 		}
 	}
 	return false
 }
 
-// take accepts one token of this step.
-func (q *sequence) take(t Token) (ends bool) {
-	q.got = append(q.got, t)
+// appendToken accepts one token of this step.
+func (q *sequence) appendToken(t Token) (ends bool) {
+	q.newTokens = append(q.newTokens, t)
 	q.accept(t.ID)
-	return q.stops(t.ID) || len(q.tokens)+len(q.got) == q.maxTokens
+	return q.stops(t.ID) || len(q.tokens)+len(q.newTokens) == q.maxTokens
 }
 
 // accept tells the sampler and the constraint about a generated token.

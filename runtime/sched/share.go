@@ -1,6 +1,6 @@
-// Who is next where not all have room: the sequence whose client has the fewest running, then whose
-// request has, then the oldest. One that waits takes the place of another only where that one's
-// client or request keeps more than it gets, so nobody is displaced in turns.
+// Which sequence is next if not all have room: that of the client with the fewest running, then of
+// the request with the fewest, then the oldest. A waiting one displaces another only if that one's
+// client or request keeps more than it gets, so sequences do not displace each other in turns.
 
 package sched
 
@@ -13,20 +13,20 @@ type shares struct {
 }
 
 func (s *Scheduler) countShares() {
-	if s.of.clients == nil {
-		s.of = shares{map[string]int{}, map[*Share]int{}}
+	if s.shares.clients == nil {
+		s.shares = shares{map[string]int{}, map[*Share]int{}}
 	}
-	clear(s.of.clients)
-	clear(s.of.requests)
+	clear(s.shares.clients)
+	clear(s.shares.requests)
 	for _, q := range s.running {
-		s.of.clients[q.share.Client]++
-		s.of.requests[q.share]++
+		s.shares.clients[q.share.Client]++
+		s.shares.requests[q.share]++
 	}
 }
 
 func (s *Scheduler) compareShares(a, b *sequence) int {
-	return cmp.Or(cmp.Compare(s.of.clients[a.share.Client], s.of.clients[b.share.Client]),
-		cmp.Compare(s.of.requests[a.share], s.of.requests[b.share]))
+	return cmp.Or(cmp.Compare(s.shares.clients[a.share.Client], s.shares.clients[b.share.Client]),
+		cmp.Compare(s.shares.requests[a.share], s.shares.requests[b.share]))
 }
 
 // fairest is the place in the queue of the sequence that is next.
@@ -53,8 +53,8 @@ func (s *Scheduler) displace(q *sequence) bool {
 		return false
 	}
 	large, own := s.running[victim].share, q.share
-	if s.of.clients[large.Client] <= s.of.clients[own.Client]+1 &&
-		(large.Client != own.Client || s.of.requests[large] <= s.of.requests[own]+1) {
+	if s.shares.clients[large.Client] <= s.shares.clients[own.Client]+1 &&
+		(large.Client != own.Client || s.shares.requests[large] <= s.shares.requests[own]+1) {
 		return false
 	}
 	s.preemptAt(victim)

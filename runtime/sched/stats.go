@@ -17,7 +17,7 @@ type Stats struct {
 
 	Counts
 
-	running, waiting []int // of each model, where there are tunes
+	running, waiting []int // of each model, if there are tunes
 }
 
 // Counts only grow.
@@ -56,8 +56,8 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// StatsOf is one model's part of Stats: what runs and waits for it. All other counters are the
-// engine's: model 0 has them, tunes do not.
+// StatsOf is one model's part of Stats: its running and waiting sequences. All other counters are
+// the engine's: model 0 has them, tunes do not.
 func (s *Scheduler) StatsOf(tune int) Stats {
 	st := s.Stats()
 	switch {
@@ -82,9 +82,9 @@ func (s *Scheduler) ofEach(list []*sequence) []int {
 func (s *Scheduler) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pace.step(s.o.now(), s.ended, s.stats.Running > 0)
-	s.live -= s.ended
-	s.ended = 0
+	s.pace.step(s.o.now(), s.endCount, s.stats.Running > 0)
+	s.live -= s.endCount
+	s.endCount = 0
 	s.stats = Stats{
 		Running: len(s.running), Waiting: len(s.waiting),
 		PagesTotal: s.pool.Total(), PagesUsed: s.pool.Used(), PagesPeak: s.pool.Peak(),
@@ -96,9 +96,9 @@ func (s *Scheduler) publish() {
 	}
 }
 
-// How fast requests have ended lately. From this a refused client is told how long to wait.
+// How fast requests have ended lately, from which a refused client's waiting time is estimated.
 
-// paceMemory is the time constant of the average: what happened so long ago has a weight of 1/e.
+// paceMemory is the time constant of the average: requests that ended so long ago weigh 1/e.
 const paceMemory = 30 * time.Second
 
 // The bounds of RetryAfter: with less a client asks all the time, with more it has given up.
@@ -110,25 +110,25 @@ const (
 // pace is an exponentially weighted rate. Only time in which something ran counts, so an idle night
 // does not make a server look slow.
 type pace struct {
-	ended float64 // requests
-	spent float64 // seconds
-	last  time.Time
+	requests float64 // requests
+	spent    float64 // seconds
+	last     time.Time
 }
 
 // step adds the requests that have ended since the last call; busy tells whether anything ran.
-func (p *pace) step(now time.Time, ended int, busy bool) {
+func (p *pace) step(now time.Time, n int, busy bool) {
 	if passed := now.Sub(p.last).Seconds(); busy && !p.last.IsZero() && passed > 0 {
 		fade := math.Exp(-passed / paceMemory.Seconds())
-		p.ended, p.spent = p.ended*fade, p.spent*fade+passed
+		p.requests, p.spent = p.requests*fade, p.spent*fade+passed
 	}
-	p.ended += float64(ended)
+	p.requests += float64(n)
 	p.last = now
 }
 
 // wait is how long so many requests will take. Until the first one has ended, it assumes that one
 // is about to.
 func (p *pace) wait(requests int) time.Duration {
-	seconds := float64(requests) * p.spent / max(p.ended, 1)
+	seconds := float64(requests) * p.spent / max(p.requests, 1)
 	return time.Duration(min(seconds, retryLatest.Seconds()) * float64(time.Second))
 }
 

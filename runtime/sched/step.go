@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// assemble writes the granted rows to s.batch, those of one tune behind those of another. It asks
-// for the logits of each sequence's last known token.
+// assemble writes the granted rows to s.batch, grouped by tune. It asks for the logits of each
+// sequence's last known token.
 func (s *Scheduler) assemble() {
 	s.emptyBatch(s.rebuild)
 	s.sampling = s.sampling[:0]
@@ -37,17 +37,17 @@ func (s *Scheduler) assemble() {
 func (s *Scheduler) emptyBatch(rebuild bool) {
 	b := &s.batch
 	b.Tokens, b.Seqs, b.LogitRows, b.Rebuild = b.Tokens[:0], b.Seqs[:0], b.LogitRows[:0], rebuild
-	b.Twins, b.Wanted, s.device.from = s.pool.Twins(), nil, s.device.from[:0]
+	b.Twins, b.LogitMask, s.device.from = s.pool.Twins(), nil, s.device.from[:0]
 }
 
 // addRows appends the granted rows of q and its draft to the batch. It returns the row of the
 // logits from which the next token is sampled, or -1 if q has none; those of the draft follow. A
 // token that the running step samples is left open: device.from says where it comes from.
 func (s *Scheduler) addRows(q *sequence) (logits int) {
-	b, d, at := &s.batch, &s.device, q.at()
-	q.ran = s.counts.Steps
-	s.askScores(q, at, len(b.Tokens))
-	for i := at; i < at+q.rows; i++ {
+	b, d, pos := &s.batch, &s.device, q.position()
+	q.lastStep = s.counts.Steps
+	s.askScores(q, pos, len(b.Tokens))
+	for i := pos; i < pos+q.rows; i++ {
 		if i < len(q.tokens) {
 			b.Tokens, d.from = append(b.Tokens, q.tokens[i]), append(d.from, -1)
 		} else {
@@ -57,10 +57,10 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 	for _, id := range q.draft.tokens {
 		b.Tokens, d.from = append(b.Tokens, id), append(d.from, -1)
 	}
-	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(at),
+	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(pos),
 		Rows: int32(q.rows + len(q.draft.tokens)), Full: q.table.Full(), Window: q.table.Window(),
 		Tune: int32(q.tune)})
-	if q.rebuildTo > 0 || q.rows != q.left() || q.known() >= q.maxTokens {
+	if q.rebuildTo > 0 || q.rows != q.remaining() || q.knownTokens() >= q.maxTokens {
 		return -1
 	}
 	logits, first := len(b.LogitRows), len(b.Tokens)-len(q.draft.tokens)-1
@@ -169,12 +169,12 @@ func (s *Scheduler) parallel(wide bool, do func(*sequence)) {
 			do(s.sampling[i])
 		}
 	}
-	var others sync.WaitGroup
+	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(s.sampling)) - 1 {
-		others.Go(work)
+		wg.Go(work)
 	}
 	work()
-	others.Wait()
+	wg.Wait()
 }
 
 // advance adds the step's results to the sequences: computed pages enter the prefix cache, pages
@@ -190,23 +190,23 @@ func (s *Scheduler) advance() {
 		}
 		rows := q.rows
 		sampled := q.logits >= 0
-		ended := s.move(q)
-		if sampled && !ended && q.left() > 1 || ended && rows > 0 && s.plan == tight {
-			s.plan = none // tokens were forced, or rows have come free
+		done := s.advanceSequence(q)
+		if sampled && !done && q.remaining() > 1 || done && rows > 0 && s.plan == tight {
+			s.plan = none // tokens were forced, or rows are free
 		}
-		return ended
+		return done
 	})
 }
 
-// move is advance for one sequence; it tells whether the sequence has ended.
-func (s *Scheduler) move(q *sequence) bool {
-	s.count(q)
+// advanceSequence is advance for one sequence; it tells whether the sequence has ended.
+func (s *Scheduler) advanceSequence(q *sequence) bool {
+	s.countRows(q)
 	right := s.rate(q)
-	for _, t := range q.got {
+	for _, t := range q.newTokens {
 		q.tokens = append(q.tokens, t.ID)
 	}
-	got := q.got
-	q.got = q.got[:0]
+	got := q.newTokens
+	q.newTokens = q.newTokens[:0]
 	q.computed += q.inFlight - len(q.draft.tokens) + right
 	q.inFlight, q.draft.tokens = 0, q.draft.tokens[:0]
 	q.seen = max(q.seen, q.computed)
@@ -222,7 +222,7 @@ func (s *Scheduler) move(q *sequence) bool {
 			return true
 		}
 	}
-	// tokens that were forced behind a sampled one are known at once; the next step computes them
+	// tokens that were forced after a sampled one are known at once; the next step computes them
 	for _, t := range got {
 		if s.deliver(q, t) {
 			return true
@@ -247,19 +247,19 @@ func (s *Scheduler) advanceRebuild(q *sequence) {
 	q.rebuildFrom, q.rebuildTo = 0, 0
 }
 
-// count adds the rows of q to the counters of recomputed and of first computed rows.
-func (s *Scheduler) count(q *sequence) {
-	to := q.at()
-	again := max(0, min(q.seen, to)-q.computed)
-	s.counts.Recomputed += uint64(again)
-	s.counts.Prefilled += uint64(max(0, min(q.prompt, to)-q.computed-again))
+// countRows adds the rows of q to the counters of recomputed and of first computed rows.
+func (s *Scheduler) countRows(q *sequence) {
+	to := q.position()
+	recomputed := max(0, min(q.seen, to)-q.computed)
+	s.counts.Recomputed += uint64(recomputed)
+	s.counts.Prefilled += uint64(max(0, min(q.prompt, to)-q.computed-recomputed))
 }
 
 // deliver notes a token for delivery to the stream and tells whether it was the last.
-func (s *Scheduler) deliver(q *sequence, t Token) (ended bool) {
+func (s *Scheduler) deliver(q *sequence, t Token) (done bool) {
 	q.delivered++
 	s.counts.GeneratedTokens++
-	s.out = append(s.out, delivery{stream: q.stream, token: t, more: true})
+	s.out = append(s.out, delivery{stream: q.stream, token: t, hasToken: true})
 	switch {
 	case q.stops(t.ID):
 		s.end(q, FinishStop, nil)
@@ -275,7 +275,7 @@ func (s *Scheduler) deliver(q *sequence, t Token) (ended bool) {
 func (s *Scheduler) end(q *sequence, f FinishReason, err error) {
 	s.release(q)
 	s.out = append(s.out, delivery{stream: q.stream, finish: f, err: err})
-	s.ended++
+	s.endCount++
 	switch f {
 	case FinishStop:
 		s.counts.Stopped++

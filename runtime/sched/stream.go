@@ -1,8 +1,8 @@
 // The reader's end of a request.
 //
 // What must stay true: the scheduler's loop never waits for a reader. Tokens go into a buffer that
-// can hold the whole sequence (bounded by the context length), so a slow reader costs memory but
-// delays nobody.
+// can hold the whole sequence (bounded by the context length), so a slow reader costs memory but no
+// time.
 
 package sched
 
@@ -26,7 +26,7 @@ type Stream struct {
 	read   int // how many tokens of buffer Next has returned
 	finish FinishReason
 	err    error
-	at     struct{ submitted, admitted, first, ended time.Time }
+	times  struct{ submitted, admitted, first, end time.Time }
 	prompt []engine.SampledToken
 	timing Timing // only its counts; the durations follow from at
 }
@@ -41,14 +41,14 @@ type Timing struct {
 	Prompt    int // tokens
 	Cached    int // of Prompt, found in the prefix cache
 	Generated int // tokens, forced ones included
-	// tokens of Request.Prediction that were tried, by whether they came
+	// tokens of Request.Prediction that were tried, by whether they were right
 	Accepted, Rejected int
 }
 
 func newStream(ctx context.Context, prompt int, now func() time.Time) *Stream {
 	st := &Stream{ctx: ctx, now: now, signal: make(chan struct{}, 1)}
 	st.timing.Prompt = prompt
-	st.at.submitted = now()
+	st.times.submitted = now()
 	return st
 }
 
@@ -66,9 +66,9 @@ func (st *Stream) Next(ctx context.Context) (Token, bool) {
 			st.mu.Unlock()
 			return t, true
 		}
-		ended := st.finish != ""
+		done := st.finish != ""
 		st.mu.Unlock()
-		if ended {
+		if done {
 			return Token{}, false
 		}
 		select {
@@ -107,8 +107,8 @@ func (st *Stream) Err() error {
 func (st *Stream) Timing() Timing {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	t, at := st.timing, st.at
-	now := at.ended
+	t, times := st.timing, st.times
+	now := times.end
 	if now.IsZero() {
 		now = st.now()
 	}
@@ -118,10 +118,10 @@ func (st *Stream) Timing() Timing {
 		}
 		return mark
 	}
-	admitted, first := until(at.admitted), until(at.first)
-	t.Queued = admitted.Sub(at.submitted)
+	admitted, first := until(times.admitted), until(times.first)
+	t.Queued = admitted.Sub(times.submitted)
 	t.Prefill = first.Sub(admitted)
-	t.TTFT = first.Sub(at.submitted)
+	t.TTFT = first.Sub(times.submitted)
 	t.Decode = now.Sub(first)
 	return t
 }
@@ -131,8 +131,8 @@ func (st *Stream) Timing() Timing {
 func (st *Stream) admit(now time.Time, cached int) (first bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if first = st.at.admitted.IsZero(); first {
-		st.at.admitted = now
+	if first = st.times.admitted.IsZero(); first {
+		st.times.admitted = now
 		st.timing.Cached = cached
 	}
 	return first
@@ -147,8 +147,8 @@ func (st *Stream) push(t Token, now time.Time) {
 		}
 		st.buffer = append(st.buffer, t)
 		st.timing.Generated++
-		if st.at.first.IsZero() {
-			st.at.first = now
+		if st.times.first.IsZero() {
+			st.times.first = now
 		}
 	}
 	st.mu.Unlock()
@@ -159,7 +159,7 @@ func (st *Stream) push(t Token, now time.Time) {
 func (st *Stream) end(f FinishReason, err error, now time.Time) {
 	st.mu.Lock()
 	if st.finish == "" {
-		st.finish, st.err, st.at.ended = f, err, now
+		st.finish, st.err, st.times.end = f, err, now
 	}
 	st.mu.Unlock()
 	st.wake()

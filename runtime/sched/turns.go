@@ -1,11 +1,11 @@
-// Where several clients run, the sequences of one that decodes many take turns. So a step is short,
+// If several clients run, the sequences of one that decodes many take turns. So a step is short,
 // and the others do not wait for all of its rows. A client that has run alone for a while has every
-// row; until then another may come back, and finds a short step.
+// row; until then another may return, and finds a short step.
 //
 // What must stay true:
 //   - Each client has as many rows as the one that wants the fewest, and rows that one does not
 //     need go to the others.
-//   - Whoever waited longest is next, so no sequence waits for more than one turn of its client's.
+//   - The longest waiting sequence is next, so none waits for more than one turn of its client's.
 
 package sched
 
@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// short is a step that nobody minds, whatever its part of a first token.
+	// short is the length of a step that is always acceptable, whatever its part of a first token.
 	short = 10 * time.Millisecond
 	// lately is how long a client that has left is waited for.
 	lately = 2 * time.Second
 )
 
-// alone tells whether only one client runs, and only one has lately.
-func (s *Scheduler) alone() bool {
+// isAlone tells whether only one client runs, and only one has lately.
+func (s *Scheduler) isAlone() bool {
 	now := s.o.now()
 	for _, q := range s.running {
 		s.recent[q.share.Client] = now
 	}
-	maps.DeleteFunc(s.recent, func(_ string, at time.Time) bool { return now.Sub(at) > lately })
+	maps.DeleteFunc(s.recent, func(_ string, last time.Time) bool { return now.Sub(last) > lately })
 	return len(s.recent) == 1
 }
 
@@ -37,15 +37,15 @@ func (s *Scheduler) alone() bool {
 // and the oldest of a client.
 func (s *Scheduler) lineUp(kind func(*sequence) bool) {
 	s.turn = s.turn[:0]
-	clear(s.each)
+	clear(s.perClient)
 	for _, q := range s.running {
 		if kind(q) {
 			s.turn = append(s.turn, q)
-			s.each[q.share.Client]++
+			s.perClient[q.share.Client]++
 		}
 	}
 	slices.SortStableFunc(s.turn, func(a, b *sequence) int {
-		return cmp.Or(cmp.Compare(s.each[a.share.Client], s.each[b.share.Client]),
+		return cmp.Or(cmp.Compare(s.perClient[a.share.Client], s.perClient[b.share.Client]),
 			cmp.Compare(a.share.Client, b.share.Client))
 	})
 }
@@ -56,12 +56,12 @@ func (s *Scheduler) takeTurns() (rest bool) {
 	prefill := 0
 	for _, q := range s.running {
 		if q.prefills() {
-			prefill += q.left()
+			prefill += q.remaining()
 		}
 	}
 	s.lineUp((*sequence).decodes)
-	clients, least := len(s.each), len(s.turn)
-	for _, n := range s.each {
+	clients, least := len(s.perClient), len(s.turn)
+	for _, n := range s.perClient {
 		least = min(least, n)
 	}
 	if len(s.recent) > clients { // one that does not decode now will want a row
@@ -71,16 +71,16 @@ func (s *Scheduler) takeTurns() (rest bool) {
 	if width == len(s.turn) {
 		return false
 	}
-	for left := s.turn; len(left) > 0; clients-- {
-		n := s.each[left[0].share.Client]
-		slices.SortStableFunc(left[:n], func(a, b *sequence) int {
-			return cmp.Compare(a.ran, b.ran)
+	for queue := s.turn; len(queue) > 0; clients-- {
+		n := s.perClient[queue[0].share.Client]
+		slices.SortStableFunc(queue[:n], func(a, b *sequence) int {
+			return cmp.Compare(a.lastStep, b.lastStep)
 		})
 		rows := min(n, max(1, width/clients))
-		for _, q := range left[rows:n] {
-			q.rests = true
+		for _, q := range queue[rows:n] {
+			q.skipsTurn = true
 		}
-		left, width = left[n:], width-rows
+		queue, width = queue[n:], width-rows
 	}
 	return true
 }

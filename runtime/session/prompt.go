@@ -53,7 +53,7 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 	opts := harmony.RenderOptions{FunctionTools: len(r.Functions) > 0}
 	opts.Continue = func(ids int) error {
 		if m.context > 0 && ids > maxPromptContexts*m.context {
-			return &sched.ContextLengthError{Max: m.context, Asked: ids}
+			return &sched.ContextLengthError{Max: m.context, Needed: ids}
 		}
 		return ctx.Err()
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// assembled makes the cubin of PTX that was compiled before.
-func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
+// assemble makes the cubin of PTX that was compiled before.
+func (b *builder) assemble(ctx context.Context, c kernels.Cubin) error {
 	arch := kernels.Archs[slices.IndexFunc(kernels.Archs, func(a kernels.Arch) bool {
 		return a.Name == c.From
 	})]
-	from := b.entered(arch)
+	from := b.manifestEntry(arch)
 	if from.Sources != b.digest {
 		return nil // not asked for, and stale
 	}
@@ -37,22 +37,22 @@ func (b *builder) assembled(ctx context.Context, c kernels.Cubin) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", assembler, err)
 	}
-	wanted := kernels.Artefact{Sources: b.digest, Compiler: version, Flags: c.Flags(),
-		Of: from.SHA256}
-	return b.keep(c.File(), c.From, wanted, func(to string) error {
+	entry := kernels.Artefact{Sources: b.digest, Compiler: version, Flags: c.Flags(),
+		PTXDigest: from.SHA256}
+	return b.keep(c.File(), c.From, entry, func(to string) error {
 		in, err := b.text(ctx, arch)
 		if err != nil {
 			return err
 		}
-		made := filepath.Join(b.work, "."+c.Name)
-		defer os.Remove(made)
-		args := append(slices.Clone(wanted.Flags), "-v", in, "-o", made)
-		said, err := exec.CommandContext(ctx, assembler, args...).CombinedOutput()
+		output := filepath.Join(b.work, "."+c.Name)
+		defer os.Remove(output)
+		args := append(slices.Clone(entry.Flags), "-v", in, "-o", output)
+		message, err := exec.CommandContext(ctx, assembler, args...).CombinedOutput()
 		// printed, and not as a warning, when warpgroup products wait for each other
-		if err != nil || strings.Contains(string(said), "Potential Performance Loss") {
-			return fmt.Errorf("%w\n%s", cmp.Or(err, errors.New("slow code")), said)
+		if err != nil || strings.Contains(string(message), "Potential Performance Loss") {
+			return fmt.Errorf("%w\n%s", cmp.Or(err, errors.New("slow code")), message)
 		}
-		cubin, err := os.ReadFile(made)
+		cubin, err := os.ReadFile(output)
 		if err != nil {
 			return err
 		}

@@ -82,20 +82,20 @@ func run(ctx context.Context, out string, names []string) error {
 	}
 	defer os.RemoveAll(work)
 	b := newBuilder(out, work, names, sum)
-	if err := each(kernels.Archs,
-		func(a kernels.Arch) error { return b.compiled(ctx, a) }); err != nil {
+	if err := forEach(kernels.Archs,
+		func(a kernels.Arch) error { return b.compile(ctx, a) }); err != nil {
 		return err
 	}
 	if err := errors.Join(
-		each(kernels.Cubins, func(c kernels.Cubin) error { return b.assembled(ctx, c) }),
-		each(kernels.Archs, func(a kernels.Arch) error { return b.packed(ctx, a) })); err != nil {
+		forEach(kernels.Cubins, func(c kernels.Cubin) error { return b.assemble(ctx, c) }),
+		forEach(kernels.Archs, func(a kernels.Arch) error { return b.pack(ctx, a) })); err != nil {
 		return err
 	}
-	made, err := os.ReadDir(work)
+	files, err := os.ReadDir(work)
 	if err != nil {
 		return err
 	}
-	for _, file := range made {
+	for _, file := range files {
 		if strings.HasSuffix(file.Name(), ".ptx") {
 			continue // its cubins and its packed form are kept
 		}
@@ -112,7 +112,7 @@ func run(ctx context.Context, out string, names []string) error {
 }
 
 func newBuilder(out, work string, names []string, sum string) *builder {
-	b := &builder{out: out, work: work, names: names, digest: sum, have: built(out),
+	b := &builder{out: out, work: work, names: names, digest: sum, have: currentArtefacts(out),
 		manifest: kernels.Manifest{Artefacts: map[string]kernels.Artefact{}},
 		texts:    map[string]*text{}}
 	for _, a := range kernels.Archs {
@@ -121,8 +121,8 @@ func newBuilder(out, work string, names []string, sum string) *builder {
 	return b
 }
 
-// each makes an artefact of each, two at once: each takes a processor and some hundred megabytes.
-func each[T any](list []T, artefact func(T) error) error {
+// forEach makes an artefact of each, two at once: each takes a core and some hundred megabytes.
+func forEach[T any](list []T, artefact func(T) error) error {
 	failed := make([]error, len(list))
 	var all errgroup.Group
 	all.SetLimit(2)
@@ -137,11 +137,11 @@ func each[T any](list []T, artefact func(T) error) error {
 
 // keep enters an artefact in the manifest: the existing one if it is current, else the one that
 // build makes; none if it is not wanted and does not exist.
-func (b *builder) keep(file, name string, wanted kernels.Artefact,
+func (b *builder) keep(file, name string, entry kernels.Artefact,
 	build func(to string) error) error {
-	a, there := b.have[file]
-	current := a.Sources == wanted.Sources && a.Compiler == wanted.Compiler && a.Of == wanted.Of &&
-		slices.Equal(a.Flags, wanted.Flags)
+	a, ok := b.have[file]
+	current := a.Sources == entry.Sources && a.Compiler == entry.Compiler &&
+		a.PTXDigest == entry.PTXDigest && slices.Equal(a.Flags, entry.Flags)
 	if b.wants(name) && !current {
 		to := filepath.Join(b.work, file)
 		if err := build(to); err != nil {
@@ -154,10 +154,10 @@ func (b *builder) keep(file, name string, wanted kernels.Artefact,
 		if err != nil {
 			return err
 		}
-		a, there = wanted, true
+		a, ok = entry, true
 		a.SHA256, a.Bytes = digest(data), len(data)
 	}
-	if there {
+	if ok {
 		b.mu.Lock()
 		b.manifest.Artefacts[file] = a
 		b.mu.Unlock()
@@ -169,25 +169,25 @@ func (b *builder) wants(name string) bool {
 	return len(b.names) == 0 || slices.Contains(b.names, name)
 }
 
-// compiled makes a code object of kernels.cu, or its PTX, which appears only in the manifest.
-func (b *builder) compiled(ctx context.Context, arch kernels.Arch) error {
-	wanted, err := b.wanted(ctx, arch)
+// compile makes a code object of kernels.cu, or its PTX, which appears only in the manifest.
+func (b *builder) compile(ctx context.Context, arch kernels.Arch) error {
+	entry, err := b.entry(ctx, arch)
 	if err != nil {
 		return err
 	}
 	if arch.Vendor == kernels.NVIDIA {
-		return b.keep(arch.Text(), arch.Name, wanted, func(string) error {
+		return b.keep(arch.Text(), arch.Name, entry, func(string) error {
 			_, err := b.text(ctx, arch)
 			return err
 		})
 	}
-	return b.keep(arch.File(), arch.Name, wanted, func(to string) error {
-		return command(ctx, arch.Clang, append(wanted.Flags, "kernels.cu", "-o", to)...)
+	return b.keep(arch.File(), arch.Name, entry, func(to string) error {
+		return command(ctx, arch.Clang, append(entry.Flags, "kernels.cu", "-o", to)...)
 	})
 }
 
-// wanted is the current manifest entry for an architecture's PTX or code object.
-func (b *builder) wanted(ctx context.Context, arch kernels.Arch) (kernels.Artefact, error) {
+// entry is the current manifest entry for an architecture's PTX or code object.
+func (b *builder) entry(ctx context.Context, arch kernels.Arch) (kernels.Artefact, error) {
 	version, err := line(ctx, "", arch.Clang)
 	if err != nil {
 		return kernels.Artefact{}, fmt.Errorf("%s: %w: install %s and %s from Debian", arch.Clang,
@@ -217,8 +217,8 @@ func command(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// built are the artefacts in dir that match its manifest, and the texts they were made of.
-func built(dir string) map[string]kernels.Artefact {
+// currentArtefacts are the artefacts in dir that match its manifest, and their texts.
+func currentArtefacts(dir string) map[string]kernels.Artefact {
 	var m kernels.Manifest
 	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
 	if err != nil || json.Unmarshal(text, &m) != nil {

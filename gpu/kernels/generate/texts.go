@@ -31,9 +31,9 @@ func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
 		t.path = filepath.Join(b.work, arch.Text())
 		t.err = command(ctx, arch.Clang, append(arch.Flags(), "kernels.cu", "-o", t.path)...)
 		had := b.have[arch.Text()]
-		wanted, err := b.wanted(ctx, arch)
-		if t.err = errors.Join(t.err, err); t.err != nil || had.Sources != wanted.Sources ||
-			had.Compiler != wanted.Compiler {
+		entry, err := b.entry(ctx, arch)
+		if t.err = errors.Join(t.err, err); t.err != nil || had.Sources != entry.Sources ||
+			had.Compiler != entry.Compiler {
 			return
 		}
 		data, err := os.ReadFile(t.path)
@@ -44,22 +44,22 @@ func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
 	return t.path, t.err
 }
 
-// entered is the manifest's entry of an architecture's text.
-func (b *builder) entered(arch kernels.Arch) kernels.Artefact {
+// manifestEntry is the manifest's entry of an architecture's text.
+func (b *builder) manifestEntry(arch kernels.Arch) kernels.Artefact {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.manifest.Artefacts[arch.Text()]
 }
 
-// packed compresses the texts that are shipped.
-func (b *builder) packed(ctx context.Context, arch kernels.Arch) error {
-	from := b.entered(arch)
+// pack compresses the texts that are shipped.
+func (b *builder) pack(ctx context.Context, arch kernels.Arch) error {
+	from := b.manifestEntry(arch)
 	if !arch.HasText() || from.Sources != b.digest {
 		return nil
 	}
-	wanted := kernels.Artefact{Sources: b.digest, Compiler: "gzip", Flags: []string{"-9"},
-		Of: from.SHA256}
-	return b.keep(arch.File(), arch.Name, wanted, func(to string) error {
+	entry := kernels.Artefact{Sources: b.digest, Compiler: "gzip", Flags: []string{"-9"},
+		PTXDigest: from.SHA256}
+	return b.keep(arch.File(), arch.Name, entry, func(to string) error {
 		path, err := b.text(ctx, arch)
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func writeTexts(ctx context.Context, out, to string, names []string) error {
 		return err
 	}
 	b := newBuilder(out, to, names, sum)
-	return each(kernels.Archs, func(a kernels.Arch) error {
+	return forEach(kernels.Archs, func(a kernels.Arch) error {
 		if a.Vendor == kernels.NVIDIA && b.wants(a.Name) {
 			_, err := b.text(ctx, a)
 			return err

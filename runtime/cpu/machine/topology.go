@@ -46,17 +46,17 @@ func readTopology(root string, allowed []int) topology {
 	}
 	var t topology
 	speed := speeds(root, allowed)
-	at := map[string]int{} // by the list of a core's hardware threads
+	index := map[string]int{} // by the list of a core's hardware threads
 	for _, cpu := range slices.Sorted(slices.Values(allowed)) {
 		siblings := readLine(filepath.Join(root, "cpu", "cpu"+strconv.Itoa(cpu), "topology",
 			"thread_siblings_list"))
 		if siblings == "" {
 			return nil // a partial list would have too few cores
 		}
-		i, seen := at[siblings]
+		i, seen := index[siblings]
 		if !seen {
 			i = len(t)
-			at[siblings] = i
+			index[siblings] = i
 			t = append(t, core{node: nodeOf[cpu], speed: speed[cpu]})
 		}
 		t[i].cpus = append(t[i].cpus, cpu)

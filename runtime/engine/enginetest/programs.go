@@ -377,7 +377,7 @@ func (c Config) wanted(ctx context.Context) error {
 				}
 			}
 			asked := 0
-			batch.Wanted = func() []uint64 { asked++; return mask }
+			batch.LogitMask = func() []uint64 { asked++; return mask }
 			few := slices.Repeat([]float32{float32(math.NaN())}, 2*vocab)
 			if err := b.Step(ctx, &batch, few); err != nil {
 				return err
@@ -395,7 +395,7 @@ func (c Config) wanted(ctx context.Context) error {
 				return fmt.Errorf("the mask was asked for %d times", asked)
 			}
 		}
-		batch.Wanted = func() []uint64 { return nil }
+		batch.LogitMask = func() []uint64 { return nil }
 		few := make([]float32, 2*vocab)
 		if err := b.Step(ctx, &batch, few); err != nil {
 			return err

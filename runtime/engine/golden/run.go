@@ -43,7 +43,7 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 		modes = b.Caps().Computes
 	}
 	for _, mode := range modes {
-		if _, known := bounds[mode]; !known {
+		if _, ok := bounds[mode]; !ok {
 			return false, fmt.Errorf("no bounds are set for the compute mode %q", mode)
 		}
 	}
@@ -215,19 +215,19 @@ func (r *reader) read(ctx context.Context, c *Case) (*output, error) {
 	out := &output{}
 	vocab := eng.Spec().Vocab
 	var last []float32
-	for at := 0; at < len(c.Tokens); at += chunk {
-		end := min(len(c.Tokens), at+chunk)
-		b := engine.Batch{Tokens: c.Tokens[at:end]}
+	for pos := 0; pos < len(c.Tokens); pos += chunk {
+		end := min(len(c.Tokens), pos+chunk)
+		b := engine.Batch{Tokens: c.Tokens[pos:end]}
 		for _, p := range c.Positions {
-			if int(p) >= at && int(p) < end {
-				b.LogitRows = append(b.LogitRows, p-int32(at))
+			if int(p) >= pos && int(p) < end {
+				b.LogitRows = append(b.LogitRows, p-int32(pos))
 			}
 		}
 		compared := len(b.LogitRows)
-		if final := int32(end - at - 1); compared == 0 || b.LogitRows[compared-1] != final {
+		if final := int32(end - pos - 1); compared == 0 || b.LogitRows[compared-1] != final {
 			b.LogitRows = append(b.LogitRows, final) // the first greedy choice needs it
 		}
-		logits, err := step(ctx, eng, pool, &t, at, &b)
+		logits, err := step(ctx, eng, pool, &t, pos, &b)
 		if err != nil {
 			return nil, err
 		}
@@ -252,13 +252,13 @@ func (r *reader) read(ctx context.Context, c *Case) (*output, error) {
 }
 
 // step runs a batch of one sequence, from position at on.
-func step(ctx context.Context, eng engine.Engine, pool *kv.Pool, t *kv.Table, at int,
+func step(ctx context.Context, eng engine.Engine, pool *kv.Pool, t *kv.Table, start int,
 	b *engine.Batch) ([]float32, error) {
-	pool.Slide(t, at)
-	if !pool.Reserve(t, at+len(b.Tokens)) {
+	pool.Slide(t, start)
+	if !pool.Reserve(t, start+len(b.Tokens)) {
 		return nil, fmt.Errorf("no KV page is left for position %d", t.Room())
 	}
-	b.Seqs = []engine.SeqRows{{Start: int32(at), Rows: int32(len(b.Tokens)), Full: t.Full(),
+	b.Seqs = []engine.SeqRows{{Start: int32(start), Rows: int32(len(b.Tokens)), Full: t.Full(),
 		Window: t.Window()}}
 	b.Twins = pool.Twins()
 	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)

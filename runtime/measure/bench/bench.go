@@ -1,11 +1,11 @@
 // Package bench measures an engine: prefill, decode, batches and long contexts in tokens a second,
-// and each beside what the machine can do.
+// each relative to the machine's limits.
 //
 // It returns data and prints nothing. What must stay true: a figure and the limit that it is
 // divided by (the bandwidth of plain reads, the rate of plain 8-bit multiplications) are taken in
 // the same round, one right after the other and as the same kind of average, because other work on
 // the machine changes both; a ratio is the median of the rounds' ratios. Ratios of processor time
-// stand beside them: they leave out what others took. Bytes are those that the operations declare
+// are next to them: they leave out other processes. Bytes are those that the operations declare
 // (engine.Program.Bytes), operations those of the matrix products alone.
 package bench
 
@@ -19,7 +19,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// Options say what is measured.
+// Options of a run.
 type Options struct {
 	Settings engine.Settings
 	Prefill  []int // prompt lengths
@@ -39,7 +39,7 @@ type Rate struct {
 	TokensPerS float64 `json:"tok_s"`       // median of the rounds
 	Least      float64 `json:"tok_s_least"` // slowest round
 	Most       float64 `json:"tok_s_most"`  // fastest round
-	// tokens a second of processor time of this process: what a busy machine does not change
+	// tokens a second of processor time of this process, independent of other work on the machine
 	PerCPUSecond float64 `json:"tok_per_cpu_s"`
 	// distinct experts that a layer read in a step, mean of layers and steps; on a GPU the expected
 	// number, of an even routing
@@ -52,7 +52,7 @@ type Rate struct {
 	// bytes a second over plain reads, median of the rounds' ratios
 	OfRead    float64 `json:"of_read"`
 	OfReadCPU float64 `json:"of_read_cpu"` // the same of bytes a second of processor time
-	// what was to be expected by an excerpt of the model, measured in the same rounds; see predict
+	// expected by an excerpt of the model, measured in the same rounds; see predict
 	PredictedPerS float64 `json:"predicted_tok_s"`
 	OfPredicted   float64 `json:"of_predicted"` // measured over predicted
 	// operations a second over plain multiplications; prefill only
@@ -70,12 +70,12 @@ type Operation struct {
 	Bytes        int64   `json:"bytes"`
 	GBPerS       float64 `json:"gb_s"`
 	OfRead       float64 `json:"of_read"`
-	// tera-operations a second; 0 where there is no matrix product
+	// tera-operations a second; 0 without a matrix product
 	TOPS       float64 `json:"tops"`
 	OfMultiply float64 `json:"of_multiply"`
 }
 
-// About says where and with what a report was taken, so that reports can be shared.
+// About is the machine and the program of a report, so that reports can be shared.
 type About struct {
 	Date    string `json:"date"`
 	Version string `json:"version"`
@@ -103,7 +103,7 @@ type Report struct {
 	ReadGBs    float64 `json:"read_gb_s"` // best of all rounds
 	PeakTOPS   float64 `json:"vnni_tops"` // best of all rounds, of the instruction below
 	PeakUnit   string  `json:"vnni_unit"`
-	// processes that wanted the processor in the minute before; 0 where the system does not say
+	// processes that wanted the processor in the minute before; 0 if unknown
 	LoadAverage float64 `json:"load_average"`
 
 	LoadS float64 `json:"load_s"` // until the engine is ready, the weights opened before
@@ -119,9 +119,9 @@ type Report struct {
 	BatchProfile   []Operation `json:"batch_profile"` // of the last batch
 }
 
-// Run measures ckpt on a backend. Beside the weights it needs memory for the cache of the longest
-// measurement, and for two layers to predict by. When ctx ends it returns what it has, and the
-// error.
+// Run measures ckpt on a backend. Besides the weights it needs memory for the cache of the longest
+// measurement, and for two layers to predict by. When ctx ends it returns the report so far, and
+// the error.
 func Run(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
 	o Options) (*Report, error) {
 	b := newRun(ctx, on, gauge, ckpt, o)
@@ -138,8 +138,8 @@ func Run(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkp
 			return &b.report, err
 		}
 	}
-	for _, at := range o.points() {
-		if err := b.decode(at); err != nil {
+	for _, point := range o.points() {
+		if err := b.decode(point); err != nil {
 			return &b.report, err
 		}
 	}
@@ -158,7 +158,7 @@ func newRun(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *che
 
 type decodePoint struct{ sequences, context int }
 
-// points are one sequence, the batches, and one sequence behind each context.
+// points are one sequence, the batches, and one sequence after each context.
 func (o *Options) points() []decodePoint {
 	list := []decodePoint{{1, 0}}
 	for _, n := range o.Batches {
@@ -181,13 +181,13 @@ func (o *Options) stepsOf(sequences int) int {
 	return min(o.Steps, max(fewSteps, o.Steps/sequences))
 }
 
-func (at decodePoint) test(o *Options) string {
-	name := fmt.Sprintf("tg%d", o.stepsOf(at.sequences))
-	if at.sequences > 1 {
-		name += fmt.Sprintf(" x %d", at.sequences)
+func (p decodePoint) test(o *Options) string {
+	name := fmt.Sprintf("tg%d", o.stepsOf(p.sequences))
+	if p.sequences > 1 {
+		name += fmt.Sprintf(" x %d", p.sequences)
 	}
-	if at.context > 0 {
-		name += fmt.Sprintf(" @ d%d", at.context)
+	if p.context > 0 {
+		name += fmt.Sprintf(" @ d%d", p.context)
 	}
 	return name
 }

@@ -1,6 +1,6 @@
 package bench
 
-// Reports as files: one object, and several side by side.
+// Reports as files: one object, and a table of several.
 
 import (
 	"encoding/json"
@@ -57,7 +57,7 @@ func Read(file string) (*Report, error) {
 	return &r, nil
 }
 
-// Compare prints reports side by side; behind each rate stands its ratio to the first report's.
+// Compare prints a column for each report, with each rate's ratio to the first report's.
 func Compare(w io.Writer, files []string, reports []*Report) error {
 	var b strings.Builder
 	const narrow, wide = 22, 30
@@ -68,8 +68,8 @@ func Compare(w io.Writer, files []string, reports []*Report) error {
 		}
 		b.WriteByte('\n')
 	}
-	at := 0
-	line("", func(*Report) string { at++; return filepath.Base(files[at-1]) })
+	index := 0
+	line("", func(*Report) string { index++; return filepath.Base(files[index-1]) })
 	line("processor", func(r *Report) string {
 		return fmt.Sprintf("%s, %d cores", r.About.CPU, r.About.Cores)
 	})
@@ -113,7 +113,7 @@ func short(s string, width int) string {
 	return s
 }
 
-// tests are the measurements of all reports, in the order in which they come first.
+// tests are the measurements of all reports, in the order of their first appearance.
 func tests(reports []*Report) (names []string) {
 	for _, r := range reports {
 		for _, rate := range slices.Concat(r.Prefill, r.Decode) {

@@ -1,12 +1,12 @@
 package bench
 
-// What the memory plan can expect: the bytes of a step, which the plan knows, at the rates at which
-// the operations move theirs in an excerpt of the model. The excerpt is two layers, one of each
-// kind of attention, of random weights and of the same widths, with an eighth of the vocabulary:
-// its weights do not fit in caches, and it can be made for a model that is not here.
+// Predicts speed for the memory plan: the bytes of a step, which the plan knows, at the rates of
+// the operations in an excerpt of the model. The excerpt is two layers, one of each kind of
+// attention, of random weights and of the same widths, with an eighth of the vocabulary: its
+// weights do not fit in caches, and it can be made for a model that is not downloaded.
 //
-// What must stay true: a prediction is made between the steps that it is set beside, since other
-// work on the machine changes both, and it sees nothing of these steps but their shape.
+// What must stay true: a prediction is made between the steps that it is compared with, since other
+// work on the machine changes both, and it uses only the shape of these steps.
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ func excerptOf(s models.Spec) models.Spec {
 	return s
 }
 
-// openExcerpt has room for the same measurements. Where memory is short nothing is predicted.
+// openExcerpt has room for the same measurements. If memory is short it predicts nothing.
 func (b *run) openExcerpt() error {
 	s := excerptOf(b.ckpt.Spec)
 	if _, free := b.on.Memory(); s.WeightBytes() > free {
@@ -63,7 +63,7 @@ func (b *run) closeExcerpt() error {
 	return errors.Join(small.close(), small.ckpt.Close())
 }
 
-// stepTimes is how long the operations of a step took, by name, and what they moved.
+// stepTimes are the times of a step's operations, by name, and their bytes.
 type stepTimes struct {
 	work           engine.Work
 	seconds, bytes map[string]float64
@@ -81,26 +81,26 @@ func (b *run) paceOf(x *engine.Batch) stepTimes {
 	return p
 }
 
-// evenly is how many experts of a layer some rows choose together where routing is even.
+// evenly is how many experts of a layer some rows choose together if routing is even.
 func evenly(s models.Spec, rows int) float64 {
-	others := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
-	return float64(s.Experts) * (1 - math.Pow(others, float64(rows)))
+	miss := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
+	return float64(s.Experts) * (1 - math.Pow(miss, float64(rows)))
 }
 
-// of is the seconds of the same step of another program at this pace. Routing is taken as even.
-func (p stepTimes) of(program *engine.Program) (seconds float64) {
+// timeOf is the seconds of the same step of another program at this pace. Routing is taken as even.
+func (p stepTimes) timeOf(program *engine.Program) (seconds float64) {
 	s, bytes := program.Spec, map[string]float64{}
 	chosen := evenly(s, p.work.Rows)
 	for _, op := range program.Ops {
 		bytes[operationName(op, true)] += float64(program.BytesWith(op, p.work, chosen))
 	}
 	for name, n := range bytes {
-		seconds += p.seconds[name] * over(n, p.bytes[name])
+		seconds += p.seconds[name] * ratio(n, p.bytes[name])
 	}
 	return seconds
 }
 
-// predict is the seconds that a step is expected to take; 0 where nothing is predicted.
+// predict is the expected seconds of a step; 0 without an excerpt.
 func (b *run) predict(sequences, start, rows int, logits bool) (seconds float64) {
 	if b.excerpt == nil {
 		return 0
@@ -111,19 +111,19 @@ func (b *run) predict(sequences, start, rows int, logits bool) (seconds float64)
 	}
 	p := b.excerpt.paceOf(x)
 	b.err = cmp.Or(b.err, b.excerpt.err)
-	return p.of(b.program)
+	return p.timeOf(b.program)
 }
 
 const (
-	// what an excerpt needs for one sequence is little: the experts that a token chooses, and less
-	// of the vocabulary
+	// an excerpt needs little for one sequence: the experts that a token chooses, and less of the
+	// vocabulary
 	expectVocab = 16
 	expectSteps = 7
 )
 
-// Expect is how many tokens a second one answer of each model is expected to have at its beginning,
-// in about a second and with a few hundred megabytes, without the models: they have to have the
-// widths of the first; 0 for those that have not.
+// Expect is the expected tokens a second of one answer of each model at its beginning, measured in
+// about a second and with a few hundred megabytes, without the models. All must have the widths of
+// the first; 0 for the others.
 func Expect(ctx context.Context, on engine.Backend, list []models.Spec, s engine.Settings) (
 	rates []float64, err error) {
 	first := list[0]
@@ -151,11 +151,11 @@ func Expect(ctx context.Context, on engine.Backend, list []models.Spec, s engine
 			if err != nil {
 				return nil, err
 			}
-			took[j] = append(took[j], p.of(program))
+			took[j] = append(took[j], p.timeOf(program))
 		}
 	}
 	for j, spec := range list {
-		rate := over(1, median(took[j]))
+		rate := ratio(1, median(took[j]))
 		if spec.Hidden != first.Hidden || spec.Intermediate != first.Intermediate {
 			rate = 0
 		}

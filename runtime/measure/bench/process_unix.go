@@ -2,7 +2,7 @@
 
 package bench
 
-// What this process has used, from the operating system.
+// This process's use of the machine, from the operating system.
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// processorTime is what all threads of this process have used so far.
+// processorTime is the processor time of all threads of this process so far.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -22,7 +22,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// residentBytes is the memory that is resident now; 0 where the system does not say.
+// residentBytes is the resident memory; 0 if unknown.
 func residentBytes() int64 {
 	if runtime.GOOS != "linux" {
 		return 0
@@ -39,7 +39,7 @@ func residentBytes() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// loadAverage is that of the last minute; 0 where the system does not say.
+// loadAverage is that of the last minute; 0 if unknown.
 func loadAverage() float64 {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

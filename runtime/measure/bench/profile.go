@@ -1,7 +1,7 @@
 package bench
 
-// Where the time of a step goes, by kind of operation. Single operations are timed inside of a
-// step, where their weights are as cold as in earnest: a loop over one would find them in a cache.
+// The time of a step by kind of operation. Single operations are timed inside of a step, with
+// weights as cold as in real use: a loop over one would find them in a cache.
 
 import (
 	"cmp"
@@ -18,14 +18,14 @@ import (
 
 const profiled = 3
 
-// measured times every operation of a step some times and adds up those of one name; medians count.
-// apart holds full and windowed attention apart. The limits are measured behind each time.
-func (b *run) measured(x *engine.Batch, times int, apart bool) (list []Operation,
+// profile times every operation of a step some times and adds up those of one name; medians count.
+// split separates full and windowed attention. The limits are measured after each time.
+func (b *run) profile(x *engine.Batch, times int, split bool) (list []Operation,
 	experts float64) {
 	place, places := map[string]int{}, make([]int, len(b.program.Ops)) // in list
 	for i, op := range b.program.Ops {
-		name := operationName(op, apart)
-		if _, there := place[name]; !there {
+		name := operationName(op, split)
+		if _, ok := place[name]; !ok {
 			place[name] = len(list)
 			list = append(list, Operation{Name: name})
 		}
@@ -41,31 +41,31 @@ func (b *run) measured(x *engine.Batch, times int, apart bool) (list []Operation
 			return nil, 0
 		}
 		sums := make([]float64, len(list))
-		for i, at := range places {
-			sums[at] += float64(timings[i].Nanoseconds) / 1e6
+		for i, slot := range places {
+			sums[slot] += float64(timings[i].Nanoseconds) / 1e6
 		}
-		for at, sum := range sums {
-			took[at] = append(took[at], sum)
+		for slot, sum := range sums {
+			took[slot] = append(took[slot], sum)
 		}
 	}
-	work, whole := b.program.WorkOf(x), 0.0
+	work, total := b.program.WorkOf(x), 0.0
 	products := make([]float64, len(list))
 	for i, op := range b.program.Ops {
 		list[places[i]].Bytes += b.program.BytesWith(op, work, experts)
 		products[places[i]] += float64(operations(b.program, op, work))
 	}
-	for at := range list {
-		whole += median(took[at])
+	for slot := range list {
+		total += median(took[slot])
 	}
-	for at := range list {
-		o := &list[at]
-		o.Milliseconds, o.Least, o.Most = median(took[at]), slices.Min(took[at]),
-			slices.Max(took[at])
+	for slot := range list {
+		o := &list[slot]
+		o.Milliseconds, o.Least, o.Most = median(took[slot]), slices.Min(took[slot]),
+			slices.Max(took[slot])
 		seconds := o.Milliseconds / 1e3
-		o.GBPerS, o.TOPS = over(float64(o.Bytes), seconds)/1e9, over(products[at], seconds)/1e12
-		o.OfRead = over(o.GBPerS*1e9, median(limits))
-		o.OfMultiply = over(o.TOPS*1e12, median(peaks))
-		o.Percent = 100 * over(o.Milliseconds, whole)
+		o.GBPerS, o.TOPS = ratio(float64(o.Bytes), seconds)/1e9, ratio(products[slot], seconds)/1e12
+		o.OfRead = ratio(o.GBPerS*1e9, median(limits))
+		o.OfMultiply = ratio(o.TOPS*1e12, median(peaks))
+		o.Percent = 100 * ratio(o.Milliseconds, total)
 	}
 	slices.SortStableFunc(list, func(x, y Operation) int {
 		return cmp.Compare(y.Milliseconds, x.Milliseconds)
@@ -73,7 +73,7 @@ func (b *run) measured(x *engine.Batch, times int, apart bool) (list []Operation
 	return list, experts
 }
 
-// timed takes a step and says how long each of its operations took.
+// timed takes a step and returns the time of each of its operations.
 func (b *run) timed(x *engine.Batch) (timings []engine.Timing) {
 	if b.err == nil {
 		timings, b.err = b.eng.Measure(b.ctx, x, b.logits)
@@ -84,8 +84,8 @@ func (b *run) timed(x *engine.Batch) (timings []engine.Timing) {
 	return timings
 }
 
-// operationName is what the operations of all layers that do one thing have in common.
-func operationName(op *engine.Op, apart bool) string {
+// operationName is the common name of the same operation in all layers.
+func operationName(op *engine.Op, split bool) string {
 	name := op.Kind.String()
 	_, label, inLayer := strings.Cut(op.Label, ".")
 	inLayer = inLayer && strings.HasPrefix(op.Label, "layer")
@@ -101,9 +101,9 @@ func operationName(op *engine.Op, apart bool) string {
 	switch {
 	case op.Kind == engine.Quantize:
 		name = "quantize " + name
-	case op.Kind == engine.Attend && apart && op.Window > 0:
+	case op.Kind == engine.Attend && split && op.Window > 0:
 		name += " window"
-	case op.Kind == engine.Attend && apart:
+	case op.Kind == engine.Attend && split:
 		name += " full"
 	}
 	return name
@@ -137,9 +137,9 @@ type StepProfile struct {
 	Operations []Operation `json:"operations"`
 }
 
-// RunOps measures the operations of steps: one and more sequences decoding, one behind each
-// context, and a prompt's step at the start and behind each context. only are the operations to
-// report, by name; none is all. When ctx ends it returns what it has, and the error.
+// RunOps measures the operations of steps: one and more sequences decoding, one after each context,
+// and a prompt's step at the start and after each context. only are the operations to report, by
+// name; none is all. When ctx ends it returns the report so far, and the error.
 func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
 	o Options, only []string) (*OpsReport, error) {
 	o.Steps = fewSteps
@@ -150,8 +150,9 @@ func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *che
 		sequences, start, row int
 	}
 	var kinds []kind
-	for _, at := range o.points() {
-		kinds = append(kinds, kind{at.test(&o), at.sequences, max(at.context, firstContext), 1})
+	for _, point := range o.points() {
+		kinds = append(kinds, kind{point.test(&o), point.sequences,
+			max(point.context, firstContext), 1})
 	}
 	for _, n := range o.Prefill {
 		n = min(n, o.Settings.Rows())
@@ -164,19 +165,19 @@ func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *che
 			kinds = append(kinds, kind{fmt.Sprintf("%s @ d%d", name, c), 1, c, n})
 		}
 	}
-	for _, k := range kinds { // room for a prompt's step behind the longest context
+	for _, k := range kinds { // room for a prompt's step after the longest context
 		b.o.Prefill = append(slices.Clone(b.o.Prefill), k.start+k.row)
 	}
 	if err := b.start(); err != nil {
 		return nil, err
 	}
 	report := &OpsReport{Report: b.report}
-	if err := Known(ckpt.Spec, b.eng.Settings(), only); err != nil {
+	if err := CheckOperations(ckpt.Spec, b.eng.Settings(), only); err != nil {
 		return nil, err
 	}
 	for _, k := range kinds {
 		x := b.batch(k.sequences, k.start, k.row)
-		list, experts := b.measured(x, o.Rounds, true)
+		list, experts := b.profile(x, o.Rounds, true)
 		report.ReadGBs, report.PeakTOPS = b.report.ReadGBs, b.report.PeakTOPS
 		if b.err != nil {
 			return report, b.err
@@ -192,8 +193,8 @@ func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *che
 	return report, b.close()
 }
 
-// Known refuses names of operations that a step of a model does not have. It needs no weights.
-func Known(spec models.Spec, s engine.Settings, only []string) error {
+// CheckOperations refuses operations that a model's step does not have. It needs no weights.
+func CheckOperations(spec models.Spec, s engine.Settings, only []string) error {
 	p, err := engine.Record(spec, s, 1)
 	if err != nil {
 		return err

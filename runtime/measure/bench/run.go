@@ -24,9 +24,9 @@ type run struct {
 	gauge serve.Gauge
 	ckpt  *checkpoint.Checkpoint
 	eng   engine.Engine
-	// what the engine's steps do, for counting; its operations are those of every bucket
+	// the operations of the engine's steps, for counting; every bucket has the same
 	program *engine.Program
-	// a piece of the model to predict by; nil where nothing is predicted
+	// a piece of the model to predict by; may be nil
 	excerpt *run
 	// its steps are serve's, without taps: on a GPU a tap is a launch of its own. Experts are then
 	// those of an even routing.
@@ -39,7 +39,7 @@ type run struct {
 
 const (
 	firstContext = 64        // tokens of the prompt before decoding "at 0" is measured
-	readSample   = 256 << 20 // bytes of weights read for a bandwidth, beside each step of decoding
+	readSample   = 256 << 20 // bytes of weights read for a bandwidth, for each step of decoding
 	readPasses   = 3
 	// spent in plain multiplications before and after a prompt
 	peakTime      = 30 * time.Millisecond
@@ -52,10 +52,10 @@ func (b *run) open() (err error) {
 	for _, n := range b.o.Prefill {
 		pages = max(pages, pagesOf(n))
 	}
-	for _, at := range b.o.points() {
-		end := max(at.context, firstContext) + b.o.stepsOf(at.sequences) + 1
-		pages = max(pages, at.sequences*pagesOf(end))
-		sequences = max(sequences, at.sequences)
+	for _, point := range b.o.points() {
+		end := max(point.context, firstContext) + b.o.stepsOf(point.sequences) + 1
+		pages = max(pages, point.sequences*pagesOf(end))
+		sequences = max(sequences, point.sequences)
 	}
 	eo := b.o.Settings
 	eo.Pages = b.tables() * (pages + sequences)
@@ -110,7 +110,7 @@ func (b *run) close() (err error) {
 
 func pagesOf(tokens int) int { return (tokens + engine.PageTokens - 1) / engine.PageTokens }
 
-// fillCache writes every page: what was never written would be read from one page of zeros.
+// fillCache writes every page: unwritten ones would all be read from one page of zeros.
 func (b *run) fillCache() error {
 	pattern := make([]byte, samplePattern)
 	for i := 0; i < len(pattern); i += 4 {
@@ -122,8 +122,9 @@ func (b *run) fillCache() error {
 		binary.LittleEndian.PutUint32(pattern[i:], numbers)
 	}
 	cache := b.eng.Cache()
-	for at := int64(0); at < cache.Bytes(); at += samplePattern {
-		if err := cache.Write(at, pattern[:min(samplePattern, cache.Bytes()-at)]); err != nil {
+	for offset := int64(0); offset < cache.Bytes(); offset += samplePattern {
+		n := min(samplePattern, cache.Bytes()-offset)
+		if err := cache.Write(offset, pattern[:n]); err != nil {
 			return err
 		}
 	}
@@ -138,9 +139,9 @@ func (b *run) tables() int { return 1 + engine.WindowPages(b.o.Settings.KVCacheD
 func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	x := &engine.Batch{}
 	pages, tables := pagesOf(start+rows), b.tables()
-	each := b.eng.Settings().Pages / sequences / tables
-	for p := 0; p < b.eng.Settings().Pages && tables > 2; p++ { // a table behind the window's
-		x.Twins = append(x.Twins, int32((p+each)%b.eng.Settings().Pages))
+	perTable := b.eng.Settings().Pages / sequences / tables
+	for p := 0; p < b.eng.Settings().Pages && tables > 2; p++ { // a table after the window's
+		x.Twins = append(x.Twins, int32((p+perTable)%b.eng.Settings().Pages))
 	}
 	for i := range sequences {
 		table := func(base int) (list []int32) {
@@ -150,7 +151,7 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 			return list
 		}
 		x.Seqs = append(x.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(rows),
-			Full: table(tables * i * each), Window: table((tables*i + 1) * each)})
+			Full: table(tables * i * perTable), Window: table((tables*i + 1) * perTable)})
 		for range rows {
 			x.Tokens = append(x.Tokens, int32(b.random.IntN(b.ckpt.Spec.Vocab)))
 		}
@@ -159,7 +160,7 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	return x
 }
 
-// step chooses tokens on the device where serve does: the logits stay there.
+// step chooses tokens on the device if serve does: then the logits stay there.
 func (b *run) step(x *engine.Batch) {
 	switch n := len(x.LogitRows); {
 	case b.err != nil:
@@ -180,8 +181,8 @@ type prompted struct {
 	predicted, experts float64 // seconds, and how many the last step chose
 }
 
-// prompt runs n tokens in steps as large as the engine takes, logits of the last token only. What
-// each was expected to take is measured behind it, of the first one before it too.
+// prompt runs n tokens in steps as large as the engine takes, logits of the last token only. The
+// expected time of each is measured after it, of the first one before it too.
 func (b *run) prompt(n int) (p prompted) {
 	for start := 0; start < n && b.err == nil; {
 		rows := min(n-start, b.eng.Settings().Rows())
@@ -190,9 +191,9 @@ func (b *run) prompt(n int) (p prompted) {
 		if !last {
 			x.LogitRows = nil
 		}
-		before := 0.0
+		prev := 0.0
 		if start == 0 {
-			before = b.predict(1, start, rows, last)
+			prev = b.predict(1, start, rows, last)
 		}
 		cpu, begin := processorTime(), time.Now()
 		b.step(x)
@@ -202,7 +203,7 @@ func (b *run) prompt(n int) (p prompted) {
 		p.experts = b.expertsRead(x)
 		expected := b.predict(1, start, rows, last)
 		if start == 0 {
-			expected = (before + expected) / 2
+			expected = (prev + expected) / 2
 		}
 		p.predicted += expected
 		p.steps = append(p.steps, x)
@@ -233,19 +234,19 @@ func (b *run) peak() (rate, perCPU float64) {
 	rate = b.gauge.MultiplyPeak(peakTime)
 	took, used := time.Since(begin).Seconds(), (processorTime() - cpu).Seconds()
 	b.report.PeakTOPS = max(b.report.PeakTOPS, rate/1e12)
-	return rate, over(rate*took, used)
+	return rate, ratio(rate*took, used)
 }
 
 func (b *run) prefill(n int) error {
 	var rounds []Rate
 	for len(rounds) < b.o.Rounds {
 		r := Rate{Test: fmt.Sprintf("pp%d", n), Tokens: n}
-		before, beforeCPU := b.peak()
+		rateBefore, beforeCPU := b.peak()
 		p := b.prompt(n)
 		if b.err != nil {
 			return b.err
 		}
-		after, afterCPU := b.peak()
+		rateAfter, afterCPU := b.peak()
 		r.Experts = p.experts
 		products := 0.0
 		for _, x := range p.steps {
@@ -253,12 +254,12 @@ func (b *run) prefill(n int) error {
 			products += b.products(x)
 		}
 		r.BytesPerToken = r.BytesPerStep / int64(n)
-		r.TokensPerS, r.PerCPUSecond = float64(n)/p.took, over(float64(n), p.used)
-		r.OfMultiply = over(products, p.took*(before+after)/2)
-		r.OfMulCPU = over(products, p.used*(beforeCPU+afterCPU)/2)
+		r.TokensPerS, r.PerCPUSecond = float64(n)/p.took, ratio(float64(n), p.used)
+		r.OfMultiply = ratio(products, p.took*(rateBefore+rateAfter)/2)
+		r.OfMulCPU = ratio(products, p.used*(beforeCPU+afterCPU)/2)
 		r.GBPerS = float64(r.BytesPerStep) / p.took / 1e9
-		r.OfRead = over(r.GBPerS*1e9, b.read())
-		r.PredictedPerS, r.OfPredicted = over(float64(n), p.predicted), p.predicted/p.took
+		r.OfRead = ratio(r.GBPerS*1e9, b.read())
+		r.PredictedPerS, r.OfPredicted = ratio(float64(n), p.predicted), p.predicted/p.took
 		rounds = append(rounds, r)
 		b.o.Progress(fmt.Sprintf("%s, round %d: %.1f tok/s, %.0f %% of plain "+
 			"multiplications, %.0f %% by processor time",
@@ -269,15 +270,15 @@ func (b *run) prefill(n int) error {
 		return nil
 	}
 	x := b.batch(1, 0, min(n, b.eng.Settings().Rows()))
-	b.report.PrefillProfile, _ = b.measured(x, profiled, false)
+	b.report.PrefillProfile, _ = b.profile(x, profiled, false)
 	return b.err
 }
 
 // decode measures steps of one token a sequence. A few before warm translations and branches.
-func (b *run) decode(at decodePoint) error {
-	start, steps := cmp.Or(at.context, firstContext), b.o.stepsOf(at.sequences)
+func (b *run) decode(point decodePoint) error {
+	start, steps := cmp.Or(point.context, firstContext), b.o.stepsOf(point.sequences)
 	for i := range min(steps, fewSteps) {
-		b.step(b.batch(at.sequences, start+i, 1))
+		b.step(b.batch(point.sequences, start+i, 1))
 	}
 	var rounds []Rate
 	var bytes, experts float64 // of all rounds
@@ -285,7 +286,7 @@ func (b *run) decode(at decodePoint) error {
 		var took, reads, expected []float64
 		var used, readUsed, moved float64
 		for i := 0; i < steps && b.err == nil; i++ {
-			x := b.batch(at.sequences, start+i, 1)
+			x := b.batch(point.sequences, start+i, 1)
 			cpu, begin := processorTime(), time.Now()
 			b.step(x)
 			took = append(took, time.Since(begin).Seconds())
@@ -297,7 +298,7 @@ func (b *run) decode(at decodePoint) error {
 			moved += float64(b.bytes(x, n))
 			experts += n
 			if i%max(1, steps/excerptSteps) == 0 {
-				expected = append(expected, b.predict(at.sequences, start+i, 1, true))
+				expected = append(expected, b.predict(point.sequences, start+i, 1, true))
 			}
 		}
 		if b.err != nil {
@@ -305,16 +306,16 @@ func (b *run) decode(at decodePoint) error {
 		}
 		bytes += moved
 		b.report.ReadGBs = max(b.report.ReadGBs, slices.Max(reads)/1e9)
-		one, tokens := median(took), float64(at.sequences)
+		one, tokens := median(took), float64(point.sequences)
 		moved /= float64(steps)
-		r := Rate{Test: at.test(&b.o), Tokens: at.sequences, Context: at.context,
-			TokensPerS: tokens / one, PerCPUSecond: over(tokens*float64(steps), used),
-			GBPerS: moved / one / 1e9, OfRead: over(moved, one*median(reads)),
-			OfReadCPU: over(moved*readUsed, used*float64(len(b.sample()))),
+		r := Rate{Test: point.test(&b.o), Tokens: point.sequences, Context: point.context,
+			TokensPerS: tokens / one, PerCPUSecond: ratio(tokens*float64(steps), used),
+			GBPerS: moved / one / 1e9, OfRead: ratio(moved, one*median(reads)),
+			OfReadCPU: ratio(moved*readUsed, used*float64(len(b.sample()))),
 			// means: other work on the machine stretches some of many short steps and all long
-			// ones, so their medians cannot be set side by side
-			PredictedPerS: over(tokens, mean(expected)),
-			OfPredicted:   over(mean(expected), mean(took))}
+			// ones, so their medians cannot be compared
+			PredictedPerS: ratio(tokens, mean(expected)),
+			OfPredicted:   ratio(mean(expected), mean(took))}
 		rounds = append(rounds, r)
 		b.o.Progress(fmt.Sprintf("%s, round %d: %.2f tok/s, %.0f %% of plain reads, "+
 			"%.0f %% by processor time", r.Test, len(rounds), r.TokensPerS, 100*r.OfRead,
@@ -322,13 +323,13 @@ func (b *run) decode(at decodePoint) error {
 	}
 	r, counted := medians(rounds), float64(len(rounds)*steps)
 	r.Experts, r.BytesPerStep = experts/counted, int64(bytes/counted)
-	r.BytesPerToken = r.BytesPerStep / int64(at.sequences)
+	r.BytesPerToken = r.BytesPerStep / int64(point.sequences)
 	b.report.Decode = append(b.report.Decode, r)
-	if b.o.Plain || at.context > 0 {
+	if b.o.Plain || point.context > 0 {
 		return nil
 	}
-	times, _ := b.measured(b.batch(at.sequences, start+steps, 1), profiled, false)
-	if at.sequences > 1 {
+	times, _ := b.profile(b.batch(point.sequences, start+steps, 1), profiled, false)
+	if point.sequences > 1 {
 		b.report.BatchProfile = times
 	} else {
 		b.report.DecodeProfile = times
@@ -336,7 +337,7 @@ func (b *run) decode(at decodePoint) error {
 	return b.err
 }
 
-// bytes is what a step has to read and write when a layer reads so many experts.
+// bytes are those that a step reads and writes if a layer reads so many experts.
 func (b *run) bytes(x *engine.Batch, experts float64) (sum int64) {
 	w := b.program.WorkOf(x)
 	for _, op := range b.program.Ops {
@@ -371,8 +372,8 @@ func (b *run) expertsRead(x *engine.Batch) float64 {
 	return float64(total) / float64(s.Layers)
 }
 
-// over is a / b; 0 where the system does not tell processor time.
-func over(a, b float64) float64 {
+// ratio is a / b; 0 if processor time is unknown.
+func ratio(a, b float64) float64 {
 	if b <= 0 {
 		return 0
 	}

@@ -13,13 +13,13 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
-	Result      json.RawMessage `json:"result"` // what it gives back, whatever it is called with
+	Result      json.RawMessage `json:"result"` // of every call
 }
 
 type task struct {
-	Tool   string         `json:"tool"`
-	Text   string         `json:"text"`
-	Wanted map[string]any `json:"wanted"` // arguments that the text leaves no choice about
+	Tool     string         `json:"tool"`
+	Text     string         `json:"text"`
+	Expected map[string]any `json:"wanted"` // arguments that the text determines
 }
 
 //go:embed cases.json

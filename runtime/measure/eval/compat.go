@@ -1,5 +1,5 @@
-// Does a server do tools right: the thirty tasks, over both APIs, whole and streamed; and how often
-// a client sees something that it never should.
+// Checks a server's tool calls: the thirty tasks, over both APIs, streamed or not; and counts the
+// faults that no client should see.
 
 package eval
 
@@ -18,7 +18,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
-// CompatRow is one API, whole or streamed.
+// CompatRow is one API, streamed or not.
 type CompatRow struct {
 	API     API  `json:"api"`
 	Stream  bool `json:"stream"`
@@ -40,7 +40,7 @@ func Compat(ctx context.Context, s Sampler, stream bool, k, threads int,
 		Why: map[string]int{}}
 	passed := make([]int, len(tasks))
 	var mu sync.Mutex
-	each(ctx, row.Runs, threads, func(n int) {
+	forEach(ctx, row.Runs, threads, func(n int) {
 		why, invalid := s.compat(ctx, &tasks[n%len(tasks)], stream)
 		mu.Lock()
 		defer mu.Unlock()
@@ -77,13 +77,13 @@ func (s *Sampler) compat(ctx context.Context, k *task, stream bool) (why string,
 	case len(first.calls) == 0:
 		return "no tool was called", false
 	}
-	at := slices.IndexFunc(first.calls, func(c client.Call) bool {
+	index := slices.IndexFunc(first.calls, func(c client.Call) bool {
 		return c.Function.Name == k.Tool
 	})
-	if at < 0 {
+	if index < 0 {
 		return "another tool was called", false
 	}
-	if why := k.judge(first.calls[at].Function.Arguments); why != "" {
+	if why := k.judge(first.calls[index].Function.Arguments); why != "" {
 		return why, false
 	}
 	second, err := s.take(ctx, slices.Concat(input, first.items, s.results(first)), stream)
@@ -96,10 +96,10 @@ func (s *Sampler) compat(ctx context.Context, k *task, stream bool) (why string,
 	return "", false
 }
 
-// judge holds arguments to the tool's schema and to what the task leaves no choice about.
+// judge checks arguments against the tool's schema and the task's expected values.
 func (k *task) judge(arguments string) string {
-	var given map[string]any
-	if json.Unmarshal([]byte(arguments), &given) != nil {
+	var values map[string]any
+	if json.Unmarshal([]byte(arguments), &values) != nil {
 		return "arguments that are not a JSON object"
 	}
 	for _, o := range cases().Tools {
@@ -113,37 +113,37 @@ func (k *task) judge(arguments string) string {
 			resolved, err = schema.Resolve(nil)
 		}
 		if err == nil {
-			err = resolved.Validate(given)
+			err = resolved.Validate(values)
 		}
 		if err != nil {
 			return "arguments that break the schema: " + err.Error()
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(k.Wanted)) {
-		if !alike(given[name], k.Wanted[name]) {
+	for _, name := range slices.Sorted(maps.Keys(k.Expected)) {
+		if !alike(values[name], k.Expected[name]) {
 			return fmt.Sprintf("another argument than was asked for: %s", name)
 		}
 	}
 	return ""
 }
 
-// alike compares what a person would call the same.
-func alike(given, wanted any) bool {
-	switch w := wanted.(type) {
+// alike compares values as a person would.
+func alike(got, want any) bool {
+	switch w := want.(type) {
 	case string:
-		g, ok := given.(string)
+		g, ok := got.(string)
 		return ok && strings.EqualFold(strings.TrimSpace(g), w)
 	case map[string]any:
-		g, ok := given.(map[string]any)
+		g, ok := got.(map[string]any)
 		for name := range w {
 			ok = ok && alike(g[name], w[name])
 		}
 		return ok
 	}
-	return reflect.DeepEqual(given, wanted)
+	return reflect.DeepEqual(got, want)
 }
 
-// Faults is what clients saw in a number of turns that they never should.
+// Faults are those that clients saw in a number of turns.
 type Faults struct {
 	Turns    int            `json:"turns"`
 	Faulty   int            `json:"faulty"`
@@ -157,7 +157,7 @@ func CountFaults(ctx context.Context, s Sampler, stream bool, turns, threads int
 	progress func()) Faults {
 	f, tasks := Faults{Why: map[string]int{}}, cases().Tasks
 	var mu sync.Mutex
-	each(ctx, turns, threads, func(n int) {
+	forEach(ctx, turns, threads, func(n int) {
 		t, err := s.take(ctx, firstInput(tasks[n%len(tasks)].Text), stream)
 		mu.Lock()
 		defer mu.Unlock()

@@ -1,10 +1,9 @@
-// Package eval grades a model behind any OpenAI port: questions with known answers, calls of tools,
-// and what no client should ever see.
+// Package eval grades a model on any OpenAI port: questions with known answers, calls of tools, and
+// faults that no client should see.
 //
-// It returns data and prints nothing. What must stay true: an attempt that has been graded is on
-// disk before the next result is counted, so an interrupted run goes on where it was; what a
-// server refuses is an attempt without an answer, not a wrong answer in silence; the same seed asks
-// the same questions in the same words.
+// It returns data and prints nothing. What must stay true: a graded attempt is on disk before the
+// next result is counted, so an interrupted run can resume; a refused request is an attempt without
+// an answer, not a wrong answer; the same seed asks the same questions in the same words.
 package eval
 
 import (
@@ -36,8 +35,8 @@ type Attempt struct {
 	Question string `json:"question"` // its ID
 	Number   int    `json:"attempt"`
 	Correct  bool   `json:"correct"`
-	Given    string `json:"given"` // what was read as the answer; empty: none was found
-	Wanted   string `json:"wanted"`
+	Answer   string `json:"given"` // parsed from the reply; empty: none
+	Expected string `json:"wanted"`
 	Error    string `json:"error,omitempty"` // why there is no reply
 	Reply    string `json:"reply"`
 
@@ -51,7 +50,7 @@ func (a *Attempt) key() string {
 		"\x00", a.Number)
 }
 
-// Run is what is asked.
+// Run is the questions and settings of a run.
 type Run struct {
 	Eval      string // gpqa or aime25
 	Questions []Question
@@ -64,9 +63,8 @@ type Run struct {
 	Progress  func(done, total, correct int)
 }
 
-// Do asks what the journal does not have yet and returns all attempts of the run. When ctx ends it
-// returns those that there are, and its error. An attempt without a reply is asked anew by the next
-// run.
+// Do asks the questions that the journal lacks and returns all attempts of the run. When ctx ends
+// it returns those so far, and its error. The next run repeats attempts without a reply.
 func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 	journal, done, err := openJournal(r.Journal)
 	if err != nil {
@@ -74,7 +72,7 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 	}
 	type question struct {
 		Attempt
-		of *Question
+		question *Question
 	}
 	var todo []question
 	var list []Attempt
@@ -97,9 +95,9 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 		correct += one(a.Correct)
 	}
 	var mu sync.Mutex
-	each(ctx, len(todo), r.Threads, func(i int) {
+	forEach(ctx, len(todo), r.Threads, func(i int) {
 		a := todo[i].Attempt
-		r.ask(ctx, &a, todo[i].of)
+		r.ask(ctx, &a, todo[i].question)
 		mu.Lock()
 		defer mu.Unlock()
 		if ctx.Err() != nil && a.Error != "" {
@@ -120,8 +118,8 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 	return list, errors.Join(err, ctx.Err())
 }
 
-// each calls do(0..n-1), threads of them at once, until ctx ends.
-func each(ctx context.Context, n, threads int, do func(int)) {
+// forEach calls do(0..n-1), threads of them at once, until ctx ends.
+func forEach(ctx context.Context, n, threads int, do func(int)) {
 	var running errgroup.Group
 	running.SetLimit(max(threads, 1))
 	for i := range n {
@@ -145,24 +143,24 @@ func one(b bool) int {
 var patience = client.RetryPolicy{Attempts: 8, Pause: time.Second}
 
 func (r *Run) ask(ctx context.Context, a *Attempt, q *Question) {
-	text, wanted := q.ask(r.Seed, a.Number)
+	text, expected := q.ask(r.Seed, a.Number)
 	began := time.Now()
 	var t *turn
 	err := patience.Do(ctx, func() (err error) {
 		t, err = r.Sampler.request(ctx, firstInput(text), a.Effort, false)
 		return err
 	})
-	a.Wanted, a.Seconds = wanted, time.Since(began).Seconds()
+	a.Expected, a.Seconds = expected, time.Since(began).Seconds()
 	if err != nil {
 		a.Error = err.Error()
 		return
 	}
 	a.Reply, a.OutputTokens, a.ReasoningTokens = t.text, t.used.output, t.used.reasoning
-	a.Given = q.read(t.text)
-	a.Correct = a.Given == wanted
+	a.Answer = q.read(t.text)
+	a.Correct = a.Answer == expected
 }
 
-// openJournal reads the attempts that a file has; without a name there is neither.
+// openJournal reads a file's attempts; without a name there is no journal.
 func openJournal(name string) (*jsonlines.File, map[string]Attempt, error) {
 	done := map[string]Attempt{}
 	if name == "" {
@@ -188,7 +186,7 @@ type Score struct {
 	Attempts  int     `json:"attempts"` // with a reply
 	Correct   int     `json:"correct"`
 	Failed    int     `json:"failed"`    // without one: they are in no figure
-	NoAnswer  int     `json:"no_answer"` // replies in which none was found: they count as wrong
+	NoAnswer  int     `json:"no_answer"` // replies without a recognised answer: they count as wrong
 	Percent   float64 `json:"percent"`
 	// HalfWidth is half of the 95 % confidence interval, in percent points: 1.96 standard errors of
 	// the mean over the questions, since attempts at one question are not independent
@@ -210,7 +208,7 @@ func Scores(efforts []string, attempts []Attempt) []Score {
 
 func score(effort string, attempts []Attempt) Score {
 	s := Score{Effort: effort}
-	right, asked := map[string]float64{}, map[string]float64{}
+	right, total := map[string]float64{}, map[string]float64{}
 	for _, a := range attempts {
 		if a.Effort != effort {
 			continue
@@ -221,14 +219,14 @@ func score(effort string, attempts []Attempt) Score {
 		}
 		s.Attempts++
 		s.Correct += one(a.Correct)
-		s.NoAnswer += one(a.Given == "")
+		s.NoAnswer += one(a.Answer == "")
 		s.OutputTokens += float64(a.OutputTokens)
 		s.ReasoningTokens += float64(a.ReasoningTokens)
 		s.Seconds += a.Seconds
-		asked[a.Question]++
+		total[a.Question]++
 		right[a.Question] += float64(one(a.Correct))
 	}
-	s.Questions = len(asked)
+	s.Questions = len(total)
 	if s.Attempts == 0 {
 		return s
 	}
@@ -237,8 +235,8 @@ func score(effort string, attempts []Attempt) Score {
 	s.ReasoningTokens /= n
 	s.Seconds /= n
 	var means []float64
-	for q := range asked {
-		means = append(means, 100*right[q]/asked[q])
+	for q := range total {
+		means = append(means, 100*right[q]/total[q])
 	}
 	slices.Sort(means) // so that the sums are the same whatever the map's order
 	s.Percent = 100 * float64(s.Correct) / n

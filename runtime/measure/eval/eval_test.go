@@ -330,7 +330,7 @@ func TestCompatFaults(t *testing.T) {
 func TestJudge(t *testing.T) {
 	at := slices.IndexFunc(cases().Tasks, func(k task) bool {
 		return k.Tool == "query_orders" &&
-			k.Wanted["filter"] != nil
+			k.Expected["filter"] != nil
 	})
 	k := cases().Tasks[at]
 	for arguments, want := range map[string]string{

@@ -63,8 +63,8 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(input) == 1:
 		for _, k := range cases().Tasks {
 			if k.Text == first.Content {
-				arguments, _ := json.Marshal(k.Wanted)
-				if k.Tool == "create_event" && k.Wanted["title"] == nil {
+				arguments, _ := json.Marshal(k.Expected)
+				if k.Tool == "create_event" && k.Expected["title"] == nil {
 					arguments = append([]byte(`{"title":"x",`), arguments[1:]...)
 				}
 				m.Calls = []client.Call{{ID: "call_1", Type: "function",

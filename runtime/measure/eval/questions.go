@@ -128,9 +128,9 @@ func readJSON(text []byte) (rows []map[string]string, err error) {
 
 const letters = "ABCD"
 
-// ask is the question as attempt n puts it, and the answer that is right then: the choices stand in
-// an order that seed, question and attempt decide.
-func (q *Question) ask(seed uint64, n int) (text, wanted string) {
+// ask is the question of attempt n, and its right answer: seed, question and attempt decide the
+// order of the choices.
+func (q *Question) ask(seed uint64, n int) (text, expected string) {
 	if len(q.Choices) == 0 {
 		return q.Text + "\n\nThink it through. The answer is an integer; end with it alone " +
 			"inside \\boxed{}.", q.Answer
@@ -142,12 +142,12 @@ func (q *Question) ask(seed uint64, n int) (text, wanted string) {
 	for i, choice := range order {
 		fmt.Fprintf(&b, "\n%c) %s", letters[i], q.Choices[choice])
 		if choice == 0 {
-			wanted = letters[i : i+1]
+			expected = letters[i : i+1]
 		}
 	}
 	b.WriteString("\n\nWhich is right? End with a line that says Answer: and the letter A, B, C " +
 		"or D.")
-	return b.String(), wanted
+	return b.String(), expected
 }
 
 // The ways in which a reply gives its letter, the clearest first; of each the last one counts.
@@ -164,7 +164,7 @@ var (
 	integer = regexp.MustCompile(`-?\d[\d,]*`)
 )
 
-// read finds the answer in a reply; empty: there is none.
+// read finds the answer in a reply; empty: none.
 func (q *Question) read(reply string) string {
 	if len(q.Choices) > 0 {
 		for _, form := range letterForms {

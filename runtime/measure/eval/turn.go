@@ -1,5 +1,4 @@
-// One turn over either API, streamed or whole: what came, and what is wrong with it whatever the
-// model meant to say.
+// One turn over either API, streamed or not: the answer, and its faults independent of the model.
 
 package eval
 
@@ -27,11 +26,11 @@ type turn struct {
 
 type usage struct{ output, reasoning int }
 
-// marks stand in no text that a client gets: Harmony's tokens, and what is left of broken headers.
+// marks are in no correct text: Harmony's tokens, and the remains of broken headers.
 var marks = []string{"<|", "|>", "to=functions", "assistantcommentary", "assistantanalysis",
 	"commentary to="}
 
-// examine collects what is wrong with a turn in itself.
+// examine collects the faults of a turn in itself.
 func (t *turn) examine() {
 	for _, part := range []struct{ where, text string }{{"the text", t.text},
 		{"the reasoning", t.reasoning}} {
@@ -44,11 +43,11 @@ func (t *turn) examine() {
 	}
 	for _, c := range t.calls {
 		name := c.Function.Name
-		known := slices.ContainsFunc(cases().Tools, func(o tool) bool { return o.Name == name })
+		ok := slices.ContainsFunc(cases().Tools, func(o tool) bool { return o.Name == name })
 		switch {
-		case !known:
+		case !ok:
 			t.faults = append(t.faults, fmt.Sprintf("a call of %q, which was not offered", name))
-		case t.cut: // a stream cannot take back what it has sent
+		case t.cut: // a stream cannot take back sent text
 		case !json.Valid([]byte(c.Function.Arguments)):
 			t.faults = append(t.faults, "arguments that are not JSON")
 		case c.ID == "":
@@ -88,7 +87,7 @@ func (s *Sampler) take(ctx context.Context, input []json.RawMessage, stream bool
 	return t, nil
 }
 
-// request asks for a turn: at an effort, or with the tools on offer where none is given.
+// request asks for a turn: at an effort, or without one with the tools.
 func (s *Sampler) request(ctx context.Context, input []json.RawMessage, effort string,
 	stream bool) (*turn, error) {
 	t, body := &turn{}, map[string]any{"model": s.Model, "temperature": s.Temperature}
@@ -127,20 +126,20 @@ func (s *Sampler) offered() (list []any) {
 func (s *Sampler) chat(ctx context.Context, t *turn, body any, stream bool) error {
 	const path = "/v1/chat/completions"
 	var m client.Message
-	var whole client.Chunk
+	var chunk client.Chunk
 	if stream {
 		if err := events(ctx, s.Client, path, body, func(piece *client.Chunk) error {
 			return add(&m, piece, &t.cut)
 		}); err != nil {
 			return err
 		}
-	} else if err := s.Client.Call(ctx, "POST", path, body, &whole); err != nil {
+	} else if err := s.Client.Call(ctx, "POST", path, body, &chunk); err != nil {
 		return err
-	} else if len(whole.Choices) == 0 {
+	} else if len(chunk.Choices) == 0 {
 		return errors.New("the answer has no choices")
 	} else {
-		m, t.cut = whole.Choices[0].Message, whole.Choices[0].Finish == "length"
-		if u := whole.Usage; u != nil {
+		m, t.cut = chunk.Choices[0].Message, chunk.Choices[0].Finish == "length"
+		if u := chunk.Usage; u != nil {
 			t.used = usage{u.Completion, u.OfCompletion.Reasoning}
 		}
 	}
@@ -157,17 +156,17 @@ func add(m *client.Message, piece *client.Chunk, cut *bool) error {
 		m.Content += choice.Delta.Content
 		m.Reasoning += choice.Delta.Reasoning
 		for _, c := range choice.Delta.Calls {
-			at := 0
+			index := 0
 			if c.Index != nil {
-				at = *c.Index
+				index = *c.Index
 			}
 			switch n := len(m.Calls); {
-			case at < 0 || at > n:
-				return fmt.Errorf("call %d comes before call %d", at, n)
-			case at == n:
+			case index < 0 || index > n:
+				return fmt.Errorf("call %d comes before call %d", index, n)
+			case index == n:
 				m.Calls = append(m.Calls, c)
 			default:
-				m.Calls[at].Function.Arguments += c.Function.Arguments
+				m.Calls[index].Function.Arguments += c.Function.Arguments
 			}
 		}
 	}
@@ -210,14 +209,14 @@ type response struct {
 
 func (s *Sampler) responses(ctx context.Context, t *turn, body any, stream bool) error {
 	var r response
-	streamed := map[string]string{} // what the deltas of each kind make
+	streamed := map[string]string{} // the text of each kind of delta
 	if err := s.response(ctx, body, stream, &r, streamed); err != nil {
 		return err
 	}
 	if r.Status == "failed" && r.Error != nil {
 		return fmt.Errorf("the response failed: %s", r.Error.Message)
 	}
-	whole := map[string]string{}
+	texts := map[string]string{}
 	for _, raw := range r.Output {
 		var i struct {
 			Type    string
@@ -238,14 +237,14 @@ func (s *Sampler) responses(ctx context.Context, t *turn, body any, stream bool)
 		}
 		if i.Type == "function_call" {
 			t.calls = append(t.calls, client.Call{ID: i.CallID, Function: i.Function})
-			whole["response.function_call_arguments.delta"] += i.Arguments
+			texts["response.function_call_arguments.delta"] += i.Arguments
 		}
 	}
-	whole["response.output_text.delta"] = t.text
-	whole["response.reasoning_text.delta"] = t.reasoning
+	texts["response.output_text.delta"] = t.text
+	texts["response.reasoning_text.delta"] = t.reasoning
 	if stream {
-		for _, kind := range slices.Sorted(maps.Keys(whole)) {
-			if streamed[kind] != whole[kind] {
+		for _, kind := range slices.Sorted(maps.Keys(texts)) {
+			if streamed[kind] != texts[kind] {
 				t.faults = append(t.faults, kind+" events that do not make up the final object")
 			}
 		}
@@ -261,7 +260,7 @@ func (s *Sampler) response(ctx context.Context, body any, stream bool, r *respon
 	if !stream {
 		return s.Client.Call(ctx, "POST", path, body, r)
 	}
-	ended := false
+	done := false
 	type event struct {
 		Type, Delta string
 		Response    response
@@ -270,11 +269,11 @@ func (s *Sampler) response(ctx context.Context, body any, stream bool, r *respon
 		streamed[e.Type] += e.Delta
 		switch e.Type {
 		case "response.completed", "response.incomplete", "response.failed":
-			*r, ended = e.Response, true
+			*r, done = e.Response, true
 		}
 		return nil
 	})
-	if err == nil && !ended {
+	if err == nil && !done {
 		err = errors.New("the stream ended without the response's end")
 	}
 	return err
@@ -286,7 +285,7 @@ func firstInput(text string) []json.RawMessage {
 	return []json.RawMessage{b}
 }
 
-// results are what the tools give back, as the API wants it.
+// results are the tools' results in the API's form.
 func (s *Sampler) results(t *turn) (list []json.RawMessage) {
 	for _, c := range t.calls {
 		text := "{}"

@@ -1,8 +1,8 @@
-// Package jsonlines keeps results in a file, a JSON value a line, so that work that was interrupted
-// goes on where it stopped.
+// Package jsonlines keeps results in a file, a JSON value a line, so that interrupted work can
+// resume.
 //
-// What must stay true: a line that Append has written is there after a crash of the process; a last
-// line that was cut is dropped by the next Open; a file of something else is not changed.
+// What must stay true: a line that Append has written survives a crash of the process; a cut last
+// line is dropped by the next Open; a file of another kind is not changed.
 package jsonlines
 
 import (
@@ -19,8 +19,8 @@ import (
 // File is open for appending.
 type File struct{ file *os.File }
 
-// Open opens a file, or makes it, and gives read each line that is there. An error of read says
-// that the file is of something else.
+// Open opens a file, or creates it, and passes each line to read. An error of read means that the
+// file is of another kind.
 func Open(name string, read func(line []byte) error) (*File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Saved runs, ours and vLLM's, side by side.
+// Saved runs, ours and vLLM's, in one table.
 
 package load
 
@@ -17,7 +17,7 @@ import (
 
 // Saved is a run that was read back: its figures by vLLM's names.
 type Saved struct {
-	Name    string             `json:"name"`             // the file, and the run's number where it holds several
+	Name    string             `json:"name"`             // the file, and the run's number in it
 	Source  string             `json:"source,omitempty"` // of one that was published
 	Figures map[string]float64 `json:"figures"`
 }
@@ -70,8 +70,8 @@ func NewSaved(name string, text []byte) (Saved, error) {
 	return s, nil
 }
 
-// compared are the figures that are put side by side, with the names that tables give them.
-var compared = []struct{ name, shown string }{
+// compared are the figures of the table, with their labels.
+var compared = []struct{ name, label string }{
 	{"completed", "Successful requests"}, {"failed", "Failed requests"},
 	{"duration", "Benchmark duration (s)"},
 	{"request_throughput", "Requests/s"}, {"request_goodput", "Good requests/s"},
@@ -86,7 +86,7 @@ var compared = []struct{ name, shown string }{
 	{"p99_e2el_ms", "P99 E2EL (ms)"},
 }
 
-// Compare prints runs side by side; behind each figure stands its ratio to the first run's.
+// Compare prints a column for each run; each figure is followed by its ratio to the first run's.
 func Compare(w io.Writer, runs []Saved) error {
 	var b strings.Builder
 	line := func(name string, cell func(i int) string) {
@@ -103,7 +103,7 @@ func Compare(w io.Writer, runs []Saved) error {
 			continue
 		}
 		first := runs[0].Figures[row.name]
-		line(row.shown, func(i int) string {
+		line(row.label, func(i int) string {
 			v, ok := runs[i].Figures[row.name]
 			switch {
 			case !ok:

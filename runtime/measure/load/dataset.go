@@ -1,5 +1,5 @@
-// What requests say: random words of an exact length, or the user's file of conversations; and the
-// figures that the vLLM 0.10.1 benchmarks published for gpt-oss. They name no GPU.
+// The requests' prompts: random words of an exact length, or the user's file of conversations; and
+// the figures that the vLLM 0.10.1 benchmarks published for gpt-oss. They name no GPU.
 
 package load
 
@@ -20,7 +20,7 @@ type Random struct {
 	Input, Output int
 	// RangeRatio is vLLM's: each length is drawn from (1-r)·n to (1+r)·n, so 0 is exact.
 	RangeRatio float64
-	Prefix     int // tokens in front that all requests share
+	Prefix     int // tokens at the beginning that all requests share
 }
 
 // Requests makes n of them.
@@ -42,8 +42,8 @@ func (r Random) draw(random *rand.Rand, n int) int {
 	return least + random.IntN(most-least+1)
 }
 
-// words is a text of n tokens: words with a space in front, each of which is one token wherever it
-// stands, since the tokenizer cuts a text there.
+// words is a text of n tokens: words after a space, each of which is one token in any context,
+// since the tokenizer cuts a text there.
 func words(random *rand.Rand, n int) string {
 	vocabulary := wordTokens()
 	var b strings.Builder
@@ -53,8 +53,8 @@ func words(random *rand.Rand, n int) string {
 	return b.String()
 }
 
-// wordTokens are the tokens that are a space and small letters. A large letter would start a new
-// piece only behind a small one, so those are safe too, but not needed: there are 30,000 of these.
+// wordTokens are the tokens of a space and small letters. A capital starts a new piece only after a
+// small letter, so those are safe too, but not needed: there are 30,000 of these.
 var wordTokens = sync.OnceValue(func() (list []int32) {
 	for id := range token.StartOfText {
 		word, spaced := strings.CutPrefix(string(token.Get().TokenBytes(id)), " ")
@@ -117,7 +117,7 @@ type Workload struct {
 	Most    int // concurrency; 0: no limit
 }
 
-// Workloads are those of the documents that this program is held to. Their random lengths are
+// Workloads are those of the documents that this program is compared with. Their random lengths are
 // exact. gpt-oss's vLLM guide has the first, the vLLM 0.10.1 benchmarks the four others.
 var Workloads = []Workload{
 	{Name: "guide", Dataset: "random", Random: Random{Input: 1024, Output: 1024}, Prompts: 5120,
@@ -131,7 +131,7 @@ var Workloads = []Workload{
 		Prompts: 500},
 }
 
-// PublishedSource says where the published figures are from.
+// PublishedSource is the source of the published figures.
 const PublishedSource = "benchmarks of vLLM 0.10.1 (vllm/vllm-openai:v0.10.1), which name no GPU"
 
 // publishedFigures are the columns of publishedRuns, by vLLM's names.

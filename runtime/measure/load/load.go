@@ -1,10 +1,9 @@
 // Package load measures a server as its clients see it: requests sent to an OpenAI port at a rate
 // or a concurrency, and of each the time to its first token, between its tokens and to its end.
 //
-// It returns data and prints nothing but into what its caller gives it. What must stay true: a
-// metric is defined as vLLM's benchmark defines it, so that figures can be put side by side; the
-// load's own work is small beside what it measures (BenchmarkStreams); a request that fails is
-// counted as failed and in no latency.
+// It returns data and prints only to the caller's writers. What must stay true: a metric is defined
+// as in vLLM's benchmark, so that figures can be compared; the load's own work is small compared
+// with the server's (BenchmarkStreams); a failed request is counted as failed and in no latency.
 package load
 
 import (
@@ -26,22 +25,22 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
-// Options say what is sent.
+// Options of a run.
 type Options struct {
 	Backend        Backend
-	BackendName    string  // what tables and files call it; "": as its route
+	BackendName    string  // in tables and files; "": as its route
 	Model          string  // as the server names it
 	MaxConcurrency int     // 0: no limit
 	RequestRate    float64 // requests a second; +Inf: all at once
 	Burstiness     float64 // 1: a Poisson process; below 1 more bursts, above it fewer
 	Seed           uint64
 	IgnoreEOS      bool
-	Whole          bool           // ask for no stream: TTFT is then the time to the end
+	NoStream       bool           // ask for no stream: TTFT is then the time to the end
 	Extra          map[string]any // members of the request's body
 	Warmup         bool           // one request first, which is not counted
 	Progress       func(done, total int)
 
-	// what is reported
+	// the report
 	Shape       Shape // of the table
 	Percentiles []float64
 	GPUs        int  // of the server; 0: not known
@@ -67,7 +66,7 @@ type Request struct {
 	OutputTokens int // to ask for
 }
 
-// Outcome is what became of a request.
+// Outcome is the result of a request.
 type Outcome struct {
 	Err          error
 	InputTokens  int
@@ -79,7 +78,7 @@ type Outcome struct {
 	Text         string
 }
 
-// Run sends the requests and says how long that took. An error means that nothing was measured.
+// Run sends the requests and returns how long that took. An error means that nothing was measured.
 func Run(ctx context.Context, c *client.Client, requests []Request, o Options) ([]Outcome,
 	time.Duration, error) {
 	if len(requests) == 0 {
@@ -93,7 +92,7 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 	var running errgroup.Group
 	running.SetLimit(cmp.Or(o.MaxConcurrency, -1))
 	var mu sync.Mutex
-	ended := 0
+	doneCount := 0
 	outcomes := make([]Outcome, len(requests))
 	due := arrivals(len(requests), &o)
 	began := time.Now()
@@ -108,8 +107,8 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 			outcomes[i] = send(ctx, c, r, &o)
 			mu.Lock()
 			defer mu.Unlock()
-			if ended++; o.Progress != nil {
-				o.Progress(ended, len(requests))
+			if doneCount++; o.Progress != nil {
+				o.Progress(doneCount, len(requests))
 			}
 			return nil
 		})
@@ -119,22 +118,21 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 }
 
 // arrivals is when each request is due after the start. Gaps follow a gamma distribution of shape
-// burstiness; their sum is made what the rate says, as in vLLM, so that short runs have their rate
-// too.
+// burstiness, scaled to the rate's sum, as in vLLM, so that short runs have their rate too.
 func arrivals(n int, o *Options) []time.Duration {
 	due := make([]time.Duration, n)
 	if math.IsInf(o.RequestRate, 1) || o.RequestRate <= 0 {
 		return due
 	}
 	random := rand.New(rand.NewPCG(o.Seed, 2))
-	at := make([]float64, n)
+	times := make([]float64, n)
 	sum := 0.0
-	for i := range at {
+	for i := range times {
 		sum += gamma(random, o.Burstiness)
-		at[i] = sum
+		times[i] = sum
 	}
-	for i := range at {
-		due[i] = time.Duration(at[i] / sum * float64(n) / o.RequestRate * float64(time.Second))
+	for i := range times {
+		due[i] = time.Duration(times[i] / sum * float64(n) / o.RequestRate * float64(time.Second))
 	}
 	return due
 }
@@ -158,8 +156,8 @@ func gamma(random *rand.Rand, shape float64) float64 {
 	}
 }
 
-func sleepUntil(ctx context.Context, at time.Time) bool {
-	if wait := time.Until(at); wait > 0 {
+func sleepUntil(ctx context.Context, deadline time.Time) bool {
+	if wait := time.Until(deadline); wait > 0 {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -169,8 +167,8 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 }
 
 func (b Backend) body(r Request, o *Options) (path string, body map[string]any) {
-	body = map[string]any{"model": o.Model, "max_tokens": r.OutputTokens, "stream": !o.Whole}
-	if !o.Whole {
+	body = map[string]any{"model": o.Model, "max_tokens": r.OutputTokens, "stream": !o.NoStream}
+	if !o.NoStream {
 		body["stream_options"] = map[string]any{"include_usage": true}
 	}
 	if o.IgnoreEOS {
@@ -192,7 +190,7 @@ func (b Backend) body(r Request, o *Options) (path string, body map[string]any) 
 
 // add appends the piece's text and tells whether the model said anything in it.
 func add(text []byte, c *client.Chunk) ([]byte, bool) {
-	before, calls := len(text), 0
+	start, calls := len(text), 0
 	for _, choice := range c.Choices {
 		text = append(text, choice.Text...)
 		for _, m := range []client.Message{choice.Delta, choice.Message} {
@@ -202,14 +200,14 @@ func add(text []byte, c *client.Chunk) ([]byte, bool) {
 			calls += len(m.Calls)
 		}
 	}
-	return text, len(text) > before || calls > 0
+	return text, len(text) > start || calls > 0
 }
 
 func send(ctx context.Context, c *client.Client, r Request, o *Options) Outcome {
 	path, body := o.Backend.body(r, o)
 	out := Outcome{InputTokens: r.InputTokens, OutputTokens: -1, Sent: time.Now()}
-	if o.Whole {
-		out.whole(ctx, c, path, body)
+	if o.NoStream {
+		out.readWhole(ctx, c, path, body)
 	} else {
 		out.stream(ctx, c, path, body, r.OutputTokens)
 	}
@@ -219,7 +217,7 @@ func send(ctx context.Context, c *client.Client, r Request, o *Options) Outcome 
 	return out
 }
 
-func (o *Outcome) whole(ctx context.Context, c *client.Client, path string, body any) {
+func (o *Outcome) readWhole(ctx context.Context, c *client.Client, path string, body any) {
 	var answer client.Chunk
 	o.Err = c.Call(ctx, "POST", path, body, &answer)
 	o.Latency = time.Since(o.Sent)

@@ -94,7 +94,7 @@ func TestBodies(t *testing.T) {
 	if _, _, err := Run(t.Context(), s.at(t), list, o); err != nil {
 		t.Fatal(err)
 	}
-	o.Backend, o.Whole, o.IgnoreEOS = Chat, true, false
+	o.Backend, o.NoStream, o.IgnoreEOS = Chat, true, false
 	if _, _, err := Run(t.Context(), s.at(t), list, o); err != nil {
 		t.Fatal(err)
 	}

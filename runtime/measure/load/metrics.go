@@ -28,7 +28,7 @@ type Result struct {
 	PeakConcurrency   int
 	TTFT, TPOT        Latency
 	ITL, E2EL         Latency
-	Errors            map[string]int // what failed requests say, and how many say it
+	Errors            map[string]int // messages of failed requests, with their counts
 }
 
 // Latency is the distribution of a time, in milliseconds.
@@ -37,18 +37,18 @@ type Latency struct {
 	sorted            []float64
 }
 
-// Percentile lies between two samples by their distance, as numpy has it; 0 without samples.
+// Percentile interpolates between two samples as numpy does; 0 without samples.
 func (l Latency) Percentile(p float64) float64 {
 	n := len(l.sorted)
 	if n == 0 {
 		return 0
 	}
-	at := p / 100 * float64(n-1)
-	low := int(at)
+	pos := p / 100 * float64(n-1)
+	low := int(pos)
 	if low >= n-1 {
 		return l.sorted[n-1]
 	}
-	return l.sorted[low] + (at-float64(low))*(l.sorted[low+1]-l.sorted[low])
+	return l.sorted[low] + (pos-float64(low))*(l.sorted[low+1]-l.sorted[low])
 }
 
 func latency(samples []float64) Latency {
@@ -85,11 +85,11 @@ func (o *Outcome) tpot() time.Duration {
 	return (o.Latency - o.TTFT) / time.Duration(o.OutputTokens-1)
 }
 
-// Measure makes the figures of a run that took duration.
+// Measure computes the figures of a run that took duration.
 func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 	r := Result{Duration: duration.Seconds(), Errors: map[string]int{}}
 	var ttft, tpot, itl, e2el []float64
-	var ended []*Outcome // whole
+	var complete []*Outcome // with all events
 	good := 0
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -102,7 +102,7 @@ func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 		case o.Sent.IsZero(): // never sent: the run was interrupted
 			continue
 		}
-		ended = append(ended, o)
+		complete = append(complete, o)
 		r.InputTokens += o.InputTokens
 		r.OutputTokens += o.OutputTokens
 		r.Retokenized += len(token.Get().Encode(nil, o.Text))
@@ -118,7 +118,7 @@ func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 			good++
 		}
 	}
-	r.Completed = len(ended)
+	r.Completed = len(complete)
 	r.TTFT, r.TPOT, r.ITL, r.E2EL = latency(ttft), latency(tpot), latency(itl), latency(e2el)
 	r.RequestsPerS = float64(r.Completed) / r.Duration
 	r.InputPerS = float64(r.InputTokens) / r.Duration
@@ -127,36 +127,36 @@ func Measure(outcomes []Outcome, duration time.Duration, goals Goals) Result {
 	if goals != (Goals{}) {
 		r.GoodPerS = new(float64(good) / r.Duration)
 	}
-	r.peaks(ended)
+	r.peaks(complete)
 	return r
 }
 
-// peaks finds the best second and the most requests at once. An event's tokens count where the
-// event came; one event has as many as its request's share.
-func (r *Result) peaks(ended []*Outcome) {
+// peaks finds the best second and the most requests at once. An event's tokens count when it
+// arrives; each event of a request has the same share of its tokens.
+func (r *Result) peaks(complete []*Outcome) {
 	var start time.Time
-	for _, o := range ended {
+	for _, o := range complete {
 		if start.IsZero() || o.Sent.Before(start) {
 			start = o.Sent
 		}
 	}
 	opens := map[time.Duration]int{} // by how many requests more run from then on
-	for _, o := range ended {
+	for _, o := range complete {
 		opens[o.Sent.Sub(start)]++
 		opens[o.Sent.Sub(start)+o.Latency]--
 	}
 	open := 0
-	for _, at := range slices.Sorted(maps.Keys(opens)) {
-		open += opens[at]
+	for _, offset := range slices.Sorted(maps.Keys(opens)) {
+		open += opens[offset]
 		r.PeakConcurrency = max(r.PeakConcurrency, open)
 	}
 	seconds := map[time.Duration]float64{}
-	for _, o := range ended {
+	for _, o := range complete {
 		share := float64(o.OutputTokens) / float64(len(o.Gaps)+1)
-		at := o.Sent.Sub(start) + o.TTFT
+		offset := o.Sent.Sub(start) + o.TTFT
 		for _, gap := range append([]time.Duration{0}, o.Gaps...) {
-			at += gap
-			seconds[at/time.Second] += share
+			offset += gap
+			seconds[offset/time.Second] += share
 		}
 	}
 	for _, tokens := range seconds {

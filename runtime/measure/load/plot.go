@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Plot has output tokens a second to the right, upwards the median time per output token in ms.
+// Plot shows the median time per output token in ms over output tokens a second.
 type Plot struct{ Runs []Saved }
 
 const (
@@ -70,19 +70,19 @@ func (p Plot) Text(w io.Writer, width, height int) error {
 		row := height - 1 - int(math.Round(r.Figures[plotY]/y.most*float64(height-1)))
 		field[row][column] = mark(i)
 	}
-	left := map[int]string{}
+	labels := map[int]string{}
 	for _, v := range y.marks() {
-		left[height-1-int(math.Round(v/y.most*float64(height-1)))] = number(v)
+		labels[height-1-int(math.Round(v/y.most*float64(height-1)))] = number(v)
 	}
 	var b strings.Builder
 	b.WriteString(labelY + "\n")
 	for i, row := range field {
-		fmt.Fprintf(&b, "%9s |%s\n", left[i], strings.TrimRight(string(row), " "))
+		fmt.Fprintf(&b, "%9s |%s\n", labels[i], strings.TrimRight(string(row), " "))
 	}
 	bottom := []byte(strings.Repeat(" ", width+8))
 	for _, v := range x.marks() {
-		at := int(math.Round(v / x.most * float64(width-1)))
-		copy(bottom[at:], number(v))
+		column := int(math.Round(v / x.most * float64(width-1)))
+		copy(bottom[column:], number(v))
 	}
 	fmt.Fprintf(&b, "%9s +%s\n%11s%s  %s\n", "", strings.Repeat("-", width), "",
 		strings.TrimRight(string(bottom), " "), labelX)

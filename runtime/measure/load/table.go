@@ -66,7 +66,7 @@ func Print(w io.Writer, r *Result, o *Options) error {
 	return err
 }
 
-// beyond is what neither document has, behind their table.
+// beyond adds the figures that neither document has.
 func (t *table) beyond(r *Result, gpus int) {
 	if r.GoodPerS != nil {
 		t.value("Request goodput (req/s):", *r.GoodPerS)
@@ -83,7 +83,7 @@ func (t *table) beyond(r *Result, gpus int) {
 	}
 }
 
-// failures are what failed requests say, the most frequent first.
+// failures are the messages of failed requests, the most frequent first.
 func (r *Result) failures() []string {
 	list := slices.SortedFunc(maps.Keys(r.Errors), func(a, b string) int {
 		return cmp.Or(r.Errors[b]-r.Errors[a], strings.Compare(a, b))
@@ -101,7 +101,7 @@ type table struct {
 
 func (t *table) line(s string) { t.b.WriteString(s + "\n") }
 
-// rule is a title in the middle of a line of marks, the shorter half in front.
+// rule is a title in the middle of a line of marks, the shorter half first.
 func (t *table) rule(title, mark string) {
 	free := tableWidth - len(title)
 	t.line(strings.Repeat(mark, free/2) + title + strings.Repeat(mark, free-free/2))

@@ -272,7 +272,7 @@ type noEngine struct{ context int }
 
 func (n noEngine) Submit(_ context.Context, r sched.TokenRequest) (session.TokenStream, error) {
 	if asked := len(r.Prompt) + 1; asked > n.context {
-		return nil, &sched.ContextLengthError{Max: n.context, Asked: asked}
+		return nil, &sched.ContextLengthError{Max: n.context, Needed: asked}
 	}
 	return nil, sched.ErrClosed
 }

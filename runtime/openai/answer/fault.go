@@ -93,7 +93,7 @@ func FaultOf(err error, history string) *Fault {
 	if long, ok := errors.AsType[*sched.ContextLengthError](err); ok {
 		f := Refusal(http.StatusBadRequest, history, CodeContextLength, fmt.Sprintf(
 			"This model's maximum context length is %d tokens. However, you requested %d tokens. "+
-				"Please reduce the length of the %s.", long.Max, long.Asked, history))
+				"Please reduce the length of the %s.", long.Max, long.Needed, history))
 		f.TooLong = long
 		return f
 	}
@@ -166,11 +166,11 @@ func (f *Fault) body() errorBody {
 // Brief shortens a text that may quote megabytes of a client's request.
 func Brief(s string) string { return shorten(s, 1000) }
 
-func shorten(s string, most int) string {
-	if len(s) <= most {
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
 func OrNull(s string) *string {

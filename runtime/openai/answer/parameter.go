@@ -74,7 +74,7 @@ const unlimited = 1 << 30
 
 // number is a row of sample.Numbers. An absent one keeps its value; a negative integer becomes 0.
 func number(n sample.Number, params *sample.Params) Parameter {
-	switch to := n.Of(params).(type) {
+	switch to := n.Field(params).(type) {
 	case *int:
 		p := Integer(n.Name, int(n.Low), int(n.High), *to, to)
 		read := p.read

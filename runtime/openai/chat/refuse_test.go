@@ -149,7 +149,7 @@ func TestStartErrors(t *testing.T) {
 			"send it again"},
 		{fmt.Errorf("submit: %w", &session.BusyError{RetryAfter: 7 * time.Second}), 429,
 			"rate_limit_error", "", "rate_limit_exceeded", "queue"},
-		{&sched.ContextLengthError{Max: 4096, Asked: 5000}, 400, answer.KindInvalid, "messages",
+		{&sched.ContextLengthError{Max: 4096, Needed: 5000}, 400, answer.KindInvalid, "messages",
 			answer.CodeContextLength,
 			"This model's maximum context length is 4096 tokens. However, you requested 5000 " +
 				"tokens."},

@@ -66,13 +66,13 @@ func (m *form) send(e messageEvent) { m.Emit(e.Type, e) }
 func (m *form) Take(_ int, e session.Event) {
 	switch e := e.(type) {
 	case session.Reasoning:
-		m.think(e.Text)
+		m.addThinking(e.Text)
 	case session.Commentary:
-		m.say("commentary", e.Text)
+		m.addText("commentary", e.Text)
 	case session.Answer:
-		m.say("answer", e.Text)
+		m.addText("answer", e.Text)
 	case session.CallStart:
-		m.begin(&messageBlock{Type: "tool_use", ID: e.ID, Name: e.Name,
+		m.openBlock(&messageBlock{Type: "tool_use", ID: e.ID, Name: e.Name,
 			Input: json.RawMessage("{}")})
 		m.callOpen, m.sent = true, 0
 	case session.CallArguments:
@@ -84,15 +84,15 @@ func (m *form) Take(_ int, e session.Event) {
 		}
 		m.last().Input = tools.InputObject(arguments)
 		m.callOpen = false
-		m.stop()
+		m.closeBlock()
 	}
 }
 
 func (m *form) last() *messageBlock { return m.content[len(m.content)-1] }
 
-// begin stops the open block and starts another.
-func (m *form) begin(b *messageBlock) {
-	m.stop()
+// openBlock stops the open block and starts another.
+func (m *form) openBlock(b *messageBlock) {
+	m.closeBlock()
 	m.content, m.running = append(m.content, b), true
 	// the stream sends it empty; its content follows in deltas
 	m.send(messageEvent{Type: "content_block_start", Index: m.index(), Block: new(*b)})
@@ -104,8 +104,8 @@ func (m *form) delta(d messageDelta) {
 	m.send(messageEvent{Type: "content_block_delta", Index: m.index(), Delta: &d})
 }
 
-// stop ends the open block. Thinking is sealed, so that the client returns it complete.
-func (m *form) stop() {
+// closeBlock ends the open block. Thinking is sealed, so that the client returns it complete.
+func (m *form) closeBlock() {
 	if !m.running {
 		return
 	}
@@ -118,12 +118,12 @@ func (m *form) stop() {
 	m.send(messageEvent{Type: "content_block_stop", Index: m.index()})
 }
 
-func (m *form) think(text string) {
+func (m *form) addThinking(text string) {
 	if !m.req.thinking {
 		return
 	}
 	if !m.running || m.last().Type != "thinking" {
-		m.begin(&messageBlock{Type: "thinking", Thinking: new(string), Signature: new(string),
+		m.openBlock(&messageBlock{Type: "thinking", Thinking: new(string), Signature: new(string),
 			reasoning: &strings.Builder{}})
 	}
 	b := m.last()
@@ -134,10 +134,10 @@ func (m *form) think(text string) {
 	}
 }
 
-// say adds text to the block of a phase: a preamble and the answer are separate blocks.
-func (m *form) say(phase, text string) {
+// addText adds text to the block of a phase: a preamble and the answer are separate blocks.
+func (m *form) addText(phase, text string) {
 	if !m.running || m.last().Type != "text" || m.phase != phase {
-		m.begin(&messageBlock{Type: "text", Text: new(string)})
+		m.openBlock(&messageBlock{Type: "text", Text: new(string)})
 		m.phase = phase
 	}
 	m.last().Text = new(*m.last().Text + text)
@@ -156,7 +156,7 @@ func (m *form) End(usage session.Usage, f *answer.Fault) {
 		m.Emit("error", FaultBody(f, m.Exchange.ID))
 		return
 	}
-	m.stop()
+	m.closeBlock()
 	reason, sequence := m.reason()
 	m.send(messageEvent{Type: "message_delta", Usage: new(wireMessageUsage(usage)),
 		OwnPart: answer.OwnPartOf(m.Dones[0]),
@@ -183,7 +183,7 @@ func (m *form) reason() (reason string, sequence *string) {
 }
 
 func (m *form) Body(usage session.Usage) any {
-	m.stop()
+	m.closeBlock()
 	reason, sequence := m.reason()
 	if m.callOpen { // a call without its arguments cannot be run
 		m.content = m.content[:len(m.content)-1]
@@ -298,7 +298,7 @@ func FaultBody(f *answer.Fault, id string) any {
 		a.Error.Details = map[string]any{"error_code": f.Code, "unsupported": []string{}}
 	}
 	if n := f.TooLong; n != nil { // Claude Code reads the numbers
-		a.Error.Message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n.Asked, n.Max)
+		a.Error.Message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n.Needed, n.Max)
 	}
 	return a
 }

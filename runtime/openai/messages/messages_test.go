@@ -238,7 +238,7 @@ func TestMessagesRefuses(t *testing.T) {
 }
 
 func TestMessagesFailures(t *testing.T) {
-	tooLong := &sched.ContextLengthError{Max: 4096, Asked: 5000}
+	tooLong := &sched.ContextLengthError{Max: 4096, Needed: 5000}
 	for _, c := range []struct {
 		err     error
 		status  int

@@ -132,10 +132,10 @@ const fullSeal = answer.SealVersion + "all."
 
 // compactedTo replaces the conversation by the summary, and adds the item to the response.
 func (r *form) compactedTo(c compactionEvent) {
-	r.req.talk.Messages = c.messages
-	r.composer.begin(&compactionItem{itemHead{r.repeatableID("cmp_"), "compaction"},
+	r.req.conv.Messages = c.messages
+	r.composer.openItem(&compactionItem{itemHead{r.repeatableID("cmp_"), "compaction"},
 		fullSeal + answer.Seal(c.summary.Text)[len(answer.SealVersion):]})
-	r.close("completed")
+	r.closeItem("completed")
 }
 
 // TruncatedHeader reports how many messages were dropped.
@@ -150,7 +150,7 @@ func reportDropped(e *answer.Exchange, dropped int) {
 
 // withTruncation is a runner that drops the oldest messages until a request fits. most becomes the
 // largest number that was dropped from a request.
-func withTruncation(runner session.Runner, most *int) session.Runner {
+func withTruncation(runner session.Runner, maxDropped *int) session.Runner {
 	return session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {
 		all := r.Messages
@@ -159,7 +159,7 @@ func withTruncation(runner session.Runner, most *int) session.Runner {
 			turn, err := runner.Start(ctx, r)
 			var long *sched.ContextLengthError
 			if !errors.As(err, &long) {
-				*most = max(*most, dropped)
+				*maxDropped = max(*maxDropped, dropped)
 				return turn, err
 			}
 			next := dropped + max(1, (len(all)-dropped)/8)
@@ -184,7 +184,7 @@ func countPrompt(ctx context.Context, runner session.Runner, r session.Request) 
 	turn, err := runner.Start(ctx, r)
 	var long *sched.ContextLengthError
 	if errors.As(err, &long) {
-		return long.Asked - 1, nil // it counts the first token of the answer
+		return long.Needed - 1, nil // it counts the first token of the answer
 	}
 	if err != nil {
 		return 0, err

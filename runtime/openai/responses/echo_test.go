@@ -74,7 +74,7 @@ func TestResponsesStreamHasRequiredFields(t *testing.T) {
 func TestTruncation(t *testing.T) {
 	fits := func(r session.Request) ([]session.Event, error) {
 		if len(r.Messages) > 3 {
-			return nil, &sched.ContextLengthError{Asked: 5000, Max: 4096}
+			return nil, &sched.ContextLengthError{Needed: 5000, Max: 4096}
 		}
 		return answertest.Answers("ok")(r)
 	}
@@ -90,7 +90,8 @@ func TestTruncation(t *testing.T) {
 	if got := r.Header.Get(responses.TruncatedHeader); !strings.HasPrefix(got, "3 of the oldest messages") {
 		t.Errorf("%s: %q", responses.TruncatedHeader, got)
 	}
-	srv, _ = porttest.Server(t, answertest.Fails(&sched.ContextLengthError{Asked: 5000, Max: 4096}))
+	srv, _ = porttest.Server(t, answertest.Fails(&sched.ContextLengthError{Needed: 5000,
+		Max: 4096}))
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"truncation":"auto",`+input+`}`), 400,
 		answer.KindInvalid, "input", answer.CodeContextLength, "maximum context length")
 }
@@ -127,7 +128,7 @@ func TestResponseOfClientThatLeft(t *testing.T) {
 func TestResponseErrorCodes(t *testing.T) {
 	for _, err := range []error{errors.New("x"), sched.ErrClosed,
 		&sched.EngineError{Fault: errors.New("y")},
-		&sched.ContextLengthError{Asked: 2, Max: 1}, &session.BusyError{}} {
+		&sched.ContextLengthError{Needed: 2, Max: 1}, &session.BusyError{}} {
 		srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 			return []session.Event{session.Done{Finish: session.FinishError, Err: err}}, nil
 		})

@@ -217,7 +217,7 @@ func TestAHostThatGoesAwayIsGone(t *testing.T) {
 
 func TestErrorsKeepTheirKind(t *testing.T) {
 	for _, want := range []error{&session.RequestError{Param: "effort", Msg: "no"},
-		&sched.ContextLengthError{Max: 10, Asked: 20}, sched.ErrQueueFull, sched.ErrClosed,
+		&sched.ContextLengthError{Max: 10, Needed: 20}, sched.ErrQueueFull, sched.ErrClosed,
 		errors.New("else")} {
 		g := host(t, &scriptedHost{err: want})
 		if _, err := g.Start(t.Context(), session.Request{}); !reflect.DeepEqual(err, want) {

@@ -125,7 +125,7 @@ func errorToWire(err error) *wireError {
 	case wrong:
 		return &wireError{Kind: "request", Text: request.Msg, Param: request.Param}
 	case long:
-		return &wireError{Kind: "context", Max: tooLong.Max, Asked: tooLong.Asked}
+		return &wireError{Kind: "context", Max: tooLong.Max, Asked: tooLong.Needed}
 	case errors.Is(err, sched.ErrQueueFull):
 		return &wireError{Kind: "full"}
 	case errors.Is(err, sched.ErrClosed):
@@ -142,7 +142,7 @@ func (w *wireError) err() error {
 	case "request":
 		return &session.RequestError{Param: w.Param, Msg: w.Text}
 	case "context":
-		return &sched.ContextLengthError{Max: w.Max, Asked: w.Asked}
+		return &sched.ContextLengthError{Max: w.Max, Needed: w.Asked}
 	case "full":
 		return sched.ErrQueueFull
 	case "closed":

@@ -342,9 +342,9 @@ func cause(err error) error {
 // maxLead is how many more requests than the least busy server the one with the prefix may have.
 const maxLead = 8
 
-// choose takes a server for a sequence, until release: the one with the longest prefix, or the
+// assign takes a server for a sequence, until release: the one with the longest prefix, or the
 // least busy one. Those in not are skipped; nil: none remains.
-func (p *Pool) choose(q *stream, skip map[*server]bool) *server {
+func (p *Pool) assign(q *stream, skip map[*server]bool) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var least *server
@@ -392,7 +392,7 @@ func (p *Pool) Submit(ctx context.Context, r sched.TokenRequest) (session.TokenS
 		forced = len(r.Constraint.Forced())
 	}
 	if length := len(r.Prompt) + forced + 1; length > p.context {
-		return nil, &sched.ContextLengthError{Max: p.context, Asked: length}
+		return nil, &sched.ContextLengthError{Max: p.context, Needed: length}
 	}
 	p.mu.Lock()
 	closed := p.closed
@@ -422,8 +422,8 @@ const (
 // affinity remembers the servers of recent blocks, in two generations: when the younger one is full
 // the older one is dropped.
 type affinity struct {
-	seed         maphash.Seed
-	younger, old map[uint64]*server
+	seed        maphash.Seed
+	recent, old map[uint64]*server
 }
 
 func newAffinity() affinity {
@@ -448,7 +448,7 @@ func (a *affinity) keys(ids []int32, visit func(key uint64) bool) {
 // find returns the server with the longest prefix of ids; nil: none has a block of it.
 func (a *affinity) find(ids []int32) (last *server) {
 	a.keys(ids, func(key uint64) bool {
-		s := cmp.Or(a.younger[key], a.old[key])
+		s := cmp.Or(a.recent[key], a.old[key])
 		if s != nil {
 			last = s
 		}
@@ -459,17 +459,17 @@ func (a *affinity) find(ids []int32) (last *server) {
 
 func (a *affinity) add(ids []int32, s *server) {
 	a.keys(ids, func(key uint64) bool {
-		if len(a.younger) >= maxBlocks {
-			a.younger, a.old = map[uint64]*server{}, a.younger
+		if len(a.recent) >= maxBlocks {
+			a.recent, a.old = map[uint64]*server{}, a.recent
 		}
-		a.younger[key] = s
+		a.recent[key] = s
 		return true
 	})
 }
 
 // remove drops the blocks of a server, whose cache is lost.
 func (a *affinity) remove(s *server) {
-	for _, m := range []map[uint64]*server{a.younger, a.old} {
+	for _, m := range []map[uint64]*server{a.recent, a.old} {
 		for key, has := range m {
 			if has == s {
 				delete(m, key)

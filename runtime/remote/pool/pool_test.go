@@ -295,7 +295,7 @@ func TestTooLong(t *testing.T) {
 		Params: sample.Params{Logprobs: -1}}
 	_, err := m.Start(t.Context(), r)
 	var long *sched.ContextLengthError
-	if !errors.As(err, &long) || long.Max != 16384 || long.Asked != 16385 {
+	if !errors.As(err, &long) || long.Max != 16384 || long.Needed != 16385 {
 		t.Error(err)
 	}
 	if err := m.Close(); err != nil {
@@ -470,11 +470,11 @@ func TestTable(t *testing.T) {
 	for i := range int32(3 * maxBlocks) {
 		a.add(slices.Repeat([]int32{i}, block), first)
 	}
-	if n := len(a.younger) + len(a.old); n > 2*maxBlocks || a.find(make([]int32, 1000)) != nil {
+	if n := len(a.recent) + len(a.old); n > 2*maxBlocks || a.find(make([]int32, 1000)) != nil {
 		t.Errorf("%d blocks are known", n)
 	}
 	a.remove(first)
-	if n := len(a.younger) + len(a.old); n != 0 {
+	if n := len(a.recent) + len(a.old); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 }

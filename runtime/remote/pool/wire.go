@@ -31,7 +31,7 @@ func (s *stream) body(from *server) map[string]any {
 			b[name] = value
 		}
 	}
-	maps.Copy(b, p.Asked())
+	maps.Copy(b, p.NonDefaults())
 	delete(b, "min_tokens") // some are generated already
 	optional("cache_salt", s.r.Salt, s.r.Salt != "")
 	optional("ignore_eos", true, p.IgnoreEOS)

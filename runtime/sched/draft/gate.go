@@ -1,10 +1,10 @@
-// When a draft is tried. Two things are learned while the engine runs: what a step of so many rows
-// takes on this machine, and how often drafts after a match of such a length were right, of each
-// sequence and of all.
+// When a draft is tried. Two things are learned while the engine runs: how long a step of so many
+// rows takes on this machine, and how often drafts after a match of such a length were right, of
+// each sequence and of all.
 //
 // What must stay true:
 //   - Drafts that are never right cost 1 % of the time and a few steps at the beginning, whatever
-//     was believed of them: what they may lose is an account that only time and right drafts fill.
+//     was expected: their losses are paid from an account that only time and right drafts fill.
 //   - The text does not depend on any of it.
 
 package draft
@@ -16,20 +16,19 @@ import (
 
 const (
 	share = 0.01 // of the time that drafts may lose
-	// steps of one row: what they may lose at first, and the most that good drafts save up for
-	// worse ones
+	// steps of one row: the account at first, and the most that good drafts save up for worse ones
 	loan, saved = 2, 40
-	// a draft is tried where it promises so much more tokens a second
+	// a draft is tried if it promises so much more tokens a second
 	worthwhile = 1.1
-	// what the latest step counts of a mean, if it was slower and if it was faster: what else runs
-	// on the machine only makes steps slower
+	// weight of the latest step in a mean, if it was slower and if it was faster: other work on the
+	// machine only makes steps slower
 	slower, faster = 0.15, 0.4
-	// what a mean that was dearer than guessed loses to the guess with each step of fewer rows:
-	// else one slow step would be the last of its kind
+	// how far a mean above the guess moves to the guess with each step of fewer rows: else one slow
+	// step would be the last of its kind
 	stale = 0.002
 )
 
-// lengths are those that a draft is cut to.
+// lengths are the possible lengths of a draft.
 var lengths = [...]int{4, 8, 12, 16, 24, 32}
 
 // Most is the longest draft.
@@ -40,18 +39,17 @@ type Gate struct {
 	costs   [16]cost // by the logarithm of the rows
 	account float64  // seconds that drafts may still lose
 	opened  bool     // the loan is on the account
-	dearer  float64  // what the last step took, of what such steps are believed to take
+	dearer  float64  // time of the last step, relative to the expected time
 	record  Record
 }
 
-// cost is what steps of about so many rows took: a running mean of both.
+// cost is the time of steps of about so many rows: running means of both.
 type cost struct{ rows, seconds float64 }
 
 // Record is how drafts have done lately. The zero value knows nothing.
 type Record [kinds]struct{ right, wrong float64 }
 
-// kinds of matches, by their length, and what is believed of them before any is seen: the chance
-// that one more token is right.
+// kinds of matches, by length, and the prior of each: the chance that the next token is right.
 const kinds = 3
 
 var believed = [kinds]float64{0.6, 0.8, 0.93}
@@ -87,8 +85,8 @@ func (g *Gate) Observe(rows int, took time.Duration, decode bool) {
 		c.seconds += fresh * (s - c.seconds)
 	}
 	for i := bucket(rows) + 1; i < len(g.costs); i++ {
-		if more := &g.costs[i]; more.rows > c.rows {
-			more.seconds -= stale * max(0, more.seconds-c.guess(more.rows))
+		if larger := &g.costs[i]; larger.rows > c.rows {
+			larger.seconds -= stale * max(0, larger.seconds-c.guess(larger.rows))
 		}
 	}
 	if decode {
@@ -122,18 +120,18 @@ func (g *Gate) Costs(rows int) float64 {
 		(above.rows-below.rows)
 }
 
-// guess is what more rows are believed to take.
+// guess is the expected time of more rows.
 func (c *cost) guess(rows float64) float64 {
 	return c.seconds * (1 + guessed*(rows/c.rows-1))
 }
 
-// guessed is what a row more is believed to take, as a part of what each took so far, while no step
+// guessed is the expected time of one more row, as a part of the time of each so far, while no step
 // had so many.
 const guessed = 0.4
 
 // Worth is how many tokens of a proposal are to be tried in a step that has rows rows and gives
 // tokens tokens without them; 0: none.
-func (g *Gate) Worth(p Proposal, own *Record, rows int, tokens float64) (n int, more float64) {
+func (g *Gate) Worth(p Proposal, record *Record, rows int, tokens float64) (n int, more float64) {
 	now := g.Costs(rows)
 	if now == 0 {
 		return 0, 0
@@ -142,7 +140,7 @@ func (g *Gate) Worth(p Proposal, own *Record, rows int, tokens float64) (n int, 
 		g.opened = true
 		g.account += loan * now
 	}
-	chance := g.chance(p.Match, own)
+	chance := g.chance(p.Match, record)
 	best := worthwhile * tokens / now
 	for _, k := range lengths {
 		if k = min(k, len(p.Tokens)); k == 0 {
@@ -155,42 +153,42 @@ func (g *Gate) Worth(p Proposal, own *Record, rows int, tokens float64) (n int, 
 		}
 	}
 	if n == 0 {
-		own.fade(kind(p.Match), declined)
+		record.fade(kind(p.Match), declined)
 	}
 	return n, more
 }
 
 // chance is that of one more token to be right.
-func (g *Gate) chance(match int, own *Record) float64 {
-	const all, one = 16, 6 // tokens that a belief counts for
+func (g *Gate) chance(match int, record *Record) float64 {
+	const all, one = 16, 6 // tokens that a prior counts for
 	k := kind(match)
 	c := (believed[k]*all + g.record[k].right) / (all + g.record[k].right + g.record[k].wrong)
-	c = (c*one + own[k].right) / (one + own[k].right + own[k].wrong)
+	c = (c*one + record[k].right) / (one + record[k].right + record[k].wrong)
 	return min(c, 0.99)
 }
 
-// What a draft before counts for less after another one, and after one that was not tried: a
-// sequence that had no luck gets another try.
+// How much an earlier draft still counts after another one, and after one that was not tried: a
+// sequence whose drafts were wrong gets another try.
 const (
 	tried    = 0.8
 	declined = 0.95
 )
 
-func (f *Record) fade(kind int, by float64) {
-	f[kind].right *= by
-	f[kind].wrong *= by
+func (f *Record) fade(kind int, factor float64) {
+	f[kind].right *= factor
+	f[kind].wrong *= factor
 }
 
 // Settle tells how a draft of the step observed last did: right of its n tokens were. rows and
 // tokens are those of the step without it.
-func (g *Gate) Settle(match, n, right, rows int, tokens float64, own *Record) {
+func (g *Gate) Settle(match, n, right, rows int, tokens float64, record *Record) {
 	k, wrong := kind(match), 0.0
 	if right < n {
 		wrong = 1
 	}
-	own.fade(k, tried)
+	record.fade(k, tried)
 	g.record.fade(k, declined)
-	for _, f := range []*Record{own, &g.record} {
+	for _, f := range []*Record{record, &g.record} {
 		f[k].right += float64(right)
 		f[k].wrong += wrong
 	}

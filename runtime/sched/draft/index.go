@@ -1,8 +1,8 @@
-// Package draft guesses the next tokens of a text from what the text has said before, and says when
-// trying a guess pays. A guess costs time at most: who uses it checks every token of it.
+// Package draft guesses the next tokens of a text from its earlier part, and says when trying a
+// guess pays. A guess costs time at most: the caller checks every token of it.
 //
-// This file finds the guesses: the place where the text's end has stood before, the longest match
-// of a few candidates, by hash chains as in LZ77.
+// This file finds the guesses: an earlier occurrence of the text's end, the longest match of a few
+// candidates, by hash chains as in LZ77.
 //
 // What must stay true:
 //   - A token is added in constant time, and a proposal takes a bounded time, however the text
@@ -13,25 +13,25 @@ package draft
 import "slices"
 
 const (
-	gram       = 3  // tokens that must have stood before for a place to be looked at
-	candidates = 16 // places that are looked at, the latest first
-	longest    = 64 // tokens that two places are compared by
+	gram       = 3  // tokens that a candidate must share
+	candidates = 16 // positions that are compared, the latest first
+	longest    = 64 // tokens that two positions are compared by
 )
 
-// barrier stands between two texts. No token equals it.
+// barrier separates two texts. No token equals it.
 const barrier = -1
 
-// Index is a text that grows, and behind which places its tokens stand. It belongs to one sequence
-// and one goroutine.
+// Index is a growing text and the positions after each of its grams. It belongs to one sequence and
+// one goroutine.
 type Index struct {
 	text []int32
-	// by the hash of gram tokens: the latest place that follows them, 0 for none; the length is a
-	// power of two
+	// by the hash of gram tokens: the latest position that follows them, 0 for none; the length is
+	// a power of two
 	head []int32
-	prev []int32 // by place: the one before with the same hash
+	prev []int32 // by position: the previous one with the same hash
 	// text[:predicted] is what the caller expects the answer to be
 	predicted int
-	grew      int // of text: what head and prev know
+	grew      int // of text: the part in head and prev
 }
 
 // Proposal is a guess.
@@ -50,7 +50,7 @@ func NewIndex(prediction []int32) *Index {
 	return x
 }
 
-// Add appends what the text has more of than len tokens.
+// Add appends the tokens of text that the index does not have yet.
 func (x *Index) Add(text []int32) {
 	begin := 0
 	if x.predicted > 0 {
@@ -65,17 +65,17 @@ func (x *Index) Add(text []int32) {
 		x.head, x.prev, x.grew = make([]int32, size), x.prev[:0], 0
 	}
 	x.prev = append(x.prev, make([]int32, len(x.text)-len(x.prev))...)
-	// the end itself is not a place yet: nothing follows it
-	for at := max(gram, x.grew); at < len(x.text); at++ {
-		h := x.hash(at)
-		x.prev[at], x.head[h] = x.head[h], int32(at)
+	// the end itself is no candidate yet: nothing follows it
+	for pos := max(gram, x.grew); pos < len(x.text); pos++ {
+		h := x.hash(pos)
+		x.prev[pos], x.head[h] = x.head[h], int32(pos)
 	}
 	x.grew = max(x.grew, len(x.text))
 }
 
-// hash is that of the tokens before a place.
-func (x *Index) hash(at int) uint32 {
-	t := x.text[at-gram : at]
+// hash is that of the tokens before a position.
+func (x *Index) hash(pos int) uint32 {
+	t := x.text[pos-gram : pos]
 	h := uint32(t[0])*0x9E3779B1 ^ uint32(t[1])*0x85EBCA77 ^ uint32(t[2])*0xC2B2AE3D
 	h ^= h >> 15
 	h *= 0x2C1B3C6D
@@ -91,15 +91,15 @@ func (x *Index) Propose(buffer []int32, most int) (p Proposal) {
 		return p
 	}
 	best := 0
-	at := int(x.head[x.hash(n)])
+	pos := int(x.head[x.hash(n)])
 	for range candidates {
-		if at == 0 {
+		if pos == 0 {
 			break
 		}
-		if m := x.match(at, n); m >= gram && (m > p.Match || m == p.Match && at < x.predicted) {
-			best, p.Match = at, m
+		if m := x.match(pos, n); m >= gram && (m > p.Match || m == p.Match && pos < x.predicted) {
+			best, p.Match = pos, m
 		}
-		at = int(x.prev[at])
+		pos = int(x.prev[pos])
 	}
 	if best == 0 {
 		return p
@@ -122,7 +122,7 @@ func (x *Index) Propose(buffer []int32, most int) (p Proposal) {
 	return p
 }
 
-// match is how many tokens before two places are the same.
+// match is how many tokens before two positions are the same.
 func (x *Index) match(a, b int) (n int) {
 	for n < min(a, longest) && x.text[a-1-n] == x.text[b-1-n] && x.text[a-1-n] != barrier {
 		n++

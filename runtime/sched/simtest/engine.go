@@ -168,8 +168,8 @@ func (e *Engine) Step(_ context.Context, b *engine.Batch, logits []float32) erro
 	for i, r := range b.LogitRows {
 		fill(logits[i*e.spec.Vocab:(i+1)*e.spec.Vocab], x[r])
 	}
-	if b.Wanted != nil {
-		e.spoil(logits, b.Wanted())
+	if b.LogitMask != nil {
+		e.spoil(logits, b.LogitMask())
 	}
 	return nil
 }
