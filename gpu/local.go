@@ -27,11 +27,11 @@ type local struct {
 	notify   func(line string)
 	dev      engine.Device
 	card     *device.Card // nil with several devices
-	placed   placed       // with several devices
+	placed   placedModel  // with several devices
 }
 
-// placed is a model that several devices were planned for.
-type placed struct {
+// placedModel is a model that several devices were planned for.
+type placedModel struct {
 	spec     models.Spec
 	settings engine.Settings
 }
@@ -69,7 +69,7 @@ func (l *local) openSeveral(spec models.Spec, s engine.Settings) error {
 	if err != nil {
 		return err
 	}
-	l.dev, l.card, l.placed = dev, nil, placed{spec, s}
+	l.dev, l.card, l.placed = dev, nil, placedModel{spec, s}
 	return nil
 }
 

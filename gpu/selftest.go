@@ -55,18 +55,18 @@ func ask[T any](ctx context.Context, b *Backend, c check, take func(T)) error {
 	})
 }
 
-// one is a check with one result.
-func one[T any](ctx context.Context, b *Backend, what string) (result T, err error) {
+// oneResult is a check with one result.
+func oneResult[T any](ctx context.Context, b *Backend, what string) (result T, err error) {
 	err = ask(ctx, b, check{What: what}, func(v T) { result = v })
 	return result, err
 }
 
 func (b *Backend) Bandwidth(ctx context.Context) (float64, error) {
-	return one[float64](ctx, b, checkBandwidth)
+	return oneResult[float64](ctx, b, checkBandwidth)
 }
 
 func (b *Backend) MatrixRates(ctx context.Context) ([]device.Rate, error) {
-	return one[[]device.Rate](ctx, b, checkRates)
+	return oneResult[[]device.Rate](ctx, b, checkRates)
 }
 
 // Prove compares the fast kernels with the reference kernels again, and disables wrong ones. report

@@ -155,12 +155,12 @@ func KFDArch(files fs.FS, pci string) (arch string) {
 	card, _, _ := strings.Cut(pci, ".")
 	for _, name := range namesIn(files, kfdNodes) {
 		p := properties(readText(files, path.Join(kfdNodes, name, "properties")))
-		at := kfdBDF(p["domain"], p["location_id"])
-		address, _, _ := strings.Cut(at, ".")
+		nodeAddress := kfdBDF(p["domain"], p["location_id"])
+		address, _, _ := strings.Cut(nodeAddress, ".")
 		if p["gfx_target_version"] == 0 || address != card {
 			continue
 		}
-		if arch = gfxName(int(p["gfx_target_version"])); at == pci {
+		if arch = gfxName(int(p["gfx_target_version"])); nodeAddress == pci {
 			return arch
 		}
 	}
@@ -224,7 +224,7 @@ func (r *Result) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 		(text == "" || strings.Contains(out.Text, "is not member of")) {
 		text = out.Text
 	}
-	for _, s := range amdSayings {
+	for _, s := range amdMessages {
 		remedy := s.remedy
 		if r.Platform == "container" {
 			remedy = cmp.Or(s.contained, remedy)
@@ -256,8 +256,8 @@ const (
 	joinRender = "sudo usermod -aG render,video $USER, then log in again"
 )
 
-// amdSayings are AMD's or the system's sentences; one without a remedy counts in containers only.
-var amdSayings = []struct{ words, code, remedy, contained string }{
+// amdMessages are AMD's or the system's sentences; one without a remedy counts in containers only.
+var amdMessages = []struct{ words, code, remedy, contained string }{
 	{"ROCk module is NOT loaded", "driver-not-loaded", loadAMDGPU, ""},
 	{"read-write: No such file", "kfd-missing", "",
 		"docker run --device /dev/kfd --device /dev/dri"},

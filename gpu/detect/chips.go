@@ -51,20 +51,20 @@ var Chips = sync.OnceValue(func() []Chip {
 // chipOf finds the product of a PCI id ("10de:2335"), among several by units, then memory, or nil.
 func chipOf(pci string, units, memoryMiB int) *Chip {
 	pci = strings.ToLower(pci)
-	return likeliest(units, memoryMiB, func(c *Chip) bool { return slices.Contains(c.PCI, pci) })
+	return bestMatch(units, memoryMiB, func(c *Chip) bool { return slices.Contains(c.PCI, pci) })
 }
 
 // ChipNamed finds the product that a driver calls by name, among several by memory, or nil.
 func ChipNamed(name string, memoryMiB int) *Chip {
-	return likeliest(0, memoryMiB, func(c *Chip) bool {
+	return bestMatch(0, memoryMiB, func(c *Chip) bool {
 		return slices.ContainsFunc(c.Names,
 			func(n string) bool { return strings.EqualFold(n, name) })
 	})
 }
 
-// likeliest is the candidate with these figures, the first of equals; nil without candidates. Units
+// bestMatch is the candidate with these figures, the first of equals; nil without candidates. Units
 // count more than memory, 0 is unknown.
-func likeliest(units, memoryMiB int, isCandidate func(*Chip) bool) (best *Chip) {
+func bestMatch(units, memoryMiB int, isCandidate func(*Chip) bool) (best *Chip) {
 	most := -1
 	for i := range Chips() {
 		c, score := &Chips()[i], 0

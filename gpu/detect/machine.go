@@ -50,7 +50,7 @@ func runTool(ctx context.Context, name string, args ...string) (Output, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.WaitDelay = time.Second
-	var out bounded
+	var out cappedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
@@ -59,10 +59,10 @@ func runTool(ctx context.Context, name string, args ...string) (Output, error) {
 	return Output{Text: out.String(), Exit: cmd.ProcessState.ExitCode()}, nil
 }
 
-// bounded keeps the first toolBytes and forgets the rest.
-type bounded struct{ bytes.Buffer }
+// cappedBuffer keeps the first toolBytes and forgets the rest.
+type cappedBuffer struct{ bytes.Buffer }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *cappedBuffer) Write(p []byte) (int, error) {
 	if room := toolBytes - b.Len(); room > 0 {
 		b.Buffer.Write(p[:min(room, len(p))])
 	}

@@ -230,8 +230,8 @@ const (
 	reseat = "reboot; reseat the GPU, check power and heat"
 )
 
-// nvidiaSayings are sentences of NVIDIA's tools or driver, and what they mean.
-var nvidiaSayings = []struct{ words, code, remedy string }{
+// nvidiaMessages are sentences of NVIDIA's tools or driver, and what they mean.
+var nvidiaMessages = []struct{ words, code, remedy string }{
 	{"couldn't communicate with the NVIDIA driver", "driver-not-loaded", loadNVIDIA},
 	{"Driver/library version mismatch", "version-mismatch",
 		"reboot, or unload and reload the nvidia modules: an upgrade replaced the libraries " +
@@ -256,7 +256,7 @@ var busID = regexp.MustCompile(`GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f
 
 // nvidiaText finds the meaning of a tool's or the driver's words.
 func (r *Result) nvidiaText(text string, exit int) {
-	for _, s := range nvidiaSayings {
+	for _, s := range nvidiaMessages {
 		if !strings.Contains(text, s.words) {
 			continue
 		}

@@ -70,12 +70,12 @@ var Libraries = []struct {
 }{{driver.CUDA, "OSSRUN_LIBCUDA"}, {driver.HIP, "OSSRUN_LIBAMDHIP64"}}
 
 // ErrNone is a driver.ErrNoLibrary: the machine has no driver library, as is usual without a GPU.
-var ErrNone error = none{}
+var ErrNone error = noDriver{}
 
-type none struct{}
+type noDriver struct{}
 
-func (none) Error() string        { return "no GPU driver is installed" }
-func (none) Is(target error) bool { return target == driver.ErrNoLibrary }
+func (noDriver) Error() string        { return "no GPU driver is installed" }
+func (noDriver) Is(target error) bool { return target == driver.ErrNoLibrary }
 
 // listing walks through the devices that the vendors' drivers show, NVIDIA's before AMD's.
 type listing struct {
@@ -118,7 +118,7 @@ func Count() int {
 func OpenCard(list []int) (*Card, error) {
 	if len(list) > 1 {
 		if most, n := slices.Max(list), Count(); n > 0 && most >= n {
-			return nil, missing(most, n)
+			return nil, noSuchGPU(most, n)
 		}
 	}
 	var l listing
@@ -141,10 +141,10 @@ func OpenCard(list []int) (*Card, error) {
 	case l.count == 0:
 		return nil, ErrNone
 	}
-	return nil, missing(list[0], l.count)
+	return nil, noSuchGPU(list[0], l.count)
 }
 
-func missing(number, count int) error {
+func noSuchGPU(number, count int) error {
 	return fmt.Errorf("there is no GPU %d: the drivers show %d", number, count)
 }
 

@@ -39,7 +39,7 @@ func Extra(s models.Spec, o engine.Settings, unit kernels.Unit) (int64, error) {
 		}
 	}
 	logits := int64(p.RowsOf(p.Logits()))
-	return bytes + logits*int64(s.Vocab)*4 + choosing(int(logits), s.Vocab), nil
+	return bytes + logits*int64(s.Vocab)*4 + samplingBytes(int(logits), s.Vocab), nil
 }
 
 // largest is memory that steps of all buckets use in turn, the largest first; a smaller one that
@@ -54,10 +54,10 @@ func (l *largest) grow(bytes int64) int64 {
 	return bytes
 }
 
-// choosing is the sampling memory for so many rows. It holds the statistics and the top logits that
-// logprobs report. Because one sample may be under way while another is waited for, it holds twice
-// the parameters, the changes to logits, the masks and the tokens.
-func choosing(rows, vocab int) int64 {
+// samplingBytes is the sampling memory for so many rows. It holds the statistics and the top logits
+// that logprobs report. Because one sample may be under way while another is waited for, it holds
+// twice the parameters, the changes to logits, the masks and the tokens.
+func samplingBytes(rows, vocab int) int64 {
 	x := sampler{rows: rows, words: (vocab + 63) / 64}
 	return int64(rows*(kernels.LogitStatsBytes+2*4*mostRivals) + 2*(x.bytes()+4*rows))
 }

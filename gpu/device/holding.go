@@ -19,8 +19,8 @@ type resources struct {
 	err   error
 }
 
-// keep makes a thing, unless one before it could not be made.
-func keep[T any](h *resources, make func() (T, error), free func(T) error) (_ T) {
+// acquire makes a thing, unless one before it could not be made.
+func acquire[T any](h *resources, make func() (T, error), free func(T) error) (_ T) {
 	if h.err == nil {
 		value, err := make()
 		if h.err = err; err == nil {
@@ -37,22 +37,22 @@ func (h *resources) region(bytes int64) *region { return h.memory(bytes, h.d.all
 func (h *resources) zeroed(bytes int64) *region { return h.memory(bytes, h.d.zeroed) }
 
 func (h *resources) memory(bytes int64, alloc func(int64) (*region, error)) *region {
-	r := keep(h, func() (*region, error) { return alloc(bytes) }, (*region).Free)
+	r := acquire(h, func() (*region, error) { return alloc(bytes) }, (*region).Free)
 	return cmp.Or(r, &region{dev: h.d})
 }
 
 func (h *resources) host(n int) *driver.HostMemory {
-	return keep(h, func() (*driver.HostMemory, error) { return h.d.ctx.AllocHost(n) },
+	return acquire(h, func() (*driver.HostMemory, error) { return h.d.ctx.AllocHost(n) },
 		(*driver.HostMemory).Free)
 }
 
 func (h *resources) event(timing bool) *driver.Event {
-	return keep(h, func() (*driver.Event, error) { return h.d.ctx.NewEvent(timing) },
+	return acquire(h, func() (*driver.Event, error) { return h.d.ctx.NewEvent(timing) },
 		(*driver.Event).Close)
 }
 
 func (h *resources) stream() *driver.Stream {
-	return keep(h, h.d.ctx.NewStream, (*driver.Stream).Close)
+	return acquire(h, h.d.ctx.NewStream, (*driver.Stream).Close)
 }
 
 // finish returns the first failure; with an error, all other resources have been given back.

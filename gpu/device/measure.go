@@ -227,7 +227,7 @@ func (s *Speed) batch(spec models.Spec, o engine.Settings) *engine.Batch {
 	b := &engine.Batch{}
 	pool := kv.NewPool(o.Pages, spec.Window, engine.WindowPages(o.KVCacheDtype))
 	for range s.Sequences {
-		join(b, pool, s.Context, s.Rows)
+		addSequence(b, pool, s.Context, s.Rows)
 		for range s.Rows {
 			b.Tokens = append(b.Tokens, int32(len(b.Tokens)*7919%spec.Vocab))
 		}
@@ -236,9 +236,9 @@ func (s *Speed) batch(spec models.Spec, o engine.Settings) *engine.Batch {
 	return b
 }
 
-// join adds rows of a new sequence that has start tokens already. Its pages are taken as those of a
-// growing sequence.
-func join(b *engine.Batch, pool *kv.Pool, start, rows int) {
+// addSequence adds rows of a new sequence that has start tokens already. Its pages are taken as
+// those of a growing sequence.
+func addSequence(b *engine.Batch, pool *kv.Pool, start, rows int) {
 	var t kv.Table
 	for pos := 0; pos < start; pos += kv.PageTokens {
 		pool.Slide(&t, pos)

@@ -207,7 +207,7 @@ func (v *prover) open(x trial) (err error) {
 	spec.Layers = x.layers
 	var pages int
 	v.batch, pages = proofBatch(spec, max(1, x.rows-1), x.o.KVCacheDtype)
-	v.ckpt = keep(&v.resources, func() (*checkpoint.Checkpoint, error) {
+	v.ckpt = acquire(&v.resources, func() (*checkpoint.Checkpoint, error) {
 		return checkpoint.Synthetic(spec, 1)
 	}, (*checkpoint.Checkpoint).Close)
 	x.o.Pages, x.o.MaxNumBatchedTokens = pages, x.rows
@@ -228,7 +228,7 @@ func (v *prover) open(x trial) (err error) {
 		case engine.Cache:
 			b.Region = v.cache
 		case engine.Weight:
-			b.Region = keep(&v.resources, func() (engine.Region, error) {
+			b.Region = acquire(&v.resources, func() (engine.Region, error) {
 				data, err := v.weight(b.Name)
 				if err != nil {
 					return nil, err
@@ -238,7 +238,7 @@ func (v *prover) open(x trial) (err error) {
 		}
 	}
 	compile := func(s *step) *step {
-		return keep(&v.resources, func() (*step, error) { return v.d.compile(s) }, (*step).Close)
+		return acquire(&v.resources, func() (*step, error) { return v.d.compile(s) }, (*step).Close)
 	}
 	v.fast = compile(&step{p: v.p, way: x.way})
 	v.reference = compile(&step{p: v.p, reference: true})
@@ -307,7 +307,7 @@ func (v *prover) compare() error {
 			for n := range v.times {
 				first := got
 				if err := v.d.wait(func() error { return v.fast.launch(i) }); err != nil {
-					return crashed(fmt.Errorf("%s: %w", ph.variant, err), ph.variant)
+					return withVariants(fmt.Errorf("%s: %w", ph.variant, err), ph.variant)
 				}
 				var err error
 				if got, err = v.read(ph.results); err != nil {

@@ -19,12 +19,12 @@ func proofBatch(s models.Spec, rows int, kvType string) (b *engine.Batch, pages 
 	if rows > kernels.DecodeRows {
 		single = 1
 	}
-	join(b, pool, s.MaxPosition-first-3, first)
+	addSequence(b, pool, s.MaxPosition-first-3, first)
 	if rest := rows - first - single; rest > 0 {
-		join(b, pool, 0, rest)
+		addSequence(b, pool, 0, rest)
 	}
 	if single > 0 {
-		join(b, pool, s.MaxPosition-5, 1)
+		addSequence(b, pool, s.MaxPosition-5, 1)
 	}
 	for i := range rows {
 		b.Tokens = append(b.Tokens, int32(i*37%s.Vocab))

@@ -35,7 +35,7 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	for _, p := range list {
 		bad, err := d.multiply(p)
 		if err != nil {
-			return nil, crashed(err, variantsOf(p.unit)...)
+			return nil, withVariants(err, variantsOf(p.unit)...)
 		}
 		if bad != nil {
 			wrong[p.unit] = bad

@@ -42,7 +42,7 @@ func toMXFP4(x []float32) {
 
 // difference is the largest, relative to the largest value; integers are equal or off by all.
 func difference(t engine.Type, want, got []byte) float64 {
-	a, b := values(t, want), values(t, got)
+	a, b := floats(t, want), floats(t, got)
 	if a == nil && !slices.Equal(want, got) {
 		return math.Inf(1)
 	}
@@ -62,9 +62,9 @@ func difference(t engine.Type, want, got []byte) float64 {
 	return worst / most
 }
 
-// values are the numbers of a buffer, nil for integers. Unsigned 8 bits are e4m3: 4 bits of
+// floats are the numbers of a buffer, nil for integers. Unsigned 8 bits are e4m3: 4 bits of
 // exponent with bias 7, 3 of mantissa.
-func values(t engine.Type, data []byte) (list []float64) {
+func floats(t engine.Type, data []byte) (list []float64) {
 	switch t {
 	case engine.F32:
 		for _, v := range engine.Numbers[float32](data) {

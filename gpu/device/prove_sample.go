@@ -69,7 +69,7 @@ func (d *Device) proveSampling(ctx context.Context, vocab int, steps []int) (p P
 				choices[row] = proofChoice(random, vocab, row+round, logprobs)
 			}
 			if err := s.holdToHost(&p, logits[:rows*vocab], choices); err != nil {
-				return p, crashed(fmt.Errorf("choose tokens: %w", err), Sampling)
+				return p, withVariants(fmt.Errorf("choose tokens: %w", err), Sampling)
 			}
 		}
 	}

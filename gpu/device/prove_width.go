@@ -16,9 +16,9 @@ import (
 // and such as leave last tiles unfilled.
 func WidthRows() []int { return []int{1, 4, 16, 17, 129, 700} }
 
-// widen is a small model of this width: one layer of each kind and a part of the vocabulary; the
-// full vocabulary is timed with the operations.
-func widen(s models.Spec) models.Spec {
+// widthModel is a small model of this width: one layer of each kind and a part of the vocabulary;
+// the full vocabulary is timed with the operations.
+func widthModel(s models.Spec) models.Spec {
 	s.Layers, s.Vocab, s.MaxPosition = 2, min(s.Vocab, 8192), min(s.MaxPosition, 4096)
 	return s
 }
@@ -29,7 +29,7 @@ func (d *Device) ProveWidth(ctx context.Context, s models.Spec, rows, times int)
 	if err := ctx.Err(); err != nil {
 		return Trial{}, err
 	}
-	v := &prover{resources: resources{d: d}, spec: widen(s), times: times}
+	v := &prover{resources: resources{d: d}, spec: widthModel(s), times: times}
 	err := v.run(trial{"", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, rows,
 		v.spec.Layers, nil})
 	t := v.trial(fmt.Sprintf("%s's width, up to %d rows, %d times", s.Name, rows, times))

@@ -111,25 +111,27 @@ func (l layout) write(to []byte, b *engine.Batch, window, perToken int) int {
 type stateMemory struct {
 	shared
 	*region
-	pinned [2]pinned // in turn: one is written while the device reads the other
+	pinned [2]pinnedBuffer // in turn: one is written while the device reads the other
 	turn   int
 }
 
-// pinned is memory that a queue copies from while the host continues, until the event has passed.
-type pinned struct {
+// pinnedBuffer is memory that a queue copies from until the event has passed.
+type pinnedBuffer struct {
 	memory *driver.HostMemory
 	copied *driver.Event
 }
 
 // pin makes pinned memory of so many bytes.
-func (h *resources) pin(bytes int) pinned { return pinned{h.host(bytes), h.event(false)} }
+func (h *resources) pin(bytes int) pinnedBuffer {
+	return pinnedBuffer{h.host(bytes), h.event(false)}
+}
 
 // joinState gives a step memory for so many bytes of state.
 func (d *Device) joinState(bytes int) (*stateMemory, error) {
 	return share(d, stateSharing, int64(bytes), func(s shared) (*stateMemory, error) {
 		m := &stateMemory{shared: s}
 		m.region = m.resources.region(int64(bytes))
-		m.pinned = [2]pinned{m.pin(bytes), m.pin(bytes)}
+		m.pinned = [2]pinnedBuffer{m.pin(bytes), m.pin(bytes)}
 		return m, m.finish()
 	})
 }

@@ -27,7 +27,7 @@ type loader struct {
 	resources
 	mu    sync.Mutex
 	queue *driver.Stream
-	ring  [pieces]pinned
+	ring  [pieces]pinnedBuffer
 	next  int
 }
 

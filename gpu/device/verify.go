@@ -54,7 +54,7 @@ func (c *Card) Verify(ctx context.Context, folder string) {
 		return
 	}
 	c.folder = folder
-	c.verification = establish(ctx, folder, c.about(), c.proving())
+	c.verification = verify(ctx, folder, c.about(), c.proving())
 }
 
 // A variant may lose the card by a wrong address or an instruction that it does not have. NVIDIA's
@@ -70,30 +70,30 @@ type CrashError struct {
 func (e *CrashError) Error() string { return fmt.Sprintf("%v: %v", e.Variants, e.Err) }
 func (e *CrashError) Unwrap() error { return e.Err }
 
-// crashed adds the variants that were tried to the error of a lost card.
-func crashed(err error, variants ...Variant) error {
+// withVariants adds the variants that were tried to the error of a lost card.
+func withVariants(err error, variants ...Variant) error {
 	if !errors.Is(err, driver.ErrLost) {
 		return err
 	}
 	return &CrashError{variants, err}
 }
 
-// reopening is a card whose variants are proved even if one of them loses the card: that variant is
-// wrong, and the others are proved after the card is opened again.
-type reopening struct {
+// reopeningCard is a card whose variants are proved even if one of them loses the card: that
+// variant is wrong, and the others are proved after the card is opened again.
+type reopeningCard struct {
 	variants
 	reopen func() (variants, error)
 }
 
 // proving is the card for a proof.
-func (c *Card) proving() *reopening {
-	return &reopening{c.Device, func() (variants, error) {
+func (c *Card) proving() *reopeningCard {
+	return &reopeningCard{c.Device, func() (variants, error) {
 		err := c.reopen()
 		return c.Device, err
 	}}
 }
 
-func (r *reopening) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
+func (r *reopeningCard) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 	var lost []Proof
 	for {
 		list, err := r.variants.Prove(ctx, report)
@@ -142,11 +142,11 @@ func (c *Card) about() Verification {
 		version = fmt.Sprint(v)
 	}
 	return Verification{Card: c.Device.Model(), Driver: fmt.Sprintf("%s %s", c.Driver.API(),
-		version), Kernels: c.Device.Kernels(), Program: build()}
+		version), Kernels: c.Device.Kernels(), Program: buildID()}
 }
 
-// build names this very program: its commit, its file, and the kernels inside.
-func build() string {
+// buildID names this very program: its commit, its file, and the kernels inside.
+func buildID() string {
 	h := sha256.New()
 	if info, ok := debug.ReadBuildInfo(); ok {
 		fmt.Fprintln(h, info.Main.Version, info.Settings)
@@ -176,7 +176,7 @@ func (t *Verification) same(o *Verification) bool {
 		t.Program == o.Program
 }
 
-func establish(ctx context.Context, folder string, about Verification, dev variants) Verification {
+func verify(ctx context.Context, folder string, about Verification, dev variants) Verification {
 	if folder != "" {
 		var have Verification
 		data, err := os.ReadFile(about.file(folder))

@@ -37,7 +37,7 @@ func TestRecord(t *testing.T) {
 	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a",
 		Program: "1"}
 	first := &scripted{proofs: outcome}
-	got := establish(t.Context(), folder, about, first)
+	got := verify(t.Context(), folder, about, first)
 	if first.proved != 1 || got.recorded {
 		t.Errorf("proved %d times, %+v", first.proved, got)
 	}
@@ -47,7 +47,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 	again := &scripted{}
-	got = establish(t.Context(), folder, about, again)
+	got = verify(t.Context(), folder, about, again)
 	if again.proved != 0 || !slices.Equal(again.disabled, []Variant{DecodeDown}) {
 		t.Errorf("proved %d times, out of use: %v", again.proved, again.disabled)
 	}
@@ -61,7 +61,7 @@ func TestRecord(t *testing.T) {
 		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, false, nil},
 		{about.Card, about.Driver, about.Kernels, "2", about.When, nil, false, nil}} {
 		s := &scripted{proofs: outcome}
-		if establish(t.Context(), folder, other, s); s.proved != 1 {
+		if verify(t.Context(), folder, other, s); s.proved != 1 {
 			t.Errorf("%+v takes the record of %+v", other, about)
 		}
 	}
@@ -76,14 +76,14 @@ func TestEarlierRelease(t *testing.T) {
 		Kernels: "machine code sm_90a", Program: "1"}
 	before := hosttest.Must(os.ReadFile(about.file(folder)))(t)
 	s := &scripted{proofs: outcome}
-	if got := establish(t.Context(), folder, about, s); s.proved != 0 || !got.recorded ||
+	if got := verify(t.Context(), folder, about, s); s.proved != 0 || !got.recorded ||
 		!slices.Equal(s.disabled, []Variant{DecodeDown}) {
 		t.Errorf("proved %d times, %+v, out of use: %v", s.proved, got, s.disabled)
 	}
 	later := about
 	later.Program = "2"
 	s = &scripted{proofs: outcome}
-	if establish(t.Context(), folder, later, s); s.proved != 1 {
+	if verify(t.Context(), folder, later, s); s.proved != 1 {
 		t.Errorf("proved %d times", s.proved)
 	}
 	if now, err := os.ReadFile(about.file(folder)); err != nil || string(now) != string(before) {
@@ -113,15 +113,15 @@ func TestLostCard(t *testing.T) {
 	folder := t.TempDir()
 	about := Verification{Card: "card"}
 	b := &breaking{scripted: scripted{proofs: outcome}, breaks: []Variant{DecodeQKV, PrefillAttend}}
-	got := establish(t.Context(), folder, about,
-		&reopening{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
+	got := verify(t.Context(), folder, about,
+		&reopeningCard{b, func() (variants, error) { b.opened++; b.disabled = nil; return b, nil }})
 	if _, wrong := got.summarise("k"); b.opened != 2 || len(got.Proofs) != 4 || len(wrong) != 3 ||
 		wrong[0] != "decode_qkv is wrong on this GPU, slower kernels take its place: the GPU "+
 			"was lost: misaligned address" {
 		t.Errorf("opened %d times, %q", b.opened, wrong)
 	}
 	next := &scripted{}
-	establish(t.Context(), folder, about, next)
+	verify(t.Context(), folder, about, next)
 	if next.proved != 0 || !slices.Equal(next.disabled, []Variant{DecodeQKV, PrefillAttend,
 		DecodeDown}) {
 		t.Errorf("proved %d times, out of use: %v", next.proved, next.disabled)
@@ -132,14 +132,14 @@ func TestLostCard(t *testing.T) {
 // use, are told.
 func TestCardStaysLost(t *testing.T) {
 	b := &breaking{breaks: []Variant{DecodeQKV}}
-	got := establish(t.Context(), "", Verification{},
-		&reopening{b, func() (variants, error) { return b, errors.New("it stays away") }})
+	got := verify(t.Context(), "", Verification{},
+		&reopeningCard{b, func() (variants, error) { return b, errors.New("it stays away") }})
 	if got.failed == nil || !strings.Contains(got.failed.Error(),
 		"open the GPU again: it stays away") {
 		t.Errorf("%v", got.failed)
 	}
-	if got := establish(t.Context(), "", Verification{},
-		&reopening{b, func() (variants, error) {
+	if got := verify(t.Context(), "", Verification{},
+		&reopeningCard{b, func() (variants, error) {
 			b.opened++
 			return &forgetful{b},
 				nil
@@ -182,11 +182,11 @@ func TestDamagedRecord(t *testing.T) {
 		`{"card":"another","proofs":[{"variant":"decode_down","ok":true}]}`, `{"card":"card"}`} {
 		hosttest.Check(t, os.WriteFile(about.file(folder), []byte(text), 0o666))
 		s := &scripted{proofs: outcome}
-		if establish(t.Context(), folder, about, s); s.proved != 1 {
+		if verify(t.Context(), folder, about, s); s.proved != 1 {
 			t.Errorf("%q is taken", text)
 		}
 		s = &scripted{proofs: outcome}
-		if establish(t.Context(), folder, about, s); s.proved != 0 {
+		if verify(t.Context(), folder, about, s); s.proved != 0 {
 			t.Errorf("%q stays", text)
 		}
 	}
@@ -200,7 +200,7 @@ func TestProofThatDoesNotRun(t *testing.T) {
 	folder := t.TempDir()
 	for range 2 {
 		s := &scripted{err: errors.New("the card is gone")}
-		got := establish(t.Context(), folder, Verification{Card: "card"}, s)
+		got := verify(t.Context(), folder, Verification{Card: "card"}, s)
 		if summary, wrong := got.summarise("k"); s.proved != 1 ||
 			summary != "k; not proved on this GPU: the card is gone" || len(wrong) != 1 {
 			t.Errorf("%d, %s, %q", s.proved, summary, wrong)
@@ -213,7 +213,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	hosttest.Check(t, os.WriteFile(file, nil, 0o666))
 	s := &scripted{proofs: outcome[:1]}
-	got := establish(t.Context(), filepath.Join(file, "x"), Verification{}, s)
+	got := verify(t.Context(), filepath.Join(file, "x"), Verification{}, s)
 	if summary, wrong := got.summarise("k"); summary != "k; 1 of 1 fast kernels right on this GPU, "+
 		"proved now" || wrong != nil {
 		t.Errorf("%s, %q", summary, wrong)

@@ -95,38 +95,38 @@ type Constant struct {
 // Constants are the flags, codes and attributes that this package passes or understands.
 var Constants []Constant
 
-// agreed is a number that is the same in both APIs.
-func agreed(cuda, hip string, value int) int {
+// sameConstant is a number that is the same in both APIs.
+func sameConstant(cuda, hip string, value int) int {
 	Constants = append(Constants, Constant{cuda, hip, value, value})
 	return value
 }
 
 var (
-	streamNonBlocking  = agreed("CU_STREAM_NON_BLOCKING", "hipStreamNonBlocking", 1)
-	eventTiming        = agreed("CU_EVENT_DEFAULT", "hipEventDefault", 0)
-	eventNoTiming      = agreed("CU_EVENT_DISABLE_TIMING", "hipEventDisableTiming", 2)
-	captureThreadLocal = agreed("CU_STREAM_CAPTURE_MODE_THREAD_LOCAL",
+	streamNonBlocking  = sameConstant("CU_STREAM_NON_BLOCKING", "hipStreamNonBlocking", 1)
+	eventTiming        = sameConstant("CU_EVENT_DEFAULT", "hipEventDefault", 0)
+	eventNoTiming      = sameConstant("CU_EVENT_DISABLE_TIMING", "hipEventDisableTiming", 2)
+	captureThreadLocal = sameConstant("CU_STREAM_CAPTURE_MODE_THREAD_LOCAL",
 		"hipStreamCaptureModeThreadLocal", 1)
 	// pinned for every context
-	hostPortable       = agreed("CU_MEMHOSTALLOC_PORTABLE", "hipHostMallocPortable", 1)
-	codeSuccess        = agreed("CUDA_SUCCESS", "hipSuccess", 0)
-	codeOutOfMemory    = agreed("CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory", 2)
-	codeNotReady       = agreed("CUDA_ERROR_NOT_READY", "hipErrorNotReady", 600)
-	codeIllegalAddress = agreed("CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress", 700)
-	codeTimeout        = agreed("CUDA_ERROR_LAUNCH_TIMEOUT", "hipErrorLaunchTimeOut", 702)
-	codeAssert         = agreed("CUDA_ERROR_ASSERT", "hipErrorAssert", 710)
+	hostPortable       = sameConstant("CU_MEMHOSTALLOC_PORTABLE", "hipHostMallocPortable", 1)
+	codeSuccess        = sameConstant("CUDA_SUCCESS", "hipSuccess", 0)
+	codeOutOfMemory    = sameConstant("CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory", 2)
+	codeNotReady       = sameConstant("CUDA_ERROR_NOT_READY", "hipErrorNotReady", 600)
+	codeIllegalAddress = sameConstant("CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress", 700)
+	codeTimeout        = sameConstant("CUDA_ERROR_LAUNCH_TIMEOUT", "hipErrorLaunchTimeOut", 702)
+	codeAssert         = sameConstant("CUDA_ERROR_ASSERT", "hipErrorAssert", 710)
 	// HIP has none of these five
-	codeStackError   = agreed("CUDA_ERROR_HARDWARE_STACK_ERROR", "", 714)
-	codeIllegalCode  = agreed("CUDA_ERROR_ILLEGAL_INSTRUCTION", "", 715)
-	codeMisaligned   = agreed("CUDA_ERROR_MISALIGNED_ADDRESS", "", 716)
-	codeWrongSpace   = agreed("CUDA_ERROR_INVALID_ADDRESS_SPACE", "", 717)
-	codeInvalidCode  = agreed("CUDA_ERROR_INVALID_PC", "", 718)
-	codeLaunchFailed = agreed("CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure", 719)
+	codeStackError   = sameConstant("CUDA_ERROR_HARDWARE_STACK_ERROR", "", 714)
+	codeIllegalCode  = sameConstant("CUDA_ERROR_ILLEGAL_INSTRUCTION", "", 715)
+	codeMisaligned   = sameConstant("CUDA_ERROR_MISALIGNED_ADDRESS", "", 716)
+	codeWrongSpace   = sameConstant("CUDA_ERROR_INVALID_ADDRESS_SPACE", "", 717)
+	codeInvalidCode  = sameConstant("CUDA_ERROR_INVALID_PC", "", 718)
+	codeLaunchFailed = sameConstant("CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure", 719)
 	// the most dynamic shared memory; above 48 KiB it must be asked for
-	functionDynamic = agreed("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+	functionDynamic = sameConstant("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
 		"hipFuncAttributeMaxDynamicSharedMemorySize", 8)
-	jitErrorLog     = agreed("CU_JIT_ERROR_LOG_BUFFER", "", 5)
-	jitErrorLogSize = agreed("CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES", "", 6)
+	jitErrorLog     = sameConstant("CU_JIT_ERROR_LOG_BUFFER", "", 5)
+	jitErrorLogSize = sameConstant("CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES", "", 6)
 
 	// the codes after which a context is dead
 	lost = []int{codeIllegalAddress, codeTimeout, codeAssert, codeStackError, codeIllegalCode,

@@ -46,7 +46,7 @@ var tegra = map[int]bool{87: true, 101: true, 110: true}
 // the capability that it was made for and on higher minor numbers of the same major number; that of
 // an "a" architecture runs on its own cards only. False: there is none, so PTX is used.
 func CubinFor(arch string) (best Cubin, ok bool) {
-	card, own, valid := capability(arch)
+	card, isFamily, valid := capability(arch)
 	if !valid {
 		return best, false
 	}
@@ -56,7 +56,7 @@ func CubinFor(arch string) (best Cubin, ok bool) {
 		switch {
 		case version == card:
 			return c, true
-		case own || accelerated || tegra[card] || version/10 != card/10 || version > card ||
+		case isFamily || accelerated || tegra[card] || version/10 != card/10 || version > card ||
 			version < newest:
 		default:
 			best, newest = c, version

@@ -338,7 +338,7 @@ func (s LogitStats) Logprob(logit float32) float32 {
 }
 
 // LogitEdit changes one logit v: v/Repetition if it is positive, else v*Repetition; then minus
-// Less, plus More. Was receives v.
+// Penalty, plus Bias. Was receives v.
 type LogitEdit struct {
 	Row, ID                        int32
 	Repetition, Penalty, Bias, Was float32

@@ -32,11 +32,11 @@ type Artefact struct {
 func Digest(dir string) (string, error) {
 	var files []string
 	for _, pattern := range []string{"*.cu", "*.h"} {
-		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		matches, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return "", err
 		}
-		files = append(files, found...)
+		files = append(files, matches...)
 	}
 	if len(files) == 0 {
 		return "", fmt.Errorf("no kernel sources in %s", dir)

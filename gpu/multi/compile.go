@@ -20,11 +20,11 @@ type part struct {
 
 type transfer struct {
 	buffer   *engine.Buffer
-	from, to end
+	from, to bufferPlace
 }
 
-// end is the place of a buffer on one device.
-type end struct {
+// bufferPlace is the place of a buffer on one device.
+type bufferPlace struct {
 	on     int
 	region engine.Region
 	offset int64
@@ -146,8 +146,8 @@ func compileAll(dev engine.Device, list []*engine.Program) (steps []engine.Step,
 	return steps, nil
 }
 
-func (c *compiler) end(on int, b *engine.Buffer) end {
-	return end{on, c.arena.parts[on], c.offsets[on][b]}
+func (c *compiler) end(on int, b *engine.Buffer) bufferPlace {
+	return bufferPlace{on, c.arena.parts[on], c.offsets[on][b]}
 }
 
 // program copies a segment's operations for its device, and returns the load that must end first.

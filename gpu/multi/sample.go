@@ -48,8 +48,8 @@ func (d *Device) drain() error {
 	return pending.Finish()
 }
 
-// sampled is one Sample, and its tokens when they have been waited for.
-type sampled struct {
+// sample is one Sample, and its tokens when they have been waited for.
+type sample struct {
 	chosen []engine.SampledToken
 	wait   func() error // for them
 }
@@ -57,12 +57,12 @@ type sampled struct {
 // fifo are the Samples not read yet, oldest first.
 type fifo struct {
 	sync.Mutex
-	waiting []*sampled
-	latest  *sampled // of the last Sample, read or not
+	waiting []*sample
+	latest  *sample // of the last Sample, read or not
 }
 
-// know waits for the tokens of the oldest Samples, up to those of last. The lock is held.
-func (f *fifo) know(last *sampled) error {
+// await waits for the tokens of the oldest Samples, up to those of last. The lock is held.
+func (f *fifo) await(last *sample) error {
 	for _, x := range f.waiting {
 		if x.wait(); x == last {
 			break
@@ -119,7 +119,7 @@ func (f *fifo) fill(tokens, from []int32) error {
 		if f.latest == nil || int(row) >= len(f.latest.chosen) {
 			return errors.New("a row takes its token from a sample, and there was none")
 		}
-		if err := f.know(f.latest); err != nil {
+		if err := f.await(f.latest); err != nil {
 			return err
 		}
 		// a row without a choice belongs to no sequence, so any token will do
@@ -142,7 +142,7 @@ func (s *samplingStep) Sample(choices []engine.SamplingParams) error {
 	if err := s.last.Sample(choices); err != nil {
 		return err
 	}
-	x := &sampled{chosen: make([]engine.SampledToken, len(choices))}
+	x := &sample{chosen: make([]engine.SampledToken, len(choices))}
 	x.wait = sync.OnceValue(func() error { return s.last.Wait(x.chosen) })
 	d.tokens.Lock()
 	defer d.tokens.Unlock()
@@ -158,7 +158,7 @@ func (s *samplingStep) Wait(chosen []engine.SampledToken) error {
 		return errors.New("nothing was sampled that could be waited for")
 	}
 	x := f.waiting[0]
-	err := f.know(x)
+	err := f.await(x)
 	f.waiting = f.waiting[1:]
 	copy(chosen, x.chosen)
 	return err

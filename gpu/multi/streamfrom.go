@@ -53,8 +53,8 @@ func (r Rates) cpu(s models.Spec, bytes float64, rows int) float64 {
 	return max(bytes*(1-missed)/r.Bandwidth, operations/r.Multiply)
 }
 
-// touched is memory whose pages are resident.
-func touched() []byte {
+// residentMemory is memory whose pages are resident.
+func residentMemory() []byte {
 	data := make([]byte, 256<<20)
 	for i := 0; i < len(data); i += os.Getpagesize() {
 		data[i] = 1
@@ -68,12 +68,12 @@ func ReadRate(host engine.Device) float64 {
 	if !ok {
 		return 0
 	}
-	return dev.Bandwidth(touched())
+	return dev.Bandwidth(residentMemory())
 }
 
 // ratesOf measures the rates, in about a second.
 func ratesOf(first *device.Card, host engine.Device) (r Rates) {
-	data := touched()
+	data := residentMemory()
 	if dev, ok := host.(*cpu.Device); ok {
 		r.Bandwidth, r.Multiply = dev.Bandwidth(data), dev.MultiplyPeak(100*time.Millisecond)*
 			expertShare

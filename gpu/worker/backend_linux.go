@@ -177,7 +177,7 @@ func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engin
 		return nil, err
 	}
 	b.loaded = true
-	return &loaded{b: b, spec: ckpt.Spec, text: t, caps: b.text.Caps}, nil
+	return &model{b: b, spec: ckpt.Spec, text: t, caps: b.text.Caps}, nil
 }
 
 func (b *Backend) Test(ctx context.Context, ask json.RawMessage,

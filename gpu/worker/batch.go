@@ -37,14 +37,14 @@ func (c *codec) end() error {
 	return nil
 }
 
-// copied are types whose bytes in a slot are those in memory; any bytes are a valid value.
-type copied interface {
+// plainData are types whose bytes in a slot are those in memory; any bytes are a valid value.
+type plainData interface {
 	int | int32 | int64 | uint32 | uint64 | float32 | engine.Edit | engine.TokenLogprob |
 		engine.Draw
 }
 
 // values moves numbers.
-func values[T copied](c *codec, v []T) {
+func values[T plainData](c *codec, v []T) {
 	data := engine.Bytes(v)
 	switch c.bad = c.bad || len(data) > len(c.slot); {
 	case c.bad:
@@ -58,7 +58,7 @@ func values[T copied](c *codec, v []T) {
 }
 
 // value is values for one number, without a call to copy: a step has thousands.
-func value[T copied](c *codec, v *T) {
+func value[T plainData](c *codec, v *T) {
 	n := int(unsafe.Sizeof(*v))
 	if c.bad = c.bad || n > len(c.slot); c.bad {
 		return
@@ -102,7 +102,7 @@ func length[T any](c *codec, v *[]T, bytes int) {
 	}
 }
 
-func list[T copied](c *codec, v *[]T) {
+func list[T plainData](c *codec, v *[]T) {
 	length(c, v, int(unsafe.Sizeof(*new(T))))
 	values(c, *v)
 }

@@ -19,7 +19,7 @@ import (
 // Queue adds its batch and sends both, and the tokens arrive without a further request. Wait sends
 // a choice that no batch followed.
 
-type loaded struct {
+type model struct {
 	b    *Backend
 	spec models.Spec
 	text loadedText
@@ -29,16 +29,16 @@ type loaded struct {
 	closed bool
 }
 
-var _ engine.Engine = (*loaded)(nil)
+var _ engine.Engine = (*model)(nil)
 
-func (e *loaded) Spec() models.Spec         { return e.spec }
-func (e *loaded) Settings() engine.Settings { return e.text.Settings }
-func (e *loaded) Plan() engine.Plan         { return e.text.Plan }
-func (e *loaded) Caps() engine.Caps         { return e.b.Caps() }
-func (e *loaded) Cache() engine.Region      { return pool{e} }
+func (e *model) Spec() models.Spec         { return e.spec }
+func (e *model) Settings() engine.Settings { return e.text.Settings }
+func (e *model) Plan() engine.Plan         { return e.text.Plan }
+func (e *model) Caps() engine.Caps         { return e.b.Caps() }
+func (e *model) Cache() engine.Region      { return pool{e} }
 
 // usable makes the checks of in-process engines, so that no request is sent that would be refused.
-func (e *loaded) usable(ctx context.Context, b *engine.Batch) error {
+func (e *model) usable(ctx context.Context, b *engine.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (e *loaded) usable(ctx context.Context, b *engine.Batch) error {
 	return e.open()
 }
 
-func (e *loaded) open() error {
+func (e *model) open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -58,18 +58,18 @@ func (e *loaded) open() error {
 }
 
 // Step runs one batch: the batch is written to the slot, the logits are read after the slots.
-func (e *loaded) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
+func (e *model) Step(ctx context.Context, b *engine.Batch, logits []float32) error {
 	return e.step(ctx, step, b, logits, nil)
 }
 
-func (e *loaded) Measure(ctx context.Context, b *engine.Batch, logits []float32) ([]engine.Timing,
+func (e *model) Measure(ctx context.Context, b *engine.Batch, logits []float32) ([]engine.Timing,
 	error) {
 	var t timesText
 	err := e.step(ctx, measure, b, logits, &t)
 	return t.Times, err
 }
 
-func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []float32,
+func (e *model) step(ctx context.Context, k kind, b *engine.Batch, logits []float32,
 	into any) error {
 	if err := e.usable(ctx, b); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (e *loaded) step(ctx context.Context, k kind, b *engine.Batch, logits []flo
 }
 
 // Tap reads a tap from the memory of a step's logits.
-func (e *loaded) Tap(name string, rows int) (data []byte, err error) {
+func (e *model) Tap(name string, rows int) (data []byte, err error) {
 	if err := e.open(); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (e *loaded) Tap(name string, rows int) (data []byte, err error) {
 }
 
 // Queue sends the pending choice, if there is one, and a batch.
-func (e *loaded) Queue(ctx context.Context, b *engine.Batch, from []int32) error {
+func (e *model) Queue(ctx context.Context, b *engine.Batch, from []int32) error {
 	if err := e.usable(ctx, b); err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func (e *loaded) Queue(ctx context.Context, b *engine.Batch, from []int32) error
 }
 
 // Sample prepares the choice for the batch queued last.
-func (e *loaded) Sample(choices []engine.SamplingParams) error {
+func (e *model) Sample(choices []engine.SamplingParams) error {
 	if err := e.open(); err != nil {
 		return err
 	}
 	return e.b.c.sample(choices)
 }
 
-func (e *loaded) Wait(chosen []engine.SampledToken) error {
+func (e *model) Wait(chosen []engine.SampledToken) error {
 	if err := e.open(); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (e *loaded) Wait(chosen []engine.SampledToken) error {
 }
 
 // Close frees the model. A lost worker's is freed already.
-func (e *loaded) Close() error {
+func (e *model) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -168,7 +168,7 @@ func (e *loaded) Close() error {
 }
 
 // pool is the KV pool of a worker's model.
-type pool struct{ e *loaded }
+type pool struct{ e *model }
 
 func (p pool) Bytes() int64 { return p.e.text.CacheBytes }
 

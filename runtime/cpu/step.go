@@ -117,7 +117,7 @@ func (s *step) build(p *engine.Program) error {
 			return fmt.Errorf("operation %d (%s): no memory", i, op.Label)
 		}
 		if op.Kind == engine.Route && p.Settings.OnDisk {
-			gateUp, down := expertsBehind(p.Ops[i:])
+			gateUp, down := expertsOf(p.Ops[i:])
 			C.ossrun_on_disk(s.tape, &gateUp, &down)
 		}
 	}
@@ -238,8 +238,8 @@ func activations(op *engine.Op) (*C.float, *C.int8_t, *C.float) {
 	return nil, (*C.int8_t)(pointer(op.In[2])), f32(pointer(op.In[3]))
 }
 
-// expertsBehind are the matrices of the layer whose experts ops[0] chooses.
-func expertsBehind(ops []*engine.Op) (gateUp, down C.ossrun_expert_matrix) {
+// expertsOf are the matrices of the layer whose experts ops[0] chooses.
+func expertsOf(ops []*engine.Op) (gateUp, down C.ossrun_expert_matrix) {
 	for _, op := range ops {
 		switch op.Kind {
 		case engine.GateUp:

@@ -11,8 +11,8 @@ import (
 
 // The operand rules of program.go's table: a program that passes needs no further questions.
 
-// want is the required form of an operand.
-type want struct {
+// operandRule is the required form of an operand.
+type operandRule struct {
 	what    string
 	element Type
 	extent  Extent
@@ -35,58 +35,58 @@ func operand(list []*Buffer, i int) *Buffer {
 func (p *Program) checkOp(op *Op) (err error) {
 	s, kv := p.Spec, p.Settings.kvType()
 	x, y := operand(op.In, 0), operand(op.Out, 0)
-	qkv := want{"qkv", F32, PerRow, (s.Heads + 2*s.KVHeads) * s.HeadDim}
-	cache := want{"cache", kv, Fixed, 0}
-	hidden := want{"x", F32, PerRow, s.Hidden}
-	chosen := want{"weights", F32, PerRow, s.ExpertsPerToken}
-	order := want{"order", I32, PerSlot, 1}
-	groups := want{"groups", I32, Fixed, 1 + 2*s.Experts}
-	var out, in, w []want
+	qkv := operandRule{"qkv", F32, PerRow, (s.Heads + 2*s.KVHeads) * s.HeadDim}
+	cache := operandRule{"cache", kv, Fixed, 0}
+	hidden := operandRule{"x", F32, PerRow, s.Hidden}
+	chosen := operandRule{"weights", F32, PerRow, s.ExpertsPerToken}
+	order := operandRule{"order", I32, PerSlot, 1}
+	groups := operandRule{"groups", I32, Fixed, 1 + 2*s.Experts}
+	var out, in, w []operandRule
 	switch op.Kind {
 	case Embed:
-		out, w = []want{hidden}, []want{{"embedding", BF16, Fixed, s.Hidden}}
+		out, w = []operandRule{hidden}, []operandRule{{"embedding", BF16, Fixed, s.Hidden}}
 	case Angles:
-		out = []want{{"a", F32, PerRow, s.HeadDim}}
+		out = []operandRule{{"a", F32, PerRow, s.HeadDim}}
 		if len(op.Frequencies) != s.HeadDim/2 {
 			err = fmt.Errorf("%d frequencies for heads of %d", len(op.Frequencies), s.HeadDim)
 		}
 	case Norm:
-		in, out = []want{{"x", F32, open, 0}}, []want{{"y", F32, x.Extent, x.Width}}
-		w = []want{{"w", BF16, Fixed, x.Width}}
+		in, out = []operandRule{{"x", F32, open, 0}}, []operandRule{{"y", F32, x.Extent, x.Width}}
+		w = []operandRule{{"w", BF16, Fixed, x.Width}}
 	case Linear:
-		in, out = []want{{"x", F32, y.Extent, 0}}, []want{{"y", F32, open, 0}}
+		in, out = []operandRule{{"x", F32, y.Extent, 0}}, []operandRule{{"y", F32, open, 0}}
 		w, err = parts(op, BF16, x.Width, func(w *Buffer, _ int) bool { return true })
 	case LinearQ8:
 		q := quantised(x, y.Extent)
-		in, out = q[:], []want{{"y", F32, open, 0}}
+		in, out = q[:], []operandRule{{"y", F32, open, 0}}
 		w, err = parts(op, U8, q8.GroupBytes(x.Width),
 			func(w *Buffer, rows int) bool { return w.Rows == q8.Groups(rows) })
 		err = errors.Join(err, wholeBlocks(x.Width))
 	case Rope:
-		out, in = []want{qkv}, []want{{"a", F32, PerRow, s.HeadDim}}
+		out, in = []operandRule{qkv}, []operandRule{{"a", F32, PerRow, s.HeadDim}}
 	case WriteKV:
-		out, in = []want{cache}, []want{qkv}
+		out, in = []operandRule{cache}, []operandRule{qkv}
 	case Attend:
-		out, in = []want{{"o", F32, PerRow, s.Heads * s.HeadDim}}, []want{qkv, cache}
-		w = slices.Repeat([]want{{"sinks", BF16, Fixed, s.Heads}}, max(1, len(op.W)))
+		out, in = []operandRule{{"o", F32, PerRow, s.Heads * s.HeadDim}}, []operandRule{qkv, cache}
+		w = slices.Repeat([]operandRule{{"sinks", BF16, Fixed, s.Heads}}, max(1, len(op.W)))
 	case Route:
-		out = []want{{"experts", I32, PerRow, s.ExpertsPerToken}, chosen, order, groups}
-		in = []want{{"router", F32, PerRow, s.Experts}}
+		out = []operandRule{{"experts", I32, PerRow, s.ExpertsPerToken}, chosen, order, groups}
+		in = []operandRule{{"router", F32, PerRow, s.Experts}}
 	case Quantize:
 		q := quantised(&Buffer{Type: y.Type, Width: x.Width}, x.Extent)
-		in, out, err = []want{{"x", F32, open, 0}}, q[:], wholeBlocks(x.Width)
+		in, out, err = []operandRule{{"x", F32, open, 0}}, q[:], wholeBlocks(x.Width)
 	case GateUp, Down:
 		k, n, read := s.Hidden, 2*s.Intermediate, PerRow
-		out = []want{{"h", F32, PerSlot, s.Intermediate}}
+		out = []operandRule{{"h", F32, PerSlot, s.Intermediate}}
 		if op.Kind == Down {
 			k, n, read = s.Intermediate, s.Hidden, PerSlot
-			out = []want{{"y", F32, PerSlot, s.Hidden}}
+			out = []operandRule{{"y", F32, PerSlot, s.Hidden}}
 		}
-		in = []want{order, groups, {"x", F32, read, k}}
+		in = []operandRule{order, groups, {"x", F32, read, k}}
 		if len(op.In) == 4 {
-			in = []want{order, groups, {"q", I8, read, k}, {"d", F32, read, k / 16}}
+			in = []operandRule{order, groups, {"q", I8, read, k}, {"d", F32, read, k / 16}}
 		}
-		w = []want{{"blocks", U8, Fixed, k / 2}, {"scales", U8, Fixed, k / 32},
+		w = []operandRule{{"blocks", U8, Fixed, k / 2}, {"scales", U8, Fixed, k / 32},
 			{"bias", BF16, Fixed, n}}
 		rows := s.Experts * n
 		if operand(op.W, 0).Rows != rows || operand(op.W, 1).Rows != rows ||
@@ -95,12 +95,12 @@ func (p *Program) checkOp(op *Op) (err error) {
 		}
 		err = errors.Join(err, wholeBlocks(k))
 	case Combine:
-		out, in = []want{hidden}, []want{{"y", F32, PerSlot, s.Hidden}, chosen}
+		out, in = []operandRule{hidden}, []operandRule{{"y", F32, PerSlot, s.Hidden}, chosen}
 	case Gather:
-		out, in = []want{{"y", F32, PerLogit, s.Hidden}}, []want{hidden}
+		out, in = []operandRule{{"y", F32, PerLogit, s.Hidden}}, []operandRule{hidden}
 	case Tap:
-		in = []want{{"x", x.Type, open, 0}}
-		out = []want{{"y", x.Type, x.Extent, x.Width}}
+		in = []operandRule{{"x", x.Type, open, 0}}
+		out = []operandRule{{"y", x.Type, x.Extent, x.Width}}
 	default:
 		return fmt.Errorf("unknown operation %d", op.Kind)
 	}
@@ -109,12 +109,12 @@ func (p *Program) checkOp(op *Op) (err error) {
 }
 
 // quantised are rows in 8 or 12 bits and their scales.
-func quantised(q *Buffer, e Extent) [2]want {
+func quantised(q *Buffer, e Extent) [2]operandRule {
 	element, scales := I8, q.Width/16
 	if q.Type == I16 {
 		element, scales = I16, q.Width/32
 	}
-	return [2]want{{"q", element, e, q.Width}, {"d", F32, e, scales}}
+	return [2]operandRule{{"q", element, e, q.Width}, {"d", F32, e, scales}}
 }
 
 func wholeBlocks(width int) error {
@@ -125,11 +125,12 @@ func wholeBlocks(width int) error {
 }
 
 // parts are the pairs of weight and bias of a linear layer, whose rows fill the result.
-func parts(op *Op, element Type, width int, suits func(w *Buffer, rows int) bool) ([]want, error) {
+func parts(op *Op, element Type, width int,
+	suits func(w *Buffer, rows int) bool) ([]operandRule, error) {
 	if len(op.W) == 0 || len(op.W)%2 != 0 || len(op.Out) == 0 {
 		return nil, fmt.Errorf("needs a result, and pairs of weight and bias: has %d", len(op.W))
 	}
-	var list []want
+	var list []operandRule
 	n := 0
 	for i := 0; i < len(op.W); i += 2 {
 		w := op.W[i]
@@ -140,11 +141,11 @@ func parts(op *Op, element Type, width int, suits func(w *Buffer, rows int) bool
 		if !suits(w, rows) {
 			return nil, fmt.Errorf("%s is not one of %d rows", w.Name, rows)
 		}
-		bias := want{"bias", BF16, Fixed, rows}
+		bias := operandRule{"bias", BF16, Fixed, rows}
 		if op.W[i+1] == nil {
 			bias.extent = absent
 		}
-		list = append(list, want{"weight", element, Fixed, width}, bias)
+		list = append(list, operandRule{"weight", element, Fixed, width}, bias)
 		n += rows
 	}
 	if y := operand(op.Out, 0); n != y.Width {
@@ -153,7 +154,7 @@ func parts(op *Op, element Type, width int, suits func(w *Buffer, rows int) bool
 	return list, nil
 }
 
-func operands(what string, have []*Buffer, required []want) error {
+func operands(what string, have []*Buffer, required []operandRule) error {
 	if len(have) != len(required) {
 		return fmt.Errorf("has %d %s, not %d", len(have), what, len(required))
 	}

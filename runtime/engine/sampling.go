@@ -39,7 +39,7 @@ type Draw struct {
 }
 
 // Edit changes one logit v before the choice: v / Repetition if v is positive, else v * Repetition;
-// then minus Less, plus More. Logprobs are those of the unedited logits.
+// then minus Penalty, plus Bias. Logprobs are those of the unedited logits.
 type Edit struct {
 	ID                        int32
 	Repetition, Penalty, Bias float32

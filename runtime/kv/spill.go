@@ -41,7 +41,7 @@ type pageName struct {
 	windowed bool
 }
 
-type spilled struct {
+type spilledPage struct {
 	name pageName
 	data []byte
 }
@@ -89,7 +89,7 @@ func (s *Spill) Put(prefix Hash, windowed bool, page []byte) {
 		s.order.MoveToFront(e)
 		return
 	}
-	s.pages[name] = s.order.PushFront(&spilled{name, append([]byte(nil), page...)})
+	s.pages[name] = s.order.PushFront(&spilledPage{name, append([]byte(nil), page...)})
 	s.bytes += int64(len(page))
 	for s.bytes > s.limit {
 		s.pushOut()
@@ -99,7 +99,7 @@ func (s *Spill) Put(prefix Hash, windowed bool, page []byte) {
 // pushOut drops the least recently used page from host memory, and writes it to the disk if there
 // is one. s.mu is held.
 func (s *Spill) pushOut() {
-	p := s.order.Remove(s.order.Back()).(*spilled)
+	p := s.order.Remove(s.order.Back()).(*spilledPage)
 	delete(s.pages, p.name)
 	s.bytes -= int64(len(p.data))
 	if s.disk == nil || s.disk.has(p.name) {
@@ -135,7 +135,7 @@ func (s *Spill) Get(prefix Hash, windowed bool, page []byte) error {
 	data := s.writing[name]
 	if e, ok := s.pages[name]; ok {
 		s.order.MoveToFront(e)
-		data = e.Value.(*spilled).data
+		data = e.Value.(*spilledPage).data
 	}
 	s.mu.Unlock()
 	switch {
@@ -174,7 +174,7 @@ func (s *Spill) Close() error {
 		s.written.Wait()
 		// the most recently used last, so that it stays
 		for e := s.order.Back(); e != nil; e = e.Prev() {
-			p := e.Value.(*spilled)
+			p := e.Value.(*spilledPage)
 			if err := s.disk.put(p.name, p.data); err != nil {
 				return fmt.Errorf("write KV pages: %w", err)
 			}

@@ -74,7 +74,7 @@ func (r *row) topPCut(c cut, w weights, topP float64, ws *workspace) cut {
 	index, sum, ok := 0, 0.0, false
 	for _, deepest := range [...]int{4 * bucketsPerNat, 12 * bucketsPerNat, buckets - 1} {
 		r.fillBuckets(c, w, deepest, ws)
-		if index, sum, ok = passes(ws.buckets[:], target); ok {
+		if index, sum, ok = findBucket(ws.buckets[:], target); ok {
 			break
 		}
 	}
@@ -123,10 +123,10 @@ func (r *row) fillBuckets(c cut, w weights, deepest int, ws *workspace) {
 	}
 }
 
-// passes returns the bucket in which the running sum passes target, and the sum before it; if none
-// does, the last bucket that is not empty. With all buckets filled that is a target of nearly the
-// full sum, which rounding left above it.
-func passes(mass []float64, target float64) (index int, below float64, ok bool) {
+// findBucket returns the bucket in which the running sum passes target, and the sum before it; if
+// none does, the last bucket that is not empty. With all buckets filled that is a target of nearly
+// the full sum, which rounding left above it.
+func findBucket(mass []float64, target float64) (index int, below float64, ok bool) {
 	sum := 0.0
 	for b, m := range mass {
 		if m == 0 {

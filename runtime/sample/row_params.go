@@ -121,14 +121,14 @@ func (s *Sampler) keepForced() {
 // editsFor appends the penalties and biases, one edit a token.
 func (s *Sampler) editsFor(list []engine.Edit, leniency int) []engine.Edit {
 	bias := s.bias
-	added := func(b biased) bool { return b.bias > -biasLimit || leniency >= withoutBans }
+	added := func(b tokenBias) bool { return b.bias > -biasLimit || leniency >= withoutBans }
 	for _, c := range s.seen {
 		e := engine.Edit{ID: c.id, Repetition: s.p.RepetitionPenalty}
 		if c.generated > 0 {
 			e.Penalty = float32(float64(s.p.FrequencyPenalty)*float64(c.generated) +
 				float64(s.p.PresencePenalty))
 		}
-		if i, ok := slices.BinarySearchFunc(bias, c.id, func(b biased, id int32) int {
+		if i, ok := slices.BinarySearchFunc(bias, c.id, func(b tokenBias, id int32) int {
 			return int(b.id) - int(id)
 		}); ok && added(bias[i]) {
 			e.Bias = bias[i].bias

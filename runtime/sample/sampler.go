@@ -35,10 +35,10 @@ var ErrNothingAllowed = errors.New("no token is allowed by the mask")
 type Sampler struct {
 	p     Params
 	vocab int
-	bias  []biased // by id
-	stops []int32  // not chosen before MinTokens
+	bias  []tokenBias // by id
+	stops []int32     // not chosen before MinTokens
 	// tokens that a penalty looks at, in the order of their first appearance
-	seen      []counted
+	seen      []tokenCount
 	places    map[int32]int32 // id to its place in seen
 	generated int
 
@@ -47,12 +47,12 @@ type Sampler struct {
 	banned []int32
 }
 
-type biased struct {
+type tokenBias struct {
 	id   int32
 	bias float32
 }
 
-type counted struct{ id, generated int32 }
+type tokenCount struct{ id, generated int32 }
 
 // edit is the original value of a changed logit.
 type edit struct {
@@ -90,13 +90,13 @@ func New(p Params, vocab int, promptIDs []int32) *Sampler {
 	s := &Sampler{p: p, vocab: vocab}
 	for id, b := range p.LogitBias {
 		if id >= 0 && int(id) < vocab && b != 0 {
-			s.bias = append(s.bias, biased{id, b})
+			s.bias = append(s.bias, tokenBias{id, b})
 		}
 	}
-	slices.SortFunc(s.bias, func(a, b biased) int { return int(a.id) - int(b.id) })
+	slices.SortFunc(s.bias, func(a, b tokenBias) int { return int(a.id) - int(b.id) })
 	if p.RepetitionPenalty != 1 {
 		for _, id := range promptIDs {
-			s.see(id)
+			s.entry(id)
 		}
 	}
 	return s
@@ -105,8 +105,8 @@ func New(p Params, vocab int, promptIDs []int32) *Sampler {
 // HoldStops names the ids that must not be chosen before Params.MinTokens tokens are generated.
 func (s *Sampler) HoldStops(ids []int32) { s.stops = slices.Clone(ids) }
 
-// see returns the entry of a token that a penalty looks at, nil for one outside the vocabulary.
-func (s *Sampler) see(id int32) *counted {
+// entry returns the entry of a token that a penalty looks at, nil for one outside the vocabulary.
+func (s *Sampler) entry(id int32) *tokenCount {
 	if id < 0 || int(id) >= s.vocab {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (s *Sampler) see(id int32) *counted {
 		}
 		index = int32(len(s.seen))
 		s.places[id] = index
-		s.seen = append(s.seen, counted{id: id})
+		s.seen = append(s.seen, tokenCount{id: id})
 	}
 	return &s.seen[index]
 }
@@ -129,7 +129,7 @@ func (s *Sampler) Logprobs() bool { return s.p.Logprobs >= 0 }
 func (s *Sampler) Accept(id int32) {
 	s.generated++
 	if s.p.RepetitionPenalty != 1 || s.p.FrequencyPenalty != 0 || s.p.PresencePenalty != 0 {
-		if c := s.see(id); c != nil {
+		if c := s.entry(id); c != nil {
 			c.generated++
 		}
 	}

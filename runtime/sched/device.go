@@ -25,8 +25,8 @@ import (
 	"slices"
 )
 
-// onDevice is the state that only steps with sampling on the device need.
-type onDevice struct {
+// deviceSampling is the state that only steps with sampling on the device need.
+type deviceSampling struct {
 	// for each row of the batch: which row of the last sampling gives its token, or -1 if the token
 	// is known
 	from    []int32
@@ -107,7 +107,7 @@ func (s *Scheduler) queue(from []int32) error {
 }
 
 // chooseAny makes the choices of the queued step, of any token each.
-func (d *onDevice) chooseAny() {
+func (d *deviceSampling) chooseAny() {
 	d.choices = d.choices[:0]
 	for range d.queued {
 		d.choices = append(d.choices, engine.SamplingParams{Draw: engine.Draw{TopP: 1},

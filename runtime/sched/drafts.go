@@ -18,8 +18,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
-// drafting is the state of a sequence's drafts.
-type drafting struct {
+// draftState is the state of a sequence's drafts.
+type draftState struct {
 	prediction []int32
 	index      *draft.Index // made for the first draft
 	record     draft.Record

@@ -81,7 +81,7 @@ func (e *EngineError) Error() string {
 
 func (e *EngineError) Unwrap() error { return e.Fault }
 
-// ContextLengthError refuses a request that can never fit: it needs Asked tokens (its prompt, its
+// ContextLengthError refuses a request that can never fit: it needs Needed tokens (its prompt, its
 // forced tokens and one to generate), but the context holds Max.
 type ContextLengthError struct{ Max, Needed int }
 

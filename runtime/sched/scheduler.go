@@ -131,7 +131,7 @@ type Scheduler struct {
 	waiting         []*sequence // oldest first
 	batch           engine.Batch
 	logits          []float32 // grown to the most rows that were asked for
-	device          onDevice
+	device          deviceSampling
 	gate            draft.Gate
 	sampling        []*sequence
 	next            atomic.Int32 // place in sampling
@@ -158,7 +158,7 @@ type Scheduler struct {
 	joined        chan struct{}
 	masked        sync.WaitGroup // what a step's Wanted waits for
 	logitMask     []uint64       // every token that a mask of the step allows; nil: all
-	united        []uint64       // buffer of wanted
+	united        []uint64       // buffer of logitMask
 }
 
 // New starts a scheduler. The engine must have o.Pages pages and take steps of

@@ -46,7 +46,7 @@ type sequence struct {
 	}
 	inFlight int // rows in the running step, drafted ones included
 	logits   int // row of that step's logits to sample from, -1 for none; those of drafts follow
-	draft    drafting
+	draft    draftState
 
 	// inFlight and logits of the step that is queued after the running one on a device
 	next struct{ rows, logits int }

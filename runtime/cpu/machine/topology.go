@@ -78,23 +78,23 @@ func speeds(root string, allowed []int) map[int]int {
 	for _, cpu := range allowed {
 		clock = max(clock, number(cpu, "cpufreq/cpuinfo_max_freq"))
 	}
-	of, fastest := map[int]int{}, 0
+	byCPU, fastest := map[int]int{}, 0
 	for _, cpu := range allowed {
-		of[cpu] = number(cpu, "cpu_capacity")
-		if of[cpu] == 0 {
-			of[cpu] = 1000
+		byCPU[cpu] = number(cpu, "cpu_capacity")
+		if byCPU[cpu] == 0 {
+			byCPU[cpu] = 1000
 			if slices.Contains(efficient, cpu) && clock > 0 {
-				of[cpu] = 700 * number(cpu, "cpufreq/cpuinfo_max_freq") / clock
+				byCPU[cpu] = 700 * number(cpu, "cpufreq/cpuinfo_max_freq") / clock
 			} else if slices.Contains(efficient, cpu) {
-				of[cpu] = 500
+				byCPU[cpu] = 500
 			}
 		}
-		fastest = max(fastest, of[cpu])
+		fastest = max(fastest, byCPU[cpu])
 	}
-	for cpu, speed := range of {
-		of[cpu] = 1000 * speed / max(fastest, 1)
+	for cpu, speed := range byCPU {
+		byCPU[cpu] = 1000 * speed / max(fastest, 1)
 	}
-	return of
+	return byCPU
 }
 
 // longestCPUList bounds what a list may name: a damaged one must not fill memory.

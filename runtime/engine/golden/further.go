@@ -29,7 +29,7 @@ func (o Options) Further(ctx context.Context, models []*checkpoint.Checkpoint, b
 		}
 	}
 	for i, v := range list {
-		results = append(results, together(v.name(), all[i]))
+		results = append(results, merge(v.name(), all[i]))
 	}
 	return results, nil
 }

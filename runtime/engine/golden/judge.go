@@ -154,8 +154,8 @@ func judgeCase(r *CaseResult, exact CaseResult) {
 	}
 }
 
-// together puts a mode's cases into one result and judges it by the bounds over all positions.
-func together(mode string, all []CaseResult) CaseResult {
+// merge puts a mode's cases into one result and judges it by the bounds over all positions.
+func merge(mode string, all []CaseResult) CaseResult {
 	r := CaseResult{Mode: mode, Case: "all"}
 	missed := 0
 	for _, c := range all {

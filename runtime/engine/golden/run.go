@@ -88,7 +88,7 @@ func (o Options) Run(ctx context.Context, dir string, b engine.Backend, modes []
 			judgeCase(&results[i], exact[i])
 			report(results[i])
 		}
-		all := together(name, results)
+		all := merge(name, results)
 		report(all)
 		ok = ok && all.OK()
 	}

@@ -121,7 +121,7 @@ func generate(ctx context.Context, eng sched.StepEngine, s engine.Settings, draf
 	defer func() { err = errors.Join(err, running.Close()) }()
 	st, err := running.Submit(ctx, sched.TokenRequest{Prompt: prompt, MaxTokens: len(text),
 		Params:     sample.Params{Logprobs: -1},
-		Constraint: &prescribed{text: text, mask: make([]uint64, (eng.Spec().Vocab+63)/64)}})
+		Constraint: &fixedText{text: text, mask: make([]uint64, (eng.Spec().Vocab+63)/64)}})
 	if err != nil {
 		return 0, 0, stats, err
 	}
@@ -142,19 +142,19 @@ func generate(ctx context.Context, eng sched.StepEngine, s engine.Settings, draf
 	return ratio(float64(n-1), st.Timing().Decode.Seconds()), cpu, running.Stats(), nil
 }
 
-// prescribed is a constraint that allows one text. It forces nothing: each token is sampled.
-type prescribed struct {
+// fixedText is a constraint that allows one text. It forces nothing: each token is sampled.
+type fixedText struct {
 	text []int32
 	mask []uint64
 	pos  int
 }
 
-func (p *prescribed) Accept(id int32) bool {
+func (p *fixedText) Accept(id int32) bool {
 	p.pos++
 	return id == p.text[p.pos-1]
 }
 
-func (p *prescribed) Mask() []uint64 {
+func (p *fixedText) Mask() []uint64 {
 	if p.pos > 0 {
 		p.mask[p.text[p.pos-1]/64] = 0
 	}
@@ -163,4 +163,4 @@ func (p *prescribed) Mask() []uint64 {
 	return p.mask
 }
 
-func (p *prescribed) Forced() []int32 { return nil }
+func (p *fixedText) Forced() []int32 { return nil }

@@ -81,8 +81,8 @@ func (b *run) paceOf(x *engine.Batch) stepTimes {
 	return p
 }
 
-// evenly is how many experts of a layer some rows choose together if routing is even.
-func evenly(s models.Spec, rows int) float64 {
+// expectedExperts is how many experts of a layer some rows choose together if routing is even.
+func expectedExperts(s models.Spec, rows int) float64 {
 	miss := 1 - float64(s.ExpertsPerToken)/float64(s.Experts)
 	return float64(s.Experts) * (1 - math.Pow(miss, float64(rows)))
 }
@@ -90,7 +90,7 @@ func evenly(s models.Spec, rows int) float64 {
 // timeOf is the seconds of the same step of another program at this pace. Routing is taken as even.
 func (p stepTimes) timeOf(program *engine.Program) (seconds float64) {
 	s, bytes := program.Spec, map[string]float64{}
-	chosen := evenly(s, p.work.Rows)
+	chosen := expectedExperts(s, p.work.Rows)
 	for _, op := range program.Ops {
 		bytes[operationName(op, true)] += float64(program.BytesWith(op, p.work, chosen))
 	}

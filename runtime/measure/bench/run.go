@@ -175,7 +175,7 @@ func (b *run) step(x *engine.Batch) {
 	}
 }
 
-type prompted struct {
+type promptResult struct {
 	steps              []*engine.Batch
 	took, used         float64 // seconds, and those of the processor
 	predicted, experts float64 // seconds, and how many the last step chose
@@ -183,7 +183,7 @@ type prompted struct {
 
 // prompt runs n tokens in steps as large as the engine takes, logits of the last token only. The
 // expected time of each is measured after it, of the first one before it too.
-func (b *run) prompt(n int) (p prompted) {
+func (b *run) prompt(n int) (p promptResult) {
 	for start := 0; start < n && b.err == nil; {
 		rows := min(n-start, b.eng.Settings().Rows())
 		x := b.batch(1, start, rows)
@@ -357,7 +357,7 @@ func (b *run) products(x *engine.Batch) (sum float64) {
 // expertsRead is how many experts the layers of the last step read on average.
 func (b *run) expertsRead(x *engine.Batch) float64 {
 	if b.untapped {
-		return evenly(b.ckpt.Spec, len(x.Tokens))
+		return expectedExperts(b.ckpt.Spec, len(x.Tokens))
 	}
 	s, rows, total := b.ckpt.Spec, len(x.Tokens), 0
 	for layer := 0; layer < s.Layers && b.err == nil; layer++ {

@@ -120,15 +120,15 @@ func (k *task) judge(arguments string) string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Expected)) {
-		if !alike(values[name], k.Expected[name]) {
+		if !sameValue(values[name], k.Expected[name]) {
 			return fmt.Sprintf("another argument than was asked for: %s", name)
 		}
 	}
 	return ""
 }
 
-// alike compares values as a person would.
-func alike(got, want any) bool {
+// sameValue compares values as a person would.
+func sameValue(got, want any) bool {
 	switch w := want.(type) {
 	case string:
 		g, ok := got.(string)
@@ -136,7 +136,7 @@ func alike(got, want any) bool {
 	case map[string]any:
 		g, ok := got.(map[string]any)
 		for name := range w {
-			ok = ok && alike(g[name], w[name])
+			ok = ok && sameValue(g[name], w[name])
 		}
 		return ok
 	}

@@ -61,13 +61,13 @@ func Print(w io.Writer, r *Result, o *Options) error {
 		t.latency("End-to-end Latency", "E2EL", r.E2EL)
 	}
 	t.line(strings.Repeat("=", tableWidth))
-	t.beyond(r, o.GPUs)
+	t.extraRows(r, o.GPUs)
 	_, err := io.WriteString(w, t.b.String())
 	return err
 }
 
-// beyond adds the figures that neither document has.
-func (t *table) beyond(r *Result, gpus int) {
+// extraRows adds the figures that neither document has.
+func (t *table) extraRows(r *Result, gpus int) {
 	if r.GoodPerS != nil {
 		t.value("Request goodput (req/s):", *r.GoodPerS)
 	}

@@ -19,7 +19,7 @@ const (
 	// steps of one row: the account at first, and the most that good drafts save up for worse ones
 	loan, saved = 2, 40
 	// a draft is tried if it promises so much more tokens a second
-	worthwhile = 1.1
+	minGain = 1.1
 	// weight of the latest step in a mean, if it was slower and if it was faster: other work on the
 	// machine only makes steps slower
 	slower, faster = 0.15, 0.4
@@ -52,7 +52,7 @@ type Record [kinds]struct{ right, wrong float64 }
 // kinds of matches, by length, and the prior of each: the chance that the next token is right.
 const kinds = 3
 
-var believed = [kinds]float64{0.6, 0.8, 0.93}
+var prior = [kinds]float64{0.6, 0.8, 0.93}
 
 func kind(match int) int {
 	switch {
@@ -122,16 +122,16 @@ func (g *Gate) Costs(rows int) float64 {
 
 // guess is the expected time of more rows.
 func (c *cost) guess(rows float64) float64 {
-	return c.seconds * (1 + guessed*(rows/c.rows-1))
+	return c.seconds * (1 + guessPerRow*(rows/c.rows-1))
 }
 
-// guessed is the expected time of one more row, as a part of the time of each so far, while no step
-// had so many.
-const guessed = 0.4
+// guessPerRow is the expected time of one more row, as a part of the time of each so far, while no
+// step had so many.
+const guessPerRow = 0.4
 
 // Worth is how many tokens of a proposal are to be tried in a step that has rows rows and gives
 // tokens tokens without them; 0: none.
-func (g *Gate) Worth(p Proposal, record *Record, rows int, tokens float64) (n int, more float64) {
+func (g *Gate) Worth(p Proposal, record *Record, rows int, tokens float64) (n int, extra float64) {
 	now := g.Costs(rows)
 	if now == 0 {
 		return 0, 0
@@ -141,7 +141,7 @@ func (g *Gate) Worth(p Proposal, record *Record, rows int, tokens float64) (n in
 		g.account += loan * now
 	}
 	chance := g.chance(p.Match, record)
-	best := worthwhile * tokens / now
+	best := minGain * tokens / now
 	for _, k := range lengths {
 		if k = min(k, len(p.Tokens)); k == 0 {
 			break
@@ -149,20 +149,20 @@ func (g *Gate) Worth(p Proposal, record *Record, rows int, tokens float64) (n in
 		with := g.Costs(rows + k)
 		gain := chance * (1 - math.Pow(chance, float64(k))) / (1 - chance)
 		if rate := (tokens + gain) / with; rate > best && with-now <= g.account {
-			best, n, more = rate, k, gain
+			best, n, extra = rate, k, gain
 		}
 	}
 	if n == 0 {
 		record.fade(kind(p.Match), declined)
 	}
-	return n, more
+	return n, extra
 }
 
 // chance is that of one more token to be right.
 func (g *Gate) chance(match int, record *Record) float64 {
 	const all, one = 16, 6 // tokens that a prior counts for
 	k := kind(match)
-	c := (believed[k]*all + g.record[k].right) / (all + g.record[k].right + g.record[k].wrong)
+	c := (prior[k]*all + g.record[k].right) / (all + g.record[k].right + g.record[k].wrong)
 	c = (c*one + record[k].right) / (one + record[k].right + record[k].wrong)
 	return min(c, 0.99)
 }
@@ -170,8 +170,8 @@ func (g *Gate) chance(match int, record *Record) float64 {
 // How much an earlier draft still counts after another one, and after one that was not tried: a
 // sequence whose drafts were wrong gets another try.
 const (
-	tried    = 0.8
-	declined = 0.95
+	retryWeight = 0.8
+	declined    = 0.95
 )
 
 func (f *Record) fade(kind int, factor float64) {
@@ -186,7 +186,7 @@ func (g *Gate) Settle(match, n, right, rows int, tokens float64, record *Record)
 	if right < n {
 		wrong = 1
 	}
-	record.fade(k, tried)
+	record.fade(k, retryWeight)
 	g.record.fade(k, declined)
 	for _, f := range []*Record{record, &g.record} {
 		f[k].right += float64(right)
