@@ -2,8 +2,8 @@
 // page and as an OpenAPI document.
 //
 // What must stay true: a page fetches nothing from elsewhere and runs only its own script. Its
-// policy lists the hashes of its one script and one style, so model output that ended up in the
-// page as a script would not run. The document says only what the port does. The chat page needs no
+// policy lists the hashes of its one script and one style. So model output would not run, even as
+// a script in the page. The document says only what the port does. The chat page needs no
 // key: it asks the user for the key that its requests need.
 
 package openai

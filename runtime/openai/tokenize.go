@@ -103,8 +103,8 @@ func newPieceWriter(e *answer.Exchange) *pieceWriter {
 }
 
 // send writes the buffer if it has at least least bytes.
-func (w *pieceWriter) send(least int) {
-	if len(w.b) >= least {
+func (w *pieceWriter) send(threshold int) {
+	if len(w.b) >= threshold {
 		_ = w.control.SetWriteDeadline(time.Now().Add(answer.WriteTimeout)) // best effort
 		_, _ = w.e.Write(w.b)
 		w.b = w.b[:0]

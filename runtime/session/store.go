@@ -104,9 +104,9 @@ func (c *Change) find(kind Kind, key string) (Record, bool) {
 
 // Put stores r and replaces the record with this key.
 func (c *Change) Put(r Record) error {
-	if most := c.bounds[r.Kind].Bytes; len(r.Value) > most || most == 0 {
+	if limit := c.bounds[r.Kind].Bytes; len(r.Value) > limit || limit == 0 {
 		return fmt.Errorf("%w: it has %d MB, and %d MB is the most", ErrTooLarge,
-			(len(r.Value)+999_999)/1e6, most/1e6)
+			(len(r.Value)+999_999)/1e6, limit/1e6)
 	}
 	c.ops = append(c.ops, edit{Record: toStored(c.owner, r)})
 	return nil

@@ -2,8 +2,8 @@
 //
 // Every record has a checksum. SQLite deletes its log when the last process closes the file
 // cleanly, so a log without a process is the sign of a crash: then every page and record is checked
-// before use. If damage is found, then or by a later read, the file is moved aside and its records
-// are copied into a new one, at the latest when the store is closed. What must stay true: a record
+// before use. A damaged file is moved aside and its records are copied into a new one, at the
+// latest when the store is closed. What must stay true: a record
 // that was put is found by a later process, even after kill -9, unless it was refused; deleted
 // content is overwritten, so salvage never restores it.
 

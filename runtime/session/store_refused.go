@@ -80,8 +80,8 @@ const flushBatch = 8
 
 // flushRefused retries refused records while the disk accepts them. It skips records that another
 // process has written or deleted since.
-func (s *diskStore) flushRefused(most int) {
-	for range most {
+func (s *diskStore) flushRefused(limit int) {
+	for range limit {
 		r, ok := s.refusedRecords.oldest()
 		if !ok {
 			clear(s.baseSums)

@@ -136,18 +136,18 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 }
 
 // submit continues a prompt and the tokens that were already sampled after it.
-func (t *turn) submit(prompt []int32, most int, sampled []int32) error {
+func (t *turn) submit(prompt []int32, maxTokens int, sampled []int32) error {
 	constraint, err := t.constraint()
 	if err != nil {
 		return err
 	}
 	t.lastPrompt = prompt
-	if len(sampled) > 0 && t.resume(constraint, &prompt, &most, sampled) {
+	if len(sampled) > 0 && t.resume(constraint, &prompt, &maxTokens, sampled) {
 		return nil
 	}
 	ctx, leave := context.WithCancel(t.ctx)
 	stream, err := t.model.submit(ctx, sched.TokenRequest{
-		Prompt: prompt, Params: t.req.Params, MaxTokens: most, Constraint: constraint,
+		Prompt: prompt, Params: t.req.Params, MaxTokens: maxTokens, Constraint: constraint,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
 		Prediction: t.predicted(), Salt: t.req.Salt, Share: t.req.Share,
 	})

@@ -123,9 +123,9 @@ func (t *turn) startRescue() bool {
 	t.resumable.Store(nil)
 	t.rules = grammar.TurnRules{Final: t.rules.Final, MaxReasoning: -1,
 		SampleBodies: t.rules.SampleBodies, Ends: t.rules.Ends} // forces the header
-	most := 0
+	maxTokens := 0
 	if t.req.MaxTokens > 0 {
-		if most = t.req.MaxTokens - t.usage.Completion; most <= len(finalHeader()) {
+		if maxTokens = t.req.MaxTokens - t.usage.Completion; maxTokens <= len(finalHeader()) {
 			return false
 		}
 	}
@@ -133,7 +133,7 @@ func (t *turn) startRescue() bool {
 	for _, s := range t.segments {
 		prompt = harmony.RenderTurn(append(prompt, s.Tokens...), harmony.RoleAssistant)
 	}
-	if !t.resubmit(prompt, most, nil) {
+	if !t.resubmit(prompt, maxTokens, nil) {
 		return false
 	}
 	t.addFaults()
@@ -154,22 +154,22 @@ func (t *turn) startClosing() bool {
 		return false
 	}
 	sampled := t.tokens[t.readFrom:]
-	most := maxClosingTokens
+	maxTokens := maxClosingTokens
 	if t.req.MaxTokens > 0 {
-		most = min(most, t.req.MaxTokens-t.usage.Completion)
+		maxTokens = min(maxTokens, t.req.MaxTokens-t.usage.Completion)
 	}
 	t.resumable.Store(nil)
 	t.rules.Closing = true
-	return most > 0 && t.resubmit(t.lastPrompt, len(sampled)+most, sampled)
+	return maxTokens > 0 && t.resubmit(t.lastPrompt, len(sampled)+maxTokens, sampled)
 }
 
 // resubmit submits another attempt and adds up the timings.
-func (t *turn) resubmit(prompt []int32, most int, sampled []int32) bool {
+func (t *turn) resubmit(prompt []int32, maxTokens int, sampled []int32) bool {
 	timing := t.stream.Timing()
 	if t.firstTiming != nil {
 		timing = addTiming(*t.firstTiming, timing)
 	}
-	if t.submit(prompt, most, sampled) != nil {
+	if t.submit(prompt, maxTokens, sampled) != nil {
 		return false
 	}
 	t.firstTiming = &timing
@@ -269,7 +269,7 @@ func (t *turn) Sampled() []int32 {
 }
 
 // resume appends the sampled tokens to the prompt, and tells whether they end the turn.
-func (t *turn) resume(constraint grammar.Constraint, prompt *[]int32, most *int,
+func (t *turn) resume(constraint grammar.Constraint, prompt *[]int32, maxTokens *int,
 	sampled []int32) (done bool) {
 	for _, id := range sampled {
 		constraint.Accept(id) // a token that is illegal now was illegal then
@@ -277,8 +277,8 @@ func (t *turn) resume(constraint grammar.Constraint, prompt *[]int32, most *int,
 	*prompt = append((*prompt)[:len(*prompt):len(*prompt)], sampled...)
 	last := sampled[len(sampled)-1]
 	why := FinishStop
-	if *most > 0 {
-		if *most -= len(sampled); *most <= 0 {
+	if *maxTokens > 0 {
+		if *maxTokens -= len(sampled); *maxTokens <= 0 {
 			why = FinishLength
 		}
 	}

@@ -1,7 +1,7 @@
 // Reading a request's body: the limits of size and time.
 //
-// What must stay true: a client that stops sending is cut off within a minute, whatever it has
-// sent, and so is one that sends a byte now and then; a slow but steady one is served. The bodies
+// What must stay true: a client that stops sending, or sends a byte now and then, is cut off within
+// a minute; a slow but steady one is served. The bodies
 // of all unanswered requests together never exceed MaxTexts, and those of one client leave some of
 // it to the others.
 

@@ -31,8 +31,8 @@ func Seal(text string) string {
 
 // Unseal returns the text of sealed content, "" if it is not ours.
 func Unseal(s string) string {
-	body, ours := strings.CutPrefix(s, SealVersion)
-	if !ours {
+	body, ok := strings.CutPrefix(s, SealVersion)
+	if !ok {
 		return ""
 	}
 	text, err := base64.RawURLEncoding.DecodeString(body)

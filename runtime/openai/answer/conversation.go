@@ -109,7 +109,7 @@ func (c *Conversation) Result(id, name, output string) {
 
 // ReadCall adds an earlier call of a tool to the conversation. o has its name and its arguments,
 // which custom tools call input.
-func ReadCall(talk *Conversation, o *Object, id string) {
+func ReadCall(conv *Conversation, o *Object, id string) {
 	name := SpacedName(o.Text("namespace"), o.Text("name"))
 	if !ToolName(name) && o.IsPast() {
 		name = "unknown" // from another server, which allows more
@@ -118,10 +118,10 @@ func ReadCall(talk *Conversation, o *Object, id string) {
 		o.Get("name").Invalid(" is %q, which is not a tool name", name)
 	}
 	if o.Has("input") {
-		talk.Messages = append(talk.Messages, session.TextCall(id, name, o.Text("input")))
+		conv.Messages = append(conv.Messages, session.TextCall(id, name, o.Text("input")))
 		return
 	}
-	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, o.Text("arguments")))
+	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, o.Text("arguments")))
 }
 
 // ToolName tells whether a name is valid as one word of a Harmony header.

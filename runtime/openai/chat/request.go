@@ -23,7 +23,7 @@ type request struct {
 	topLogprobs int // alternatives of each token with logprobs
 	offer       tools.Offer
 	functions   bool // calls have the deprecated form
-	talk        answer.Conversation
+	conv        answer.Conversation
 }
 
 // Parameters are the rows of a request.
@@ -56,8 +56,8 @@ func Parse(o *answer.Object, bound int) *request {
 	case r.topLogprobs > 0:
 		o.Get("top_logprobs").Invalid(" needs logprobs to be true")
 	}
-	r.Turn.Messages = r.talk.Messages
-	r.Instruct(r.talk.Instructions(""))
+	r.Turn.Messages = r.conv.Messages
+	r.Instruct(r.conv.Instructions(""))
 	r.offer.ApplyTo(&r.Turn)
 	r.Turns = answer.Choices(r.Turn, r.N)
 	return r
@@ -80,7 +80,7 @@ func (r *request) readTools(o *answer.Object, _ string) { r.offer = tools.Read(o
 func (r *request) readMessages(o *answer.Object, _ string) {
 	calls := &answer.Ledger{}
 	answer.ReadDated(answer.MessagesOf(o), func(_ int, v answer.Value) {
-		chatMessage(&r.talk, v.Object(), calls)
+		chatMessage(&r.conv, v.Object(), calls)
 	})
 }
 
@@ -97,31 +97,31 @@ func (r *request) readPrediction(o *answer.Object, name string) {
 	r.Turn.Prediction = answer.Content(p, "content", false)
 }
 
-func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
+func chatMessage(conv *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
 	if m == nil {
 		return
 	}
 	switch m.Text("role") {
 	case "system", "developer":
-		talk.Developer(answer.Content(m, "content", false))
+		conv.Developer(answer.Content(m, "content", false))
 	case "user":
 		if why := calls.Waiting(); why != "" {
 			m.Value().Invalid(": %s", why)
 		}
 		answer.NeedContent(m)
-		talk.Messages = append(talk.Messages, session.User(answer.Content(m, "content", false)))
+		conv.Messages = append(conv.Messages, session.User(answer.Content(m, "content", false)))
 	case "assistant":
-		chatAssistant(talk, m, calls)
+		chatAssistant(conv, m, calls)
 	case "tool":
 		id := m.Text("tool_call_id")
 		if id == "" {
 			m.Get("tool_call_id").Missing()
-		} else if !calls.Answer(id) && !talk.IsAwaited(id) {
+		} else if !calls.Answer(id) && !conv.IsAwaited(id) {
 			m.Get("tool_call_id").Invalid(": no call with the id %q came before this result", id)
 		}
-		talk.Result(id, m.Text("name"), answer.Content(m, "content", true))
+		conv.Result(id, m.Text("name"), answer.Content(m, "content", true))
 	case "function":
-		readFunctionResult(talk, m, calls)
+		readFunctionResult(conv, m, calls)
 	case "":
 		m.Get("role").Missing()
 	default:
@@ -133,26 +133,26 @@ func chatMessage(talk *answer.Conversation, m *answer.Object, calls *answer.Ledg
 
 // chatAssistant splits an earlier turn: reasoning, text and calls are separate messages in Harmony.
 // Text before calls is a preamble, text alone the answer.
-func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
-	talk.Add(session.AssistantReasoning, reasoningOf(m))
+func chatAssistant(conv *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
+	conv.Add(session.AssistantReasoning, reasoningOf(m))
 	text := answer.Content(m, "content", false)
 	if text == "" {
 		text = m.Text("refusal")
 	}
 	var calls []answer.Value
 	if m.Has("tool_calls") {
-		calls = talk.Calls(m.Get("tool_calls"))
+		calls = conv.Calls(m.Get("tool_calls"))
 	}
 	if len(calls) == 0 && m.Has("function_call") {
-		talk.Add(session.AssistantCommentary, text)
-		readFunctionCall(talk, m, ledger)
+		conv.Add(session.AssistantCommentary, text)
+		readFunctionCall(conv, m, ledger)
 		return
 	}
 	if len(calls) == 0 {
-		talk.Add(session.AssistantAnswer, text)
+		conv.Add(session.AssistantAnswer, text)
 		return
 	}
-	talk.Add(session.AssistantCommentary, text)
+	conv.Add(session.AssistantCommentary, text)
 	for _, v := range calls {
 		call := v.Object()
 		f := call.Object("function")
@@ -161,7 +161,7 @@ func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.L
 		}
 		id := call.Text("id")
 		if kind := call.Text("type"); f == nil && kind != "" && id != "" && m.IsPast() {
-			talk.AddForeign(id, kind, call)
+			conv.AddForeign(id, kind, call)
 			continue
 		}
 		if f == nil {
@@ -172,7 +172,7 @@ func chatAssistant(talk *answer.Conversation, m *answer.Object, ledger *answer.L
 			call.Get("id").Missing()
 		}
 		ledger.Call(id)
-		answer.ReadCall(talk, f, id)
+		answer.ReadCall(conv, f, id)
 	}
 }
 
@@ -204,17 +204,17 @@ func (r *request) readFunctions(o *answer.Object, name string) {
 	}
 }
 
-func readFunctionCall(talk *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
+func readFunctionCall(conv *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
 	call := m.Object("function_call")
 	if call == nil {
 		return
 	}
 	ledger.Function, ledger.Path = call.Text("name"), call.Value().Path
 	ledger.Call(ledger.Path)
-	answer.ReadCall(talk, call, ledger.Path)
+	answer.ReadCall(conv, call, ledger.Path)
 }
 
-func readFunctionResult(talk *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
+func readFunctionResult(conv *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
 	name := m.Text("name")
 	switch {
 	case name == "":
@@ -226,7 +226,7 @@ func readFunctionResult(talk *answer.Conversation, m *answer.Object, ledger *ans
 			ledger.Function)
 	}
 	ledger.Answer(ledger.Path)
-	talk.Result(ledger.Path, name, answer.Content(m, "content", true))
+	conv.Result(ledger.Path, name, answer.Content(m, "content", true))
 }
 
 // reasoningOf finds the reasoning of an assistant message of chat completions.

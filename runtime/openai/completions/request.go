@@ -152,12 +152,12 @@ func readPrompts(o *answer.Object) []textPrompt {
 		v.WrongType("a string, an array of strings, of token ids, or of arrays of token ids")
 		return nil
 	}
-	flat, most := bytes.IndexByte(v.Raw, '"') < 0 && bytes.IndexByte(v.Raw[1:], '[') < 0, 1024
+	flat, limit := bytes.IndexByte(v.Raw, '"') < 0 && bytes.IndexByte(v.Raw[1:], '[') < 0, 1024
 	if flat {
-		most = answer.MaxPrompt
+		limit = answer.MaxPrompt
 	}
-	if v.Count(most+1) > most { // each item costs much, so count first
-		v.Invalid(" has more than %d items", most)
+	if v.Count(limit+1) > limit { // each item costs much, so count first
+		v.Invalid(" has more than %d items", limit)
 		return nil
 	}
 	if flat {

@@ -22,7 +22,7 @@ import (
 type request struct {
 	answer.Draft
 	offer    tools.Offer
-	talk     answer.Conversation
+	conv     answer.Conversation
 	thinking bool // show thinking blocks; other clients expect text in the first block
 	noText   bool // thinking blocks have no text, only a signature
 }
@@ -56,8 +56,8 @@ func parseMessages(o *answer.Object, bound int) *request {
 	r.Turn.Effort = "medium"
 	answer.Read(o, r.parameters())
 	r.StandIn, r.Ignored = isOtherVendors(r.Model), r.offer.Ignored
-	r.Turn.Messages = r.talk.Messages
-	r.Instruct(r.talk.Instructions(""))
+	r.Turn.Messages = r.conv.Messages
+	r.Instruct(r.conv.Instructions(""))
 	r.offer.ApplyTo(&r.Turn)
 	r.Turns = []session.Request{r.Turn}
 	return r
@@ -138,9 +138,9 @@ func (r *request) readTools(o *answer.Object, name string) {
 }
 
 func (r *request) readMessages(o *answer.Object, _ string) {
-	talk := &r.talk
+	conv := &r.conv
 	for _, text := range blockTexts(o, "system") {
-		talk.Developer(text)
+		conv.Developer(text)
 	}
 	var calls answer.Ledger
 	list := answer.MessagesOf(o)
@@ -148,15 +148,15 @@ func (r *request) readMessages(o *answer.Object, _ string) {
 		m := v.Object()
 		switch m.Text("role") {
 		case "user":
-			messagesUser(talk, m, &calls)
+			messagesUser(conv, m, &calls)
 		case "assistant":
-			messagesAssistant(talk, m, &calls)
+			messagesAssistant(conv, m, &calls)
 			if i == len(list)-1 {
 				m.Value().Unsupported("an answer that the client begins",
 					"let the last message be the user's")
 			}
 		case "system", "developer":
-			talk.Developer(strings.Join(blockTexts(m, "content"), "\n\n"))
+			conv.Developer(strings.Join(blockTexts(m, "content"), "\n\n"))
 		default:
 			if !m.IsPast() {
 				m.Get("role").MustBe("user or assistant")
@@ -211,8 +211,8 @@ func blocksOf(c *answer.Conversation, m *answer.Object) []*answer.Object {
 }
 
 // messagesUser splits a message: results of calls first, then the user's text.
-func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
-	list := blocksOf(talk, m)
+func messagesUser(conv *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
+	list := blocksOf(conv, m)
 	if len(list) == 0 {
 		m.Get("content").Missing()
 	}
@@ -221,10 +221,10 @@ func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Led
 			continue
 		}
 		id := b.Text("tool_use_id")
-		if !calls.Answer(id) && !talk.IsAwaited(id) {
+		if !calls.Answer(id) && !conv.IsAwaited(id) {
 			b.Get("tool_use_id").Invalid(": no tool_use with the id %q came before this result", id)
 		}
-		talk.Result(id, "", answer.Content(b, "content", true))
+		conv.Result(id, "", answer.Content(b, "content", true))
 	}
 	list = slices.DeleteFunc(list, isResult)
 	if len(list) == 0 {
@@ -248,12 +248,12 @@ func messagesUser(talk *answer.Conversation, m *answer.Object, calls *answer.Led
 			b.Unreadable("the model reads text only")
 		}
 	}
-	talk.Messages = append(talk.Messages, session.User(strings.Join(texts, "\n\n")))
+	conv.Messages = append(conv.Messages, session.User(strings.Join(texts, "\n\n")))
 }
 
 // messagesAssistant splits an earlier answer: text before a call is a preamble.
-func messagesAssistant(talk *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
-	list := blocksOf(talk, m)
+func messagesAssistant(conv *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
+	list := blocksOf(conv, m)
 	last := len(list) // where the calls end
 	for last > 0 && !strings.HasSuffix(list[last-1].Text("type"), "tool_use") {
 		last--
@@ -265,25 +265,25 @@ func messagesAssistant(talk *answer.Conversation, m *answer.Object, calls *answe
 			if thought == "" { // of another server
 				thought = b.Text("thinking")
 			}
-			talk.Add(session.AssistantReasoning, thought)
+			conv.Add(session.AssistantReasoning, thought)
 		case "redacted_thinking":
 		case "text":
 			if i < last {
-				talk.Add(session.AssistantCommentary, b.Text("text"))
+				conv.Add(session.AssistantCommentary, b.Text("text"))
 			} else {
-				talk.Add(session.AssistantAnswer, b.Text("text"))
+				conv.Add(session.AssistantAnswer, b.Text("text"))
 			}
 		case "tool_use":
-			messagesCall(talk, b, calls)
+			messagesCall(conv, b, calls)
 		default:
 			if strings.HasSuffix(kind, "_tool_use") { // of a tool that a server runs
-				talk.AddForeign(b.Text("id"), strings.TrimSuffix(kind, "_use"), b)
+				conv.AddForeign(b.Text("id"), strings.TrimSuffix(kind, "_use"), b)
 			} else if id := b.Text("tool_use_id"); isResult(b) {
-				if talk.IsAwaited(id) {
-					talk.Result(id, "", answer.Content(b, "content", true))
+				if conv.IsAwaited(id) {
+					conv.Result(id, "", answer.Content(b, "content", true))
 				}
 			} else {
-				talk.Add(session.AssistantCommentary, answer.TextInside(b))
+				conv.Add(session.AssistantCommentary, answer.TextInside(b))
 			}
 		}
 	}
@@ -295,7 +295,7 @@ func isResult(b *answer.Object) bool {
 	return kind == "tool_result" || strings.HasSuffix(kind, "_tool_result")
 }
 
-func messagesCall(talk *answer.Conversation, b *answer.Object, calls *answer.Ledger) {
+func messagesCall(conv *answer.Conversation, b *answer.Object, calls *answer.Ledger) {
 	id, name, input := b.Text("id"), b.Text("name"), b.Get("input")
 	if id == "" {
 		b.Get("id").Missing()
@@ -310,7 +310,7 @@ func messagesCall(talk *answer.Conversation, b *answer.Object, calls *answer.Led
 		input.WrongType("an object")
 	}
 	calls.Call(id)
-	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, string(input.Raw)))
+	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, string(input.Raw)))
 }
 
 func documentText(block *answer.Object) string {

@@ -20,7 +20,7 @@ import (
 type request struct {
 	answer.Draft
 	offer      tools.Offer
-	talk       answer.Conversation
+	conv       answer.Conversation
 	thinking   bool // show it
 	generate   bool // for /api/generate
 	prompt     string
@@ -120,8 +120,8 @@ func (p API) ReadChat(o *answer.Object) (*answer.Request, answer.Form) {
 	r := newRequest("messages", p.MaxReasoning)
 	answer.Read(o, r.chatParameters())
 	r.Ignored = append(r.Ignored, r.offer.Ignored...)
-	r.Turn.Messages = r.talk.Messages
-	r.Instruct(r.talk.Instructions(""))
+	r.Turn.Messages = r.conv.Messages
+	r.Instruct(r.conv.Instructions(""))
 	r.offer.ApplyTo(&r.Turn)
 	r.Turns = []session.Request{r.Turn}
 	if !o.Has("messages") || o.Get("messages").Count(1) == 0 && o.Fault() == nil {
@@ -133,7 +133,7 @@ func (p API) ReadChat(o *answer.Object) (*answer.Request, answer.Form) {
 func (r *request) readTools(o *answer.Object, _ string) { r.offer = tools.Read(o) }
 
 func (r *request) readMessages(o *answer.Object, name string) {
-	talk := &r.talk
+	conv := &r.conv
 	var list []answer.Value
 	if o.Has(name) {
 		list = o.Get(name).Messages()
@@ -147,11 +147,11 @@ func (r *request) readMessages(o *answer.Object, name string) {
 		text := m.Text("content") + images(m)
 		switch m.Text("role") {
 		case "system", "developer":
-			talk.Developer(text)
+			conv.Developer(text)
 		case "user":
-			talk.Messages = append(talk.Messages, session.User(text))
+			conv.Messages = append(conv.Messages, session.User(text))
 		case "assistant":
-			for _, call := range ollamaAssistant(talk, m, text) {
+			for _, call := range ollamaAssistant(conv, m, text) {
 				open.add(call)
 			}
 		case "tool":
@@ -161,7 +161,7 @@ func (r *request) readMessages(o *answer.Object, name string) {
 				m.Value().Invalid(": no call came before this result")
 				return
 			}
-			talk.Result(call, name, text)
+			conv.Result(call, name, text)
 		default:
 			if !m.IsPast() {
 				m.Get("role").MustBe("system, user, assistant or tool")
@@ -228,18 +228,18 @@ type madeCall struct {
 }
 
 // ollamaAssistant splits an earlier answer and returns its calls.
-func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
+func ollamaAssistant(conv *answer.Conversation, m *answer.Object, text string) (
 	calls []madeCall) {
-	talk.Add(session.AssistantReasoning, m.Text("thinking"))
+	conv.Add(session.AssistantReasoning, m.Text("thinking"))
 	var list []answer.Value
 	if m.Has("tool_calls") {
-		list = talk.Calls(m.Get("tool_calls"))
+		list = conv.Calls(m.Get("tool_calls"))
 	}
 	if len(list) == 0 {
-		talk.Add(session.AssistantAnswer, text)
+		conv.Add(session.AssistantAnswer, text)
 		return nil
 	}
-	talk.Add(session.AssistantCommentary, text)
+	conv.Add(session.AssistantCommentary, text)
 	for _, v := range list {
 		call := v.Object()
 		f := call.Object("function")
@@ -254,7 +254,7 @@ func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 		}
 		bare := id == ""
 		if bare {
-			id = fmt.Sprint("call_", len(talk.Messages))
+			id = fmt.Sprint("call_", len(conv.Messages))
 		}
 		arguments := f.Get("arguments")
 		text := string(arguments.Raw)
@@ -263,7 +263,7 @@ func ollamaAssistant(talk *answer.Conversation, m *answer.Object, text string) (
 		} else if arguments.Kind() != jsondoc.Object {
 			arguments.WrongType("an object")
 		}
-		talk.Messages = append(talk.Messages, session.FunctionCall(id, name, text))
+		conv.Messages = append(conv.Messages, session.FunctionCall(id, name, text))
 		calls = append(calls, madeCall{id, name, bare})
 	}
 	return calls

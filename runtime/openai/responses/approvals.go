@@ -32,9 +32,9 @@ const approvalPrefix = "mcpr_"
 func approvalID(call string) string { return approvalPrefix + call }
 
 func (c *composer) askApproval(call *toolCall, arguments string) {
-	c.begin(&approvalItem{itemHead{approvalID(call.ID), "mcp_approval_request"}, call.tool.Label,
+	c.openItem(&approvalItem{itemHead{approvalID(call.ID), "mcp_approval_request"}, call.tool.Label,
 		call.tool.ServerName(call.Recipient), tools.RunnableArguments(arguments)})
-	c.close("completed")
+	c.closeItem("completed")
 }
 
 // readAnswer handles an approval request of an earlier response. The following input decides: its
@@ -46,18 +46,18 @@ func (in *inputReader) readAnswer(o *answer.Object, following []answer.Value) {
 	if called {
 		return // the call is in the input, with its result
 	}
-	if last := in.talk.Last(); last == nil || last.CallID != call {
-		readServerCall(in.talk, o, call)
+	if last := in.conv.Last(); last == nil || last.CallID != call {
+		readServerCall(in.conv, o, call)
 	}
 	switch {
 	case reply.Flag("approve"):
 		in.approved = &tools.ApprovedCall{Label: o.Text("server_label"), Name: o.Text("name"),
 			ID: call, Arguments: o.Text("arguments")}
 	case reply != nil:
-		in.talk.Result(call, "", answer.JoinParagraphs("The user did not allow this call.",
+		in.conv.Result(call, "", answer.JoinParagraphs("The user did not allow this call.",
 			reply.Text("reason")))
 	default:
-		in.talk.Result(call, "", "The call was not made: the user has not said whether it may.")
+		in.conv.Result(call, "", "The call was not made: the user has not said whether it may.")
 	}
 }
 

@@ -1,8 +1,8 @@
 // background: true. The response runs without its client, who polls it, follows its events, or
 // cancels it; another process resumes it when its own has ended.
 //
-// While a response runs its record has the request and the tokens sampled so far, and a small
-// record of kind running is a lease with an expiry. After the expiry, the process that writes its
+// While a response runs its record has the request and the tokens sampled so far. A small record of
+// kind running is a lease with an expiry. After the expiry, the process that writes its
 // own lease takes the response over: it starts the turn with the stored tokens, which repeat the
 // same events, and continues. Deleting a response, in any process, deletes both records.
 //
@@ -38,7 +38,7 @@ type job struct {
 
 	owner     string // of the lease
 	leased    bool   // the lease was stored
-	lost      bool   // another process has taken it over, or deleted it
+	leaseLost bool   // another process has taken it over, or deleted it
 	storedAt  time.Time
 	storeTime time.Duration                   // duration of the last store
 	body      atomic.Pointer[json.RawMessage] // the current response
@@ -92,7 +92,7 @@ func (r *form) background(a *answer.Answer, req *http.Request) {
 // queue begins the response as a job.
 func (r *form) queue(a *answer.Answer) {
 	a.OnIdle, a.IdleInterval = r.storeRunning, storeInterval
-	r.begin(a)
+	r.start(a)
 	r.sendResponse("response.queued")
 	r.api.jobs.Store(session.OwnedKey(r.api.owner, r.response.ID), r.job)
 	_ = r.storeRunning()
@@ -124,7 +124,7 @@ func (r *form) storeRunning() error {
 	last, began := r.log.last(), time.Now()
 	givenUp := r.isGivenUp() && len(r.sampled()) > 0 && r.req.resumable()
 	pause := began.Sub(r.job.storedAt)
-	if r.job.lost || !givenUp && (pause < min(20*r.job.storeTime, r.api.Silence/3) ||
+	if r.job.leaseLost || !givenUp && (pause < min(20*r.job.storeTime, r.api.Silence/3) ||
 		last == r.log.lastStored() && pause < r.api.Silence/3) {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (r *form) storeRunning() error {
 		return errors.Join(r.job.renewLease(c, r.response.ID, until), r.put(c, until, r.log))
 	})
 	if errors.Is(err, errLost) || givenUp && err == nil && r.isGivenUp() {
-		r.job.lost = true
+		r.job.leaseLost = true
 		r.Cancel()
 		return nil
 	}
@@ -222,7 +222,7 @@ var errLost = errors.New("another process has the response")
 func (b *job) hasLease(c *session.Change, id string) bool {
 	var now lease
 	record, ok := c.Get(session.KindRunning, id)
-	return !b.lost && (ok || !b.leased) &&
+	return !b.leaseLost && (ok || !b.leased) &&
 		(!ok || json.Unmarshal(record.Value, &now) != nil || now.Owner == b.owner)
 }
 
@@ -259,7 +259,7 @@ func (p *API) TakeOver(ctx context.Context) {
 func (p *API) resumeOrFail(id string, leaseValue json.RawMessage) {
 	b := job{owner: answer.NewID("")}
 	var s storedResponse
-	goesOn := false
+	acquired := false
 	if err := p.store.Change(func(c *session.Change) error {
 		now, ok := c.Get(session.KindRunning, id)
 		if !ok || !bytes.Equal(now.Value, leaseValue) {
@@ -270,9 +270,9 @@ func (p *API) resumeOrFail(id string, leaseValue json.RawMessage) {
 			c.Delete(session.KindRunning, id)
 			return nil
 		}
-		goesOn = true
+		acquired = true
 		return b.renewLease(c, id, time.Now().Add(p.Silence))
-	}); err != nil || !goesOn || p.resume(id, s, b.owner) || p.ends.Load() {
+	}); err != nil || !acquired || p.resume(id, s, b.owner) || p.ends.Load() {
 		return
 	}
 	s.fail()

@@ -102,7 +102,7 @@ func (c *composer) listTools() {
 		}
 		item := &mcpListItem{itemHead: itemHead{answer.NewID("mcpl_"), "mcp_list_tools"},
 			ServerLabel: t.Label, Tools: []mcpTool{}}
-		c.begin(item)
+		c.openItem(item)
 		c.send("response.mcp_list_tools.in_progress", c.inItem())
 		for _, f := range t.Tools() {
 			schema := f.Parameters
@@ -113,7 +113,7 @@ func (c *composer) listTools() {
 				InputSchema: schema})
 		}
 		c.send("response.mcp_list_tools.completed", c.inItem())
-		c.close("completed")
+		c.closeItem("completed")
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *composer) startCall(e session.CallStart) {
 		call.item = item
 	}
 	if call.item == nil {
-		c.close("completed")
+		c.closeItem("completed")
 		return
 	}
 	c.add(call)
@@ -166,7 +166,7 @@ func (c *composer) callItem(e session.CallStart) *callItem {
 }
 
 func (c *composer) add(call *toolCall) {
-	c.begin(call.item)
+	c.openItem(call.item)
 	call.index = *c.index()
 }
 
@@ -201,7 +201,7 @@ func argumentsOf(item outputItem) (text *string, kind string) {
 	return nil, ""
 }
 
-func (c *composer) write(call *toolCall, text string) {
+func (c *composer) writeArguments(call *toolCall, text string) {
 	if all, kind := argumentsOf(call.item); all != nil {
 		*all += text
 		e := c.callEvent(call)
@@ -221,14 +221,14 @@ func (c *composer) endCall(call *toolCall, arguments string) {
 	}
 	if all, _ := argumentsOf(call.item); all != nil {
 		if n := len(*all); n < len(arguments) {
-			c.write(call, arguments[n:])
+			c.writeArguments(call, arguments[n:])
 		}
 		*all = arguments
 	}
 	switch item := call.item.(type) {
 	case *callItem:
 		delete(c.calls, call.Index)
-		c.close("completed")
+		c.closeItem("completed")
 		return
 	case *codeItem:
 		done := c.callEvent(call)
@@ -348,7 +348,7 @@ func (c *composer) cite(citations []session.Citation) {
 }
 
 // readCode adds an earlier call of the interpreter to the conversation, as the model made it.
-func readCode(talk *answer.Conversation, o *answer.Object) {
+func readCode(conv *answer.Conversation, o *answer.Object) {
 	var printed strings.Builder
 	for _, v := range o.List("outputs") {
 		printed.WriteString(v.Object().Text("logs"))
@@ -356,12 +356,12 @@ func readCode(talk *answer.Conversation, o *answer.Object) {
 	if !o.Has("outputs") {
 		printed.WriteString("[the output was not kept]")
 	}
-	earlierCall(talk, o.Text("id"), "python", o.Text("code"), printed.String())
+	earlierCall(conv, o.Text("id"), "python", o.Text("code"), printed.String())
 }
 
 // readSearch adds an earlier call of the browser; false: the item has no action. Its result is not
 // in the item.
-func readSearch(talk *answer.Conversation, o *answer.Object) bool {
+func readSearch(conv *answer.Conversation, o *answer.Object) bool {
 	action := o.Object("action")
 	name, arguments := "browser.search", map[string]string{}
 	switch kind := action.Text("type"); kind {
@@ -384,7 +384,7 @@ func readSearch(talk *answer.Conversation, o *answer.Object) bool {
 	if o.Text("status") == "failed" {
 		result = "Error: the call failed"
 	}
-	earlierCall(talk, o.Text("id"), name, string(text), result)
+	earlierCall(conv, o.Text("id"), name, string(text), result)
 	return true
 }
 
@@ -400,18 +400,18 @@ func earlierCall(c *answer.Conversation, id, recipient, text, returned string) {
 }
 
 // readServerCall adds a call of an MCP server's tool under the model's name for it.
-func readServerCall(talk *answer.Conversation, o *answer.Object, id string) {
+func readServerCall(conv *answer.Conversation, o *answer.Object, id string) {
 	if o.Text("name") == "" {
 		o.Get("name").Missing()
 	}
 	name := session.ServerFunction(o.Text("server_label"), o.Text("name"))
-	talk.Messages = append(talk.Messages, session.FunctionCall(id, name, o.Text("arguments")))
+	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, o.Text("arguments")))
 }
 
-func readServerResult(talk *answer.Conversation, o *answer.Object, id string) {
+func readServerResult(conv *answer.Conversation, o *answer.Object, id string) {
 	output := o.Text("output")
 	if e := o.Object("error"); e != nil {
 		output = "Error: " + texts(e.List("content")) + e.Text("message")
 	}
-	talk.Result(id, "", output)
+	conv.Result(id, "", output)
 }

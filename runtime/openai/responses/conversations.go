@@ -87,7 +87,7 @@ func withItems(value []byte, items []json.RawMessage) []byte {
 // readItems reads the member items, and adds a fault for those that a response could not read after
 // the items before.
 func (p *API) readItems(o *answer.Object, existing []json.RawMessage) (items []json.RawMessage) {
-	in := &inputReader{talk: &answer.Conversation{}, store: p.store, requests: map[string]bool{}}
+	in := &inputReader{conv: &answer.Conversation{}, store: p.store, requests: map[string]bool{}}
 	for _, v := range answer.StoredValues(o.Ctx(), existing, "conversation") {
 		in.appendItem(v, nil)
 	}
@@ -144,14 +144,14 @@ func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *answer.
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	return p.forOwner(e.Key.Owner()).changeTalk(r, func(s *storedConversation) error {
+	return p.forOwner(e.Key.Owner()).changeConversation(r, func(s *storedConversation) error {
 		s.Metadata = metadata(o, "metadata")
 		return nil
 	})
 }
 
-// changeTalk changes the conversation in the path and answers with it, or with change's fault.
-func (p *API) changeTalk(r *http.Request, change func(s *storedConversation) error) (
+// changeConversation changes the conversation in the path and answers with it or change's fault.
+func (p *API) changeConversation(r *http.Request, change func(s *storedConversation) error) (
 	any, *answer.Fault) {
 	id := r.PathValue("id")
 	var s storedConversation
@@ -193,12 +193,12 @@ func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault
 func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	o.Need("items")
-	_, talk, _ := p.conversationOf(e, r)
-	items := p.readItems(o, talk.Items)
+	_, conv, _ := p.conversationOf(e, r)
+	items := p.readItems(o, conv.Items)
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	_, f := p.changeTalk(r, func(s *storedConversation) error {
+	_, f := p.changeConversation(r, func(s *storedConversation) error {
 		s.Items = append(s.Items, items...)
 		return nil
 	})
@@ -218,7 +218,7 @@ func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault)
 }
 
 func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-	return p.forOwner(e.Key.Owner()).changeTalk(r, func(s *storedConversation) error {
+	return p.forOwner(e.Key.Owner()).changeConversation(r, func(s *storedConversation) error {
 		n := len(s.Items)
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == n {
 			return answer.NotFound("item_id", "Item", r.PathValue("item"))
@@ -260,8 +260,8 @@ func (r *request) readConversation(o *answer.Object, name string) {
 	r.input = s.Items
 }
 
-// appendToTalk adds the response's items to its conversation.
-func (r *form) appendToTalk(c *session.Change) error {
+// appendToConversation adds the response's items to its conversation.
+func (r *form) appendToConversation(c *session.Change) error {
 	status := r.response.Status
 	if r.req.conversation == "" || status != "completed" && status != "incomplete" {
 		return nil

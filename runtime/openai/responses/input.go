@@ -19,7 +19,7 @@ import (
 
 type inputReader struct {
 	store      session.Store
-	talk       *answer.Conversation
+	conv       *answer.Conversation
 	hasHistory bool // a conversation exists already, so the input may be absent
 
 	calls     answer.Ledger
@@ -51,7 +51,7 @@ func (in *inputReader) read(o *answer.Object) (ignored []string) {
 		return nil
 	case jsondoc.String:
 		in.calls.UserSpeaks()
-		in.talk.Add(session.User, v.Text()) // LM Studio's clients warm up with ""
+		in.conv.Add(session.User, v.Text()) // LM Studio's clients warm up with ""
 		return nil
 	case jsondoc.Array:
 	default:
@@ -72,7 +72,7 @@ func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(
 // appendItem appends one item; after is the list of the following ones. It returns the item's type
 // if the item was ignored.
 func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ignored string) {
-	o, talk := v.Object(), in.talk
+	o, conv := v.Object(), in.conv
 	if o == nil {
 		return ""
 	}
@@ -80,22 +80,22 @@ func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ign
 	case "message", "":
 		in.message(o, following)
 	case "reasoning":
-		talk.Add(session.AssistantReasoning, thoughtOf(o))
+		conv.Add(session.AssistantReasoning, thoughtOf(o))
 	case "function_call", "custom_tool_call":
 		id := o.Text("call_id")
 		if id == "" {
 			o.Get("call_id").Missing()
 		}
 		in.calls.Call(id)
-		answer.ReadCall(talk, o, id)
+		answer.ReadCall(conv, o, id)
 	case "function_call_output", "custom_tool_call_output":
 		id := o.Text("call_id")
 		in.calls.Answer(id)
-		if _, ok := talk.FunctionOf(id); !ok && !talk.IsAwaited(id) {
+		if _, ok := conv.FunctionOf(id); !ok && !conv.IsAwaited(id) {
 			o.AddFault(answer.Invalid(o.PathOf("call_id"), "No tool call found for function call "+
 				"output with call_id %s.", id))
 		}
-		talk.Result(id, o.Text("name"), answer.Content(o, "output", true))
+		conv.Result(id, o.Text("name"), answer.Content(o, "output", true))
 	case "item_reference":
 		id := o.Text("id")
 		raw, ok := in.item(id)
@@ -111,15 +111,15 @@ func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ign
 		}
 		in.appendItem(v.WithRaw(raw), following)
 	case "code_interpreter_call":
-		readCode(talk, o)
+		readCode(conv, o)
 	case "web_search_call":
-		if !readSearch(talk, o) {
+		if !readSearch(conv, o) {
 			return kind
 		}
 	case "mcp_call":
 		id := o.Text("id")
-		readServerCall(talk, o, id)
-		readServerResult(talk, o, id)
+		readServerCall(conv, o, id)
+		readServerResult(conv, o, id)
 	case "mcp_list_tools":
 	case "mcp_approval_request":
 		in.requests[o.Text("id")] = true
@@ -132,10 +132,10 @@ func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ign
 			return kind
 		}
 		s := session.Summary{Text: text}
-		if full && len(talk.Messages) > 0 {
-			talk.Replace(continuation(s, talk.Messages))
+		if full && len(conv.Messages) > 0 {
+			conv.Replace(continuation(s, conv.Messages))
 		} else {
-			talk.Messages = append(talk.Messages, s.Message())
+			conv.Messages = append(conv.Messages, s.Message())
 		}
 	case "additional_tools": // offered by itemTools
 	case "tool_search_output":
@@ -151,32 +151,32 @@ func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ign
 func (in *inputReader) foreignItem(o *answer.Object, kind string) (ignored string) {
 	id := cmp.Or(o.Text("call_id"), o.Text("id"))
 	if name, is := strings.CutSuffix(kind, "_call"); is {
-		in.talk.AddForeign(id, name, o)
+		in.conv.AddForeign(id, name, o)
 		if !o.Has("results") && !o.Has("result") && !o.Has("output") && !o.Has("outputs") {
 			return "" // its result follows
 		}
-	} else if !strings.HasSuffix(kind, "_output") || !in.talk.IsAwaited(id) {
+	} else if !strings.HasSuffix(kind, "_output") || !in.conv.IsAwaited(id) {
 		return kind
 	}
-	in.talk.Result(id, "", cmp.Or(answer.TextInside(o), answer.LeftOutNote(kind)))
+	in.conv.Result(id, "", cmp.Or(answer.TextInside(o), answer.LeftOutNote(kind)))
 	return ""
 }
 
 func (in *inputReader) message(o *answer.Object, following []answer.Value) {
-	talk := in.talk
+	conv := in.conv
 	switch o.Text("role") {
 	case "system", "developer":
-		talk.Developer(answer.Content(o, "content", false))
+		conv.Developer(answer.Content(o, "content", false))
 	case "user":
 		in.calls.UserSpeaks()
 		answer.NeedContent(o)
-		talk.Messages = append(talk.Messages, session.User(answer.Content(o, "content", false)))
+		conv.Messages = append(conv.Messages, session.User(answer.Content(o, "content", false)))
 	case "assistant":
 		text := answer.Content(o, "content", false)
 		if isPreamble(o, following) {
-			talk.Add(session.AssistantCommentary, text)
+			conv.Add(session.AssistantCommentary, text)
 		} else {
-			talk.Add(session.AssistantAnswer, text)
+			conv.Add(session.AssistantAnswer, text)
 		}
 	case "":
 		o.Get("role").Missing()

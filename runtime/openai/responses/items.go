@@ -1,8 +1,8 @@
 // From a turn's events to output items and the events of their stream.
 //
 // One item is open at a time. What must stay true, for streamed and other answers alike, since both
-// are built here: every item that is added is done exactly once (else Codex would run a command
-// twice), except an incomplete call, which is never done, since agents run a call once it is done.
+// are built here: every item that is added is done exactly once, or Codex would run a command
+// twice. An incomplete call is never done, since agents run a call once it is done.
 // Deltas are sent between the opening and the closing of their part. The finished response holds
 // exactly the items that were done.
 
@@ -41,7 +41,7 @@ func (c *composer) addEvent(e session.Event) {
 	switch e := e.(type) {
 	case session.Reasoning:
 		if _, ok := c.open.(*reasoningItem); !ok {
-			c.begin(&reasoningItem{itemHead: itemHead{c.repeatableID("rs_"), "reasoning"},
+			c.openItem(&reasoningItem{itemHead: itemHead{c.repeatableID("rs_"), "reasoning"},
 				Summary: []contentPart{}, Content: []contentPart{}, Status: "in_progress"})
 		}
 		c.text.WriteString(e.Text)
@@ -56,7 +56,7 @@ func (c *composer) addEvent(e session.Event) {
 		c.startCall(e)
 	case session.CallArguments:
 		if call := c.calls[e.Index]; call != nil {
-			c.write(call, e.Text)
+			c.writeArguments(call, e.Text)
 		}
 	case session.CallEnd:
 		if call := c.calls[e.Index]; call != nil {
@@ -73,7 +73,7 @@ func (c *composer) addEvent(e session.Event) {
 // message adds text to the message of a phase, and opens it if it is not open.
 func (c *composer) message(phase, text string, logprobs []answer.TokenLogprob) {
 	if m, ok := c.open.(*messageItem); !ok || m.Phase != phase {
-		c.begin(&messageItem{itemHead: itemHead{c.repeatableID("msg_"), "message"},
+		c.openItem(&messageItem{itemHead: itemHead{c.repeatableID("msg_"), "message"},
 			Role: "assistant", Phase: phase, Content: []contentPart{}, Status: "in_progress"})
 	}
 	c.text.WriteString(text)
@@ -83,8 +83,8 @@ func (c *composer) message(phase, text string, logprobs []answer.TokenLogprob) {
 	c.send("response.output_text.delta", event)
 }
 
-func (c *composer) begin(item outputItem) {
-	c.close("completed")
+func (c *composer) openItem(item outputItem) {
+	c.closeItem("completed")
 	c.response.Output = append(c.response.Output, item)
 	c.open, c.logprobs, c.annotations = item, nil, nil
 	c.text.Reset()
@@ -103,11 +103,11 @@ func (c *composer) closeIncomplete() {
 		c.response.Output = c.response.Output[:len(c.response.Output)-1]
 		c.open = nil
 	}
-	c.close("incomplete")
+	c.closeItem("incomplete")
 }
 
-// close ends the open item with the status completed or incomplete.
-func (c *composer) close(status string) {
+// closeItem ends the open item with the status completed or incomplete.
+func (c *composer) closeItem(status string) {
 	if c.open == nil {
 		return
 	}

@@ -21,7 +21,7 @@ import (
 type request struct {
 	answer.Draft
 	in       inputReader         // until record
-	talk     answer.Conversation // the full history, without the request's instructions
+	conv     answer.Conversation // the full history, without the request's instructions
 	input    []json.RawMessage   // the items of the full history
 	ownItems []json.RawMessage   // those of the request itself
 
@@ -87,7 +87,7 @@ func (r *request) parameters(p *API) []answer.Parameter {
 // parse checks a request; the store resolves previous_response_id and item references.
 func (p *API) parse(o *answer.Object) *request {
 	r := &request{Draft: answer.NewDraft("input", p.MaxReasoning)}
-	r.in = inputReader{talk: &r.talk, store: p.store, requests: map[string]bool{}}
+	r.in = inputReader{conv: &r.conv, store: p.store, requests: map[string]bool{}}
 	answer.Read(o, r.parameters(p))
 	r.Start = r.starter(p)
 	r.source = func() {
@@ -96,8 +96,8 @@ func (p *API) parse(o *answer.Object) *request {
 			r.input = append(r.input[:len(r.input):len(r.input)], r.ownItems...)
 		}
 	}
-	r.Turn.Messages = r.talk.Messages
-	r.Instruct(r.talk.Instructions(r.instructions))
+	r.Turn.Messages = r.conv.Messages
+	r.Instruct(r.conv.Instructions(r.instructions))
 	r.offer.ApplyTo(&r.Turn)
 	r.Turn.Persist = r.store
 	r.Turns = []session.Request{r.Turn}
@@ -128,7 +128,7 @@ func (r *request) readPrevious(o *answer.Object, name string) {
 		o.ReplaceFault(f)
 		return
 	}
-	r.talk, r.input = previous.Talk, append(previous.Input, previous.output()...)
+	r.conv, r.input = previous.Conv, append(previous.Input, previous.output()...)
 	output := o.Values(previous.output(), name)
 	r.in.openCalls(output)
 	r.in.openRequests(output, o)
@@ -138,7 +138,7 @@ func (r *request) readInput(o *answer.Object, _ string) {
 	r.Ignored = append(r.Ignored, r.in.read(o)...)
 	o.AddFault(r.in.calls.Overdue())
 	r.approved = r.in.approved
-	if last := r.talk.Last(); r.approved != nil && last.CallID != r.approved.ID {
+	if last := r.conv.Last(); r.approved != nil && last.CallID != r.approved.ID {
 		o.AddFault(answer.Invalid("input", "the approved call %s must be run before anything "+
 			"else is said: send the answer alone", r.approved.Name))
 	}
@@ -162,15 +162,15 @@ func (r *request) starter(p *API) answer.Starter {
 			return nil, err
 		}
 		r.tools = open
-		r.record()
+		r.keepInput()
 		reportDropped(a.Exchange, dropped)
 		return started, nil
 	}
 }
 
-// record completes input, ownItems and the echo of the tools, which may be large, once the request
-// is sure to be answered. Then it releases the request's body.
-func (r *request) record() {
+// keepInput completes input, ownItems and the echo of the tools, which may be large, once the
+// request is sure to be answered. Then it releases the request's body.
+func (r *request) keepInput() {
 	if source := r.source; source != nil {
 		source()
 		r.source, r.in = nil, inputReader{}

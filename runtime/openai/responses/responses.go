@@ -2,8 +2,8 @@
 // and conversations.
 //
 // What must stay true: a stream ends in exactly one of response.completed, response.incomplete and
-// response.failed (agents repeat the whole request otherwise), and GET afterwards returns the
-// response of that event.
+// response.failed, or agents repeat the whole request. GET afterwards returns the response of that
+// event.
 package responses
 
 import (
@@ -71,7 +71,7 @@ func (p *API) Read(o *answer.Object) (*answer.Request, answer.Form) {
 
 func (r *form) Open(a *answer.Answer) {
 	if r.job == nil {
-		r.begin(a)
+		r.start(a)
 	}
 	r.response.Status = "in_progress"
 	r.sendResponse("response.in_progress")
@@ -80,10 +80,10 @@ func (r *form) Open(a *answer.Answer) {
 	r.listTools()
 }
 
-// begin gives the response its id and sends the first event.
-func (r *form) begin(a *answer.Answer) {
+// start gives the response its id and sends the first event.
+func (r *form) start(a *answer.Answer) {
 	r.Answer = a
-	r.req.record()
+	r.req.keepInput()
 	r.composer = composer{response: &r.req.response, send: r.send}
 	r.response.ID = cmp.Or(r.response.ID, answer.NewID("resp_"))
 	r.response.CreatedAt, r.response.Model = a.Created, a.Model
@@ -100,7 +100,7 @@ func (r *form) send(kind string, e streamEvent) {
 		return
 	}
 	r.number(&e)
-	r.show(&e)
+	r.publish(&e)
 }
 
 func (r *form) number(e *streamEvent) {
@@ -108,8 +108,8 @@ func (r *form) number(e *streamEvent) {
 	r.sequence++
 }
 
-// show publishes a numbered event and the current response.
-func (r *form) show(e *streamEvent) {
+// publish publishes a numbered event and the current response.
+func (r *form) publish(e *streamEvent) {
 	r.Emit(e.Type, e)
 	if r.log != nil {
 		r.log.add(e)
@@ -165,7 +165,7 @@ func (r *form) End(usage session.Usage, f *answer.Fault) {
 			r.api.Log.Error("a response is not stored", "id", r.response.ID, "error", err)
 		}
 	}
-	r.show(last)
+	r.publish(last)
 }
 
 // store writes in one change all that a response leaves: itself, its part of the conversation, and
@@ -180,7 +180,7 @@ func (r *form) store() (last *streamEvent, err error) {
 		if r.job != nil && !r.job.hasLease(c, r.response.ID) {
 			return errLost
 		}
-		if err := r.appendToTalk(c); err != nil || !r.req.store {
+		if err := r.appendToConversation(c); err != nil || !r.req.store {
 			return err
 		}
 		if r.job != nil {
@@ -217,7 +217,7 @@ func (r *form) finish(usage session.Usage, failed *answer.Fault) {
 		if !r.hasOutput() { // clients read the text of the last message
 			r.message("final_answer", "", nil)
 		}
-		r.close("completed")
+		r.closeItem("completed")
 		r.response.Status, r.response.CompletedAt = "completed", new(now())
 	}
 }
@@ -251,13 +251,13 @@ func (r *form) put(c *session.Change, until time.Time, log *eventLog) error {
 	if err != nil {
 		return err
 	}
-	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Talk: r.req.talk,
+	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Conv: r.req.conv,
 		Input: r.req.input, Log: log, Until: until}
 	if !until.IsZero() {
 		s.Request, s.Tokens, s.Salt = r.request, r.sampled(), r.req.Turns[0].Salt
 	}
 	if len(r.Turns) > 0 && until.IsZero() {
-		s.Talk.Messages = append(s.Talk.Messages[:len(s.Talk.Messages):len(s.Talk.Messages)],
+		s.Conv.Messages = append(s.Conv.Messages[:len(s.Conv.Messages):len(s.Conv.Messages)],
 			r.Turns[0].Result().Messages...)
 	}
 	for _, item := range r.response.Output {

@@ -28,7 +28,7 @@ type storedResponse struct {
 	Body  json.RawMessage            // the body for GET
 	Items map[string]json.RawMessage // output items by id, for item_reference
 	Input []json.RawMessage          `json:",omitempty"` // items before the answer, oldest first
-	Talk  answer.Conversation        // everything up to the answer, included
+	Conv  answer.Conversation        `json:"Talk"`       // everything up to the answer, included
 	Log   *eventLog                  `json:",omitempty"`
 	// Until is the expiry of a running response unless it is updated; zero: it has ended
 	Until time.Time `json:",omitzero"`

@@ -74,13 +74,13 @@ func TestPreviousResponse(t *testing.T) {
 func TestContinuationsAreApart(t *testing.T) {
 	store := session.NewStore()
 	hosttest.Check(t, responses.PutResponse(store, "x",
-		responses.StoredResponse{Talk: answer.Conversation{Lead: []string{"lead"},
+		responses.StoredResponse{Conv: answer.Conversation{Lead: []string{"lead"},
 			Messages: []session.Message{session.User("hi")}}}))
 	a, _ := responses.GetResponse(store, "x")
 	b, _ := responses.GetResponse(store, "x")
-	a.Talk.Add(session.User, "tomorrow")
-	b.Talk.Add(session.User, "yesterday")
-	if got := answertest.History(session.Request{Messages: a.Talk.Messages}); got != "user: hi\nuser: "+
+	a.Conv.Add(session.User, "tomorrow")
+	b.Conv.Add(session.User, "yesterday")
+	if got := answertest.History(session.Request{Messages: a.Conv.Messages}); got != "user: hi\nuser: "+
 		"tomorrow" {
 		t.Errorf("the first one says %q", got)
 	}

@@ -1,5 +1,5 @@
-// Package local lets the processes of one user share one engine: a running server is found by its
-// socket in the XDG runtime directory, and `ossrun chat` runs its turns there instead of loading
+// Package local lets the processes of one user share one engine. A running server is found by its
+// socket in the XDG runtime directory. `ossrun chat` then runs its turns there and does not load
 // the weights a second time.
 //
 // The protocol is lines of JSON. A connection begins with one order (wire.go) and serves only it:

@@ -1,8 +1,8 @@
 // One sequence: tokens of a server, held to the request's grammar.
 //
 // A server samples freely. The first token that the grammar forbids is dropped with all that
-// follow, and that position is sampled again without it, or among the allowed tokens if they are
-// few: so every token is as probable as under a mask. Tokens that the grammar forces are not
+// follow. That position is sampled again without it, or among the allowed tokens if they are few:
+// so every token is as probable as under a mask. Tokens that the grammar forces are not
 // sampled at all. Each piece continues after the tokens so far, which a server has in its prefix
 // cache; so does a sequence whose server has failed.
 
@@ -136,7 +136,7 @@ func (s *stream) onAnyServer(work func(*server) error) error {
 	var busy *session.BusyError
 	var last error
 	for s.failures < maxFailures {
-		from := s.pool.choose(s, skip)
+		from := s.pool.assign(s, skip)
 		if from == nil {
 			break
 		}

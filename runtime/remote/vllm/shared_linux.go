@@ -2,8 +2,8 @@
 // or by us, before they remove their files in /dev/shm: up to 1 GB for each start, which is memory
 // until the machine restarts.
 //
-// What must stay true: a file is removed only if the group had mapped it, if its name is one that
-// vLLM or its libraries use, and after the group has ended.
+// What must stay true: files are removed after the group has ended, if the group had mapped them
+// and if their names are those of vLLM or its libraries.
 
 package vllm
 

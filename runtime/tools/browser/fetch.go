@@ -1,7 +1,7 @@
 // Fetching a page: its limits, and which addresses may be reached.
 //
-// The address is checked in the dialer, after the name is resolved and before anything is sent, so
-// a redirect or a name of a private address is refused too. Pages are fetched without a proxy,
+// The dialer checks each address after the name is resolved and before anything is sent. So
+// redirects and names of private addresses are refused too. Pages are fetched without a proxy,
 // because a proxy would resolve the name itself.
 
 package browser

@@ -127,10 +127,10 @@ func (p *page) window(cursor, loc, count int) (string, error) {
 func (p *page) find(pattern string) *page {
 	results := &page{url: p.url, title: fmt.Sprintf("Find results for text: `%s` in `%s`", pattern,
 		p.title)}
-	plain := strings.Split(withoutLinks(strings.Join(p.lines, "\n")), "\n")
+	textLines := strings.Split(withoutLinks(strings.Join(p.lines, "\n")), "\n")
 	var text strings.Builder
 	var starts []int // of the lines in text
-	for _, line := range plain {
+	for _, line := range textLines {
 		starts = append(starts, text.Len())
 		text.WriteString(strings.Map(unicode.ToLower, strings.TrimRight(line, " ")) + " ")
 	}
@@ -149,7 +149,7 @@ func (p *page) find(pattern string) *page {
 		if line < shownUntil {
 			continue // the previous match shows this one too
 		}
-		shownUntil = min(line+matchLines, len(plain))
+		shownUntil = min(line+matchLines, len(textLines))
 		if results.lines != nil {
 			results.lines = append(results.lines, "")
 		}
@@ -157,7 +157,7 @@ func (p *page) find(pattern string) *page {
 		results.sources = append(results.sources, source{len(results.lines), address, title})
 		results.lines = append(results.lines, fmt.Sprintf("# 【%d†match at L%d】", len(results.links),
 			line))
-		results.lines = append(results.lines, plain[line:shownUntil]...)
+		results.lines = append(results.lines, textLines[line:shownUntil]...)
 		results.links = append(results.links, link{page: p, line: line})
 	}
 	if results.lines == nil {

@@ -119,12 +119,12 @@ func readEntry(text json.RawMessage) (Server, error) {
 	if err := json.Unmarshal(text, &state); err == nil && (state.Disabled || !state.Enabled) {
 		return Server{Disabled: true}, nil // a disabled entry may use variables that are unset
 	}
-	plain, err := expand(text)
+	expanded, err := expand(text)
 	if err != nil {
 		return e.Server, err
 	}
 	var wrong *json.UnmarshalTypeError
-	switch err := json.Unmarshal(plain, &e); {
+	switch err := json.Unmarshal(expanded, &e); {
 	case errors.As(err, &wrong):
 		name := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:]
 		return e.Server, fmt.Errorf("%q cannot be a JSON %s", name, wrong.Value)
@@ -210,7 +210,7 @@ func Address(text string) (Server, error) {
 		return s, s.check()
 	}
 	host, port, err := net.SplitHostPort(text)
-	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil ||
+	if _, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil ||
 		strings.Contains(host, "/") {
 		return Server{}, fmt.Errorf("a tool server is HOST:PORT or a URL, not %q", text)
 	}

@@ -1,6 +1,6 @@
 // Notices of a server: the progress of a call, and changes of its list of tools.
 //
-// What must stay true: an overlong notice is cut, a call's notices are dropped after its end, and a
+// What must stay true: an overlong notice is cut; a call's notices are dropped after its end; a
 // server that cannot keep a notice stream open works without one.
 
 package mcp
@@ -32,8 +32,8 @@ type progress struct {
 	remaining int          // bytes still allowed
 }
 
-// follow passes on the progress of a call with this token until done is called.
-func (p *progress) follow(output func(string)) (token int, done func()) {
+// start passes on the progress of a call with this token until done is called.
+func (p *progress) start(output func(string)) (token int, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.output, p.remaining = output, maxProgress

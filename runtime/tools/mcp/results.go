@@ -94,11 +94,11 @@ func blocks(content, structured json.RawMessage) []json.RawMessage {
 	if json.Unmarshal(content, &list) != nil && content != nil {
 		list = []json.RawMessage{content} // a block outside a list
 	}
-	good := []json.RawMessage{}
+	valid := []json.RawMessage{}
 	var texts []string
 	for _, one := range list {
 		one = block(one)
-		good = append(good, one)
+		valid = append(valid, one)
 		var text struct{ Text string }
 		if json.Unmarshal(one, &text) == nil {
 			texts = append(texts, text.Text)
@@ -107,9 +107,9 @@ func blocks(content, structured json.RawMessage) []json.RawMessage {
 	if structured != nil && string(structured) != "null" && !repeats(structured, texts) {
 		var plain bytes.Buffer
 		_ = json.Compact(&plain, structured) // it was JSON
-		good = append(good, textBlock(plain.String()))
+		valid = append(valid, textBlock(plain.String()))
 	}
-	return good
+	return valid
 }
 
 func textBlock(text string) json.RawMessage {

@@ -337,9 +337,9 @@ func objectSchema(schema any) map[string]any {
 }
 
 // truncate shortens text to most characters and appends mark if it was longer.
-func truncate(text string, most int, mark string) string {
-	if letters := []rune(text); len(letters) > most {
-		return string(letters[:most]) + mark
+func truncate(text string, limit int, mark string) string {
+	if letters := []rune(text); len(letters) > limit {
+		return string(letters[:limit]) + mark
 	}
 	return text
 }
@@ -383,9 +383,9 @@ func (s *Servers) Offers() (browser, python bool, labels []string) {
 	return s.browser != nil, s.python != nil, labels
 }
 
-// take gives the connection that listed a server's tools to one conversation; with changed only if
-// the server has changed its tools since.
-func (s *Servers) take(from *source, to map[*source]*connection, changed bool) {
+// claimConnection gives the connection that listed a server's tools to one conversation; with
+// changed only if the server has changed its tools since.
+func (s *Servers) claimConnection(from *source, to map[*source]*connection, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.unused[from]

@@ -59,7 +59,7 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	if python {
 		t.python = s.python
 	}
-	t.join(func(*source) bool { return true })
+	t.addNewTools(func(*source) bool { return true })
 	pending := slices.ContainsFunc(s.pending,
 		func(from *source) bool { return functions(from.label) })
 	if t.browser == nil && t.python == nil && len(t.tools) == 0 && !pending {
@@ -68,8 +68,8 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	return t
 }
 
-// join adds the tools of servers that connected since the last call; the servers' mu is held.
-func (t *Tool) join(may func(*source) bool) {
+// addNewTools adds the tools of servers that connected since the last call; servers.mu is held.
+func (t *Tool) addNewTools(may func(*source) bool) {
 	if t.joined == len(t.servers.tools) {
 		return
 	}
@@ -107,14 +107,14 @@ const relistTimeout = 5 * time.Second
 func (t *Tool) relist() {
 	t.servers.mu.Lock()
 	t.mu.Lock()
-	t.join(func(from *source) bool { // a client of the port has not been told about it
+	t.addNewTools(func(from *source) bool { // a client of the port has not been told about it
 		return t.servers.o.Approve != nil || from.RequireApproval == approvalNever
 	})
 	t.mu.Unlock()
 	t.servers.mu.Unlock()
 	for _, from := range t.sources {
 		if t.connections[from] == nil {
-			t.servers.take(from, t.connections, true)
+			t.servers.claimConnection(from, t.connections, true)
 		}
 		c := t.connections[from]
 		if c == nil || c.isDone() || !c.changed.Swap(false) {
@@ -323,7 +323,7 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 		case refused != "" && (attempt > 0 || !conn.hasLostSession(bounded)):
 			return none, fmt.Errorf("the server %s: %s", from.label, refused)
 		}
-		t.drop(from)
+		t.disconnect(from)
 		if attempt == 0 && (refused != "" || errors.Is(err, syscall.ECONNREFUSED)) {
 			continue // the server restarted and the call was not executed
 		}
@@ -345,7 +345,7 @@ func (c *connection) hasLostSession(ctx context.Context) bool {
 func callTool(ctx context.Context, c *connection, name string,
 	arguments map[string]json.RawMessage, output func(string)) (*sdk.CallToolResult, error) {
 	params := &sdk.CallToolParams{Name: name, Arguments: arguments}
-	token, end := c.follow(output)
+	token, end := c.start(output)
 	defer end()
 	params.SetProgressToken(token)
 	return await(ctx, func() (*sdk.CallToolResult, error) { return c.CallTool(ctx, params) })
@@ -354,12 +354,12 @@ func callTool(ctx context.Context, c *connection, name string,
 // connectionTo returns the conversation's connection to a server, reconnecting if it has ended.
 func (t *Tool) connectionTo(ctx context.Context, from *source) (*connection, error) {
 	if t.connections[from] == nil {
-		t.servers.take(from, t.connections, false)
+		t.servers.claimConnection(from, t.connections, false)
 	}
 	if c := t.connections[from]; c != nil && !c.isDone() {
 		return c, nil
 	}
-	t.drop(from)
+	t.disconnect(from)
 	if t.failures[from] >= maxFailures {
 		t.failures[from]-- // the next call tries again: the server may be back
 		return nil, fmt.Errorf("the server %s has failed %d times in a row, so this call was not "+
@@ -375,7 +375,7 @@ func (t *Tool) connectionTo(ctx context.Context, from *source) (*connection, err
 	return c, nil
 }
 
-func (t *Tool) drop(from *source) {
+func (t *Tool) disconnect(from *source) {
 	if c := t.connections[from]; c != nil {
 		c.close()
 		delete(t.connections, from)

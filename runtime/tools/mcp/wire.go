@@ -1,6 +1,6 @@
-// Servers' output, as the SDK must read it. Over pipes or HTTP a server may write banners and logs
-// between messages, byte order marks, several messages or half of one in a line, events without an
-// end, ids turned into strings, and any content type.
+// Servers' output, as the SDK must read it. A server may write banners and logs between messages,
+// byte order marks, and several messages or half of one in a line. Its events may lack an end, its
+// ids may be strings, and it may send any content type.
 //
 // What must stay true: a message is passed on once it is complete, whatever surrounds it; anything
 // else never becomes an answer; a line is bounded.
@@ -370,13 +370,13 @@ func (a repairedHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 	messages := &messageReader{lines: newLines(response.Body), begin: "data: ", end: "\n\n",
 		endpoint: a.isSSE && r.Method == http.MethodGet,
 		id:       func() []byte { return id }, forceID: id != nil}
-	switch fine := response.StatusCode/100 == 2; {
-	case r.Method == http.MethodGet && !fine:
+	switch isOK := response.StatusCode/100 == 2; {
+	case r.Method == http.MethodGet && !isOK:
 		return response, nil
-	case !fine && id == nil: // a refused notification is harmless
+	case !isOK && id == nil: // a refused notification is harmless
 		response.StatusCode = http.StatusAccepted
 		return response, nil
-	case !fine:
+	case !isOK:
 		defer response.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // it may be cut short
 		messages.lines = newLines(bytes.NewReader(text))

@@ -50,7 +50,7 @@ func (p *pool) acquire(ctx context.Context, t *Tool) error {
 		}
 		idle, free := slices.Clone(p.tools), p.free
 		p.mu.Unlock()
-		if slices.ContainsFunc(idle, (*Tool).yield) {
+		if slices.ContainsFunc(idle, (*Tool).giveUp) {
 			continue
 		}
 		select {
@@ -93,8 +93,8 @@ func (p *pool) remove(r *interpreter) {
 	delete(p.uses, r)
 }
 
-// yield ends a tool's interpreter for another, unless a cell is running.
-func (t *Tool) yield() bool {
+// giveUp ends a tool's interpreter for another, unless a cell is running.
+func (t *Tool) giveUp() bool {
 	if !t.mu.TryLock() {
 		return false
 	}

@@ -244,18 +244,18 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 	defer clock.Stop()
 	interrupt, why := ctx.Done(), error(nil)
 	var printed strings.Builder
-	lost := 0
+	omitted := 0
 	for {
 		select {
 		case f, ok := <-r.frames:
 			if !ok {
-				return withOmitted(printed.String(), lost), nil, why
+				return withOmitted(printed.String(), omitted), nil, why
 			}
 			if f.Done {
-				return withOmitted(printed.String(), lost), f.Files, why
+				return withOmitted(printed.String(), omitted), f.Files, why
 			}
 			if room := o.Output - printed.Len(); len(f.Out) > room {
-				lost += len(f.Out) - room
+				omitted += len(f.Out) - room
 				f.Out = strings.ToValidUTF8(f.Out[:room], "")
 			}
 			if f.Out != "" {
@@ -348,9 +348,9 @@ func (r *interpreter) endLeftovers() {
 }
 
 // withOmitted appends how much output was omitted.
-func withOmitted(text string, lost int) string {
-	if lost == 0 {
+func withOmitted(text string, n int) string {
+	if n == 0 {
 		return text
 	}
-	return fmt.Sprintf("%s\n[%d more bytes of output are omitted]", text, lost)
+	return fmt.Sprintf("%s\n[%d more bytes of output are omitted]", text, n)
 }

@@ -81,7 +81,7 @@ func lookForSandbox(name string) (sandbox, error) {
 		if err != nil {
 			err = fmt.Errorf("%s is not installed", program)
 		} else {
-			err = b.try()
+			err = b.check()
 		}
 		if err == nil {
 			return b, nil
@@ -103,9 +103,9 @@ func lookForSandbox(name string) (sandbox, error) {
 	return sandbox{}, fmt.Errorf("the python tool needs a sandbox and finds none: %s", install)
 }
 
-// try tests the sandbox: some systems forbid bwrap's namespaces, and containers need their daemon.
-// For bwrap it also detects its features.
-func (b *sandbox) try() (err error) {
+// check tests the sandbox: some systems forbid bwrap's namespaces, and containers need their
+// daemon. For bwrap it also detects its features.
+func (b *sandbox) check() (err error) {
 	switch b.name {
 	case "unsafe":
 		return nil

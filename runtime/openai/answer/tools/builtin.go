@@ -199,7 +199,7 @@ func (k *Pool) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 			return
 		case d.Finish != session.FinishError && d.Finish != session.FinishCancelled:
 			if owner = how.NextOwner(); owner != "" {
-				k.pass(how.OwnerBefore, owner)
+				k.reassign(how.OwnerBefore, owner)
 			}
 		}
 		k.Release(open, owner)

@@ -44,25 +44,25 @@ func (k *Pool) take(w Requested, owner string) (list []*Tool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.list = slices.DeleteFunc(k.list, func(t *Tool) bool {
-		mine := t.Kind == w.Kind && t.Label == w.Label && owner != "" && t.owner == owner
+		matches := t.Kind == w.Kind && t.Label == w.Label && owner != "" && t.owner == owner
 		if w.Container != "" {
-			mine = t.Container == w.Container
+			matches = t.Container == w.Container
 		}
-		mine = mine && t.client == w.client
-		if mine = mine && t.clock.Stop(); mine { // else it is about to be closed
+		matches = matches && t.client == w.client
+		if matches = matches && t.clock.Stop(); matches { // else it is about to be closed
 			list = append(list, t)
 		}
-		return mine
+		return matches
 	})
 	return list
 }
 
-// put keeps a tool and closes the oldest beyond the limit.
-func (k *Pool) put(t *Tool) {
+// add keeps a tool and closes the oldest beyond the limit.
+func (k *Pool) add(t *Tool) {
 	closing := []*Tool{t}
 	k.mu.Lock()
 	if !k.closed {
-		t.clock = time.AfterFunc(toolIdle, func() { k.end(t) })
+		t.clock = time.AfterFunc(toolIdle, func() { k.closeIdle(t) })
 		k.list = append(k.list, t)
 		n := max(0, len(k.list)-maxIdleTools)
 		closing, k.list = k.list[:n:n], k.list[n:]
@@ -71,7 +71,7 @@ func (k *Pool) put(t *Tool) {
 	closeTools(closing)
 }
 
-func (k *Pool) end(t *Tool) {
+func (k *Pool) closeIdle(t *Tool) {
 	k.mu.Lock()
 	index := slices.Index(k.list, t)
 	if index >= 0 {
@@ -83,8 +83,8 @@ func (k *Pool) end(t *Tool) {
 	}
 }
 
-// pass gives the tools that one response has left to the response that continued it.
-func (k *Pool) pass(from, to string) {
+// reassign gives the tools that one response has left to the response that continued it.
+func (k *Pool) reassign(from, to string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, t := range k.list {
@@ -111,7 +111,7 @@ func (k *Pool) Release(tools []*Tool, owner string) {
 		if !t.used.Load() || t.owner == "" && t.Container == "" {
 			closeTools([]*Tool{t})
 		} else {
-			k.put(t)
+			k.add(t)
 		}
 	}
 }

@@ -4,8 +4,8 @@
 //
 // What must stay true: a call that the client requires is enforced by the grammar of the turn; a
 // strict function with unsupported parameters is refused, with their path in the request; a custom
-// tool's input is never read as JSON, neither by the model nor on the way to the client, and its
-// format is enforced exactly or refused with its line; a tool's call names the tool and namespace
+// tool's input is never read as JSON, neither by the model nor on the way to the client; its format
+// is enforced exactly or refused with its line; a tool's call names the tool and namespace
 // as the client did.
 package tools
 
