@@ -34,7 +34,6 @@ type header struct {
 	faults  Faults
 }
 
-// readHeader parses all bytes as a header.
 func readHeader(b []byte, marks []headerMark, role Role) header {
 	r := headerWords{h: header{message: Message{Role: role}, text: len(b)}, hasRole: role != ""}
 	start, mark := 0, int32(0)
@@ -134,7 +133,6 @@ func leadingName[S ~string](b []byte, names []S) string {
 	return ""
 }
 
-// findChannel finds the first known channel inside a word.
 func findChannel(word string) string {
 	first, channel := len(word), ""
 	for _, c := range knownChannels {
@@ -181,7 +179,6 @@ func (r *headerWords) run(s string, mark int32) {
 	}
 }
 
-// channel handles the name after a channel mark.
 func (r *headerWords) channel(name string) {
 	m := &r.h.message
 	if r.channels++; r.channels > 1 {
@@ -246,7 +243,6 @@ func (r *headerWords) roleWord(w string) {
 	}
 }
 
-// finish combines the words.
 func (r *headerWords) finish() {
 	m, faults := &r.h.message, &r.h.faults
 	switch {
@@ -285,7 +281,6 @@ func (r *headerWords) finish() {
 	}
 }
 
-// isToolLike reports whether a word looks like a tool's name.
 func isToolLike(w string) bool {
 	space, name, dotted := strings.Cut(w, ".")
 	switch space {

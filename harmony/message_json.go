@@ -161,7 +161,6 @@ func (o *jsonFields) text(name string, needed bool) *string {
 	return nil
 }
 
-// tools reads the namespaces of tools, nil without any.
 func (o *jsonFields) tools() map[string]ToolNamespace {
 	v := o.optional("tools", jsondoc.Object)
 	if v.Kind != jsondoc.Object {

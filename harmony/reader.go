@@ -39,7 +39,6 @@ const (
 // String is the state's name in OpenAI's library.
 func (s State) String() string { return [...]string{"ExpectStart", "Header", "Content"}[s] }
 
-// isEnd reports whether id ends a message.
 func isEnd(id int32) bool { return id == token.End || id == token.Return || id == token.Call }
 
 // maxHeader is the length in bytes above which a header is treated as text without one. Tools'
@@ -154,7 +153,6 @@ func (r *Reader) Finish() {
 	r.state = ExpectStart
 }
 
-// text handles an ordinary token.
 func (r *Reader) text(b []byte) {
 	if r.state == InContent {
 		r.content(b)
@@ -187,7 +185,6 @@ func (r *Reader) mark(id int32) {
 	}
 }
 
-// beginContent begins the content of a message with that header.
 func (r *Reader) beginContent(h header) {
 	for k, n := range h.faults {
 		r.faults[k] += n

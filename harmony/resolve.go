@@ -70,7 +70,6 @@ func (r *resolver) schema(s *jsondoc.Value) *jsondoc.Value {
 	return r.inside(s)
 }
 
-// inside resolves the schemas of an object's properties or an array's items.
 func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
 	if properties := s.Member("properties"); len(properties.Members) > 0 {
 		all := &jsondoc.Value{Kind: jsondoc.Object}
@@ -111,7 +110,6 @@ func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
 // isName matches a possible type name; Zod numbers anonymous ones.
 var isName = regexp.MustCompile(`^[A-Za-z]\w*$`)
 
-// follow replaces references and allOf by their targets.
 func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 	for {
 		ref, all := s.Member("$ref"), s.Member("allOf")

@@ -48,7 +48,6 @@ func typeScript(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	}
 }
 
-// typeUnion is the union of a list of type names.
 func typeUnion(types []*jsondoc.Value) string {
 	var names []string
 	for _, ty := range types {
@@ -67,7 +66,6 @@ func typeUnion(types []*jsondoc.Value) string {
 	return strings.Join(names, " | ")
 }
 
-// namedType writes a schema with a single type name.
 func namedType(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
 	switch name {
 	case "object":
@@ -130,7 +128,6 @@ func objectType(s *strings.Builder, schema *jsondoc.Value, indent string) {
 	s.WriteString(indent + "}")
 }
 
-// property writes one property with its comments.
 func property(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
 	comment := indent + "// "
 	oneOf, description := schema.Member("oneOf"), schema.Member("description")

@@ -123,7 +123,6 @@ func (f fields) expertsPerToken(s *Spec) {
 	}
 }
 
-// layerTypes checks layer_types against Spec.Sliding.
 func (f fields) layerTypes(s Spec) {
 	const field = "layer_types"
 	if !f.has(field) {

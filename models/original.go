@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 )
 
-// isOriginal tells whether a config.json is of the original/ layout.
 func (f fields) isOriginal() bool {
 	return !f.has("model_type") && f.has("num_experts") && f.has("swiglu_limit")
 }

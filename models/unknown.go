@@ -48,7 +48,6 @@ func IsForeignName(name string) bool {
 	return false
 }
 
-// generalIDs lists the IDs of the catalogue's general chat models.
 func generalIDs() []string {
 	var ids []string
 	for _, e := range catalogue() {

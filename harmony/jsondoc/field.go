@@ -64,7 +64,6 @@ func (f Field) Kind() Kind {
 	return Number
 }
 
-// read decodes a field of a required kind.
 func read[T any](f Field, kind Kind, want string) (v T, err error) {
 	if f.Kind() != kind || json.Unmarshal(f.Raw, &v) != nil {
 		return *new(T), f.typeError(want)

@@ -220,7 +220,6 @@ func (p *parser) utf8(s string) (string, error) {
 	return string([]rune(s)), nil // each invalid byte becomes one U+FFFD
 }
 
-// escape reads what follows a backslash.
 func (p *parser) escape() (rune, error) {
 	if p.pos == len(p.s) {
 		return 0, errEnd

@@ -27,7 +27,6 @@ func (p *Parts) Get(name string) json.RawMessage {
 	return nil
 }
 
-// set sets the value of a name.
 func (p *Parts) set(name string, raw json.RawMessage) {
 	if i := indexOf(p.List, p.places, name); i >= 0 {
 		p.List[i].Value = raw
@@ -127,7 +126,6 @@ func (s *scanner) closes(bracket byte) bool {
 	return s.skip(bracket)
 }
 
-// value skips a value and returns it.
 func (s *scanner) value() (raw json.RawMessage, ok bool) {
 	s.space()
 	begin, depth := s.pos, 0
@@ -155,7 +153,6 @@ func (s *scanner) value() (raw json.RawMessage, ok bool) {
 	return nil, false
 }
 
-// quoted skips a string.
 func (s *scanner) quoted() bool {
 	for i := s.pos + 1; ; {
 		n := bytes.IndexByte(s.raw[i:], '"')
@@ -175,7 +172,6 @@ func (s *scanner) quoted() bool {
 	}
 }
 
-// word skips a number, true, false or null.
 func (s *scanner) word() {
 	for s.pos < len(s.raw) {
 		switch s.raw[s.pos] {

@@ -61,7 +61,6 @@ type Named[V any] struct {
 // maxLinear is the number of members that are searched linearly; more have a map of their indices.
 const maxLinear = 8
 
-// indexOf returns the index of a name in a list, or -1.
 func indexOf[V any](list []Named[V], places map[string]int, name string) int {
 	if places != nil {
 		if i, ok := places[name]; ok {
@@ -77,7 +76,6 @@ func indexOf[V any](list []Named[V], places map[string]int, name string) int {
 	return -1
 }
 
-// appendMember appends a member with a new name.
 func appendMember[V any](list *[]Named[V], places *map[string]int, name string, value V) {
 	*list = append(*list, Named[V]{name, value})
 	if *places != nil {
@@ -108,7 +106,6 @@ func (v *Value) Member(name string) *Value {
 
 var absent Value
 
-// add adds or replaces a member.
 func (v *Value) add(name string, value *Value) {
 	if i := indexOf(v.Members, v.places, name); i >= 0 {
 		v.Duplicates = append(v.Duplicates, v.Members[i])

@@ -111,7 +111,6 @@ func (t *Tokenizer) blank(id int32) bool {
 	return len(bytes.Trim(t.ordinaryBytes(uint32(id)), " \n\t")) == 0
 }
 
-// encodeValid encodes b, which is valid UTF-8.
 func (t *Tokenizer) encodeValid(dst []int32, b []byte) []int32 {
 	for i := 0; i < len(b); {
 		end := t.pieceEnd(b, i)

@@ -25,7 +25,6 @@ func (t *Tokenizer) classAt(s []byte, i int) (class, int) {
 	return t.classes.lookup(r), n
 }
 
-// pieceEnd returns the end of the piece that begins at s[i].
 func (t *Tokenizer) pieceEnd(s []byte, i int) int {
 	c, n := t.classAt(s, i)
 	switch c {

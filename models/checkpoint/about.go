@@ -197,7 +197,6 @@ func kindOf(name, base string) string {
 	return "gpt-oss whose files do not name its base"
 }
 
-// baseModelIn returns the base model that a folder's model card names.
 func baseModelIn(folder string) string {
 	text, err := models.ReadFile(filepath.Join(folder, "README.md"))
 	_, rest, ok := strings.Cut(string(text), "---\n")

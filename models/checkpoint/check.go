@@ -105,7 +105,6 @@ func foreignTensors(tensors map[string]models.Tensor) error {
 	return nil
 }
 
-// partOfModel reports whether a forward pass would use a tensor of this name.
 func partOfModel(name string) bool {
 	if strings.HasSuffix(name, "rotary_emb.inv_freq") {
 		return false // some tools store RoPE's frequencies, which follow from config.json

@@ -80,7 +80,6 @@ func (f Model) FileStates() FileStates {
 // FileStates describes the weight files at the time of opening.
 func (c *Checkpoint) FileStates() FileStates { return c.states }
 
-// files are the paths of the weights.
 func (f Model) files() ([]string, error) {
 	if f.GGUF != nil {
 		return f.GGUF.Files(), nil

@@ -167,7 +167,6 @@ func (c *Checkpoint) WriteOrdered(pause func() error) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// fillOrdered fills the file and closes it.
 func (c *Checkpoint) fillOrdered(f *os.File, weights *gguf.Weights, states FileStates,
 	pause func() error) error {
 	var paths []string

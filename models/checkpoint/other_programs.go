@@ -57,7 +57,6 @@ func allForeign() []Foreign {
 	return list
 }
 
-// readForeign reads the header of one GGUF file.
 func readForeign(program, name, path string) Foreign {
 	e := Foreign{Name: name, Program: program, Path: path}
 	header, err := gguf.Open(path)

@@ -10,7 +10,6 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// missing removes spans that are in memory.
 func missing(list []span) []span {
 	return slices.DeleteFunc(list, func(s span) bool { return mapping.InMemory(s.data) })
 }

@@ -127,7 +127,6 @@ func Resolve(name string) (Model, error) {
 	return Model{}, models.Unknown(name)
 }
 
-// find finds a catalogue model.
 func find(e models.Entry) (Model, error) {
 	if e.HF == "" {
 		return Model{Name: models.Demo, ID: models.Demo, Demo: true,
@@ -188,7 +187,6 @@ func findFile(path string) (Model, error) {
 	return ggufModel(g), nil
 }
 
-// ggufModel describes a GGUF model.
 func ggufModel(m *gguf.Model) Model {
 	return Model{Name: m.Name, Path: m.Source, Bytes: m.Bytes, Complete: true, GGUF: m}
 }

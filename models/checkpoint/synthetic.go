@@ -104,7 +104,6 @@ func newPatterns(random *rand.Rand) patterns {
 	return p
 }
 
-// normals are bf16 numbers.
 func normals(random *rand.Rand, bytes int, mean, deviation float64) []byte {
 	data := make([]byte, bytes)
 	for i := 0; i < bytes; i += 2 {
@@ -114,7 +113,6 @@ func normals(random *rand.Rand, bytes int, mean, deviation float64) []byte {
 	return data
 }
 
-// pick is the pattern of a tensor.
 func (p patterns) pick(t models.TensorSpec) []byte {
 	switch {
 	case t.DType == safetensors.U8 && strings.HasSuffix(t.Name, "_scales"):

@@ -128,7 +128,6 @@ func encode(values []float32, to []byte) (scale byte, loss Loss) {
 	return byte(best + bias), loss
 }
 
-// decode writes the values of blocks.
 func decode(blocks, scales []byte, to []float32) {
 	for block, scale := range scales {
 		unit := math.Ldexp(1, int(scale)-bias)

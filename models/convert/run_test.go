@@ -57,7 +57,8 @@ func same(t *testing.T, path, name string) {
 		t.Errorf("spec\n%+v, want\n%+v", got.Spec, want.Spec)
 	}
 	for _, tensor := range want.Spec.Tensors() {
-		a, b := hosttest.Must(want.Tensor(tensor.Name))(t), hosttest.Must(got.Tensor(tensor.Name))(t)
+		a := hosttest.Must(want.Tensor(tensor.Name))(t)
+		b := hosttest.Must(got.Tensor(tensor.Name))(t)
 		matrix, blocks := strings.CutSuffix(tensor.Name, "_blocks")
 		switch {
 		case strings.HasSuffix(tensor.Name, "_scales"):

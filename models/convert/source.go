@@ -63,7 +63,6 @@ func open(src place, adapters ...lora.Ref) (*openSource, error) {
 	return o, nil
 }
 
-// record adds files on disk.
 func (o *openSource) record(paths []string) error {
 	for _, path := range paths {
 		state, err := stateOf(path)
@@ -300,7 +299,6 @@ func (f *folder) Rows(name string, first, count int, to []byte) error {
 	return err
 }
 
-// packed reports whether a matrix is in MXFP4.
 func (f *folder) packed(matrix string) bool {
 	_, is := f.tensors[matrix+"_blocks"]
 	return is

@@ -115,7 +115,6 @@ func Read(file string, r io.Reader, size int64) (*Header, error) {
 
 func errorf(format string, args ...any) error { return &Error{What: fmt.Sprintf(format, args...)} }
 
-// header reads a complete header.
 func (d *decoder) header() (*Header, error) {
 	var begin [len(magic)]byte
 	d.bytes(begin[:])

@@ -62,7 +62,6 @@ type finder struct {
 	used map[string]bool
 }
 
-// first returns the first of the names that exists.
 func (f finder) first(names ...string) []rows {
 	for _, name := range names {
 		if t, ok := f.set.Tensors[name]; ok {

@@ -117,7 +117,6 @@ func (d *decoder) pair() (string, any) {
 	return name, d.list(name)
 }
 
-// value reads one value that is not a list.
 func (d *decoder) value(name string, kind uint32) any {
 	if kind == kindString {
 		return d.text()
@@ -170,8 +169,8 @@ func (d *decoder) list(name string) (numbers []int64) {
 	}
 	width := width(kind)
 	if width == 0 {
-		d.fail(errorf("has key %s, a list of kind %d, which is unknown", safetensors.Printable(name),
-			kind))
+		d.fail(errorf("has key %s, a list of kind %d, which is unknown",
+			safetensors.Printable(name), kind))
 		return nil
 	}
 	n := min(count, maxListNumbers)

@@ -185,7 +185,6 @@ func (r rewrite) pieces() []piece {
 	return list
 }
 
-// bytes is the size of a rewrite's result.
 func (r rewrite) bytes() int64 {
 	if r.scales != "" {
 		return r.to.Bytes() + r.to.Bytes()/models.BlockBytes

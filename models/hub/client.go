@@ -167,7 +167,6 @@ func (c *Client) send(ctx context.Context, method, address string,
 	return c.client().Do(request)
 }
 
-// isHub reports whether an address is the hub's.
 func (c *Client) isHub(address *url.URL) bool {
 	_, ok := c.hub(address)
 	return ok
@@ -229,7 +228,6 @@ func (c *Client) ask(ctx context.Context, method, address string, repo store.Rep
 	})
 }
 
-// host is the hub's name in messages.
 func (c *Client) host() string {
 	if u, err := url.Parse(c.Endpoint); err == nil && u.Host != "" {
 		return u.Host

@@ -161,7 +161,6 @@ func retryLater(r *http.Response) error {
 	return e
 }
 
-// busy reports whether a status asks to retry later.
 func busy(code int) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500
 }

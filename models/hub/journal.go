@@ -85,7 +85,6 @@ func newProgress(size, chunk int64) progress {
 	return progress{size, chunk, make([]uint32, (size+chunk-1)/chunk)}
 }
 
-// span returns the start and length of range i.
 func (p progress) span(i int) (start, length int64) {
 	start = int64(i) * p.chunk
 	return start, min(p.chunk, p.size-start)
@@ -168,7 +167,6 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 	return &journal{f, slices.Clone(p.written)}, nil
 }
 
-// recordWritten records the bytes of range i that are written.
 func (j *journal) recordWritten(i int, n uint32) error { return j.record(i, 0, n) }
 
 // flush records, after a flush of the data, that it covered the byte counts in now.
@@ -185,7 +183,6 @@ func (j *journal) flush(now []uint32) error {
 	return nil
 }
 
-// record writes one number of the record of range i.
 func (j *journal) record(i int, within int64, n uint32) error {
 	_, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n),
 		journalHead+int64(i)*recordBytes+within)
@@ -223,7 +220,6 @@ func sweepJournal(blob string) {
 	}
 }
 
-// dropPartial deletes the unfinished parts of a blob.
 func dropPartial(blob string) (err error) {
 	for _, suffix := range [...]string{newSuffix, journalSuffix, partialSuffix} {
 		if e := os.Remove(blob + suffix); e != nil && !errors.Is(e, fs.ErrNotExist) {

@@ -137,7 +137,6 @@ func (c *Client) Pull(ctx context.Context, o Options) (Result, error) {
 	return result, err
 }
 
-// checkSpace checks that the disk has space for the rest.
 func (p *pull) checkSpace(files []File) error {
 	var need int64
 	boot := bootID()
@@ -160,7 +159,6 @@ func (p *pull) checkSpace(files []File) error {
 	return &SpaceError{Path: p.Root, Need: need, Free: free}
 }
 
-// run downloads all files. The first error cancels it.
 func (p *pull) run(ctx context.Context, files []File, listed []ListedFile) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -276,7 +274,6 @@ func writeState(blob string) (sum int64) {
 	return sum
 }
 
-// link links a finished blob into the snapshot.
 func (p *pull) link(f File) error {
 	if err := store.Link(p.Root, p.Repo, p.commit, f.Path, f.ETag); err != nil {
 		return wrapFull(p.Root, err)
@@ -328,7 +325,6 @@ func (p *pull) linkCached(ctx context.Context, f File, blob string, next func())
 	return p.link(f)
 }
 
-// note logs an event for the user.
 func (p *pull) note(format string, args ...any) {
 	if p.Note != nil {
 		p.Note(fmt.Sprintf(format, args...))

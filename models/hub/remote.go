@@ -122,7 +122,6 @@ func (f *RemoteFile) ReadAt(p []byte, offset int64) (int, error) {
 	return len(p), nil
 }
 
-// chunk reads one range.
 func (f *RemoteFile) chunk(p []byte, offset int64) error {
 	patient := backoff{client: f.client}
 	for len(p) > 0 {

@@ -30,7 +30,6 @@ type File struct {
 	foreign bool   // on a host other than the hub
 }
 
-// escapePath escapes a file's path for a URL.
 func escapePath(path string) string {
 	parts := strings.Split(path, "/")
 	for i := range parts {

@@ -48,7 +48,6 @@ type transfer struct {
 // errAbandoned reports that a file must restart.
 var errAbandoned = errors.New("the file on the hub is another one now")
 
-// openTransfer opens or creates the partial file of a blob.
 func (p *pull) openTransfer(ctx context.Context, f File, listed ListedFile,
 	blob string) (*transfer, error) {
 	t := &transfer{origin: p.client.origin(p.Repo, p.commit, f, listed), pull: p, blob: blob}
@@ -156,7 +155,6 @@ func (t *transfer) remaining(i int) (from, length int64) {
 	return start + done, length - done
 }
 
-// write appends bytes to range i.
 func (t *transfer) write(i int, data []byte) error {
 	from, _ := t.remaining(i)
 	if _, err := t.partial.WriteAt(data, from); err != nil {
@@ -226,7 +224,6 @@ func (t *transfer) follow(sum *hashes) error {
 	return sum.check(t.want)
 }
 
-// finish renames the complete file.
 func (t *transfer) finish(sum []byte) error {
 	err := errors.Join(t.partial.Sync(), t.partial.Close())
 	if err == nil {

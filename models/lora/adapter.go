@@ -213,7 +213,6 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 	return nil
 }
 
-// check compares an adapter's changes with the model's tensors.
 func (a *Adapter) check(config models.LoRA, spec models.Spec) error {
 	if err := a.placeExperts(config, spec); err != nil {
 		return err

@@ -104,13 +104,11 @@ func (s *Sum) Rows(first, count int, to []byte) error {
 	return nil
 }
 
-// row reads a row of width values.
 func row(to []float32, t safetensors.Tensor, index, width int) {
 	size := width * t.DType.Bits() / 8
 	gguf.Floats(to, t.Data[index*size:][:size], kinds[t.DType])
 }
 
-// addScaled adds values times a factor.
 func addScaled(sum, values []float64, factor float64) {
 	values = values[:len(sum)]
 	for i := range sum {

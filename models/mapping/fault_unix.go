@@ -5,7 +5,7 @@
 // so that the step that read them fails with an error message.
 //
 // What must stay true: any other fault is passed to the previous handler, which is Go's; the
-// handler only does what is safe in a signal handler.
+// handler only makes calls that are safe in a signal handler.
 
 package mapping
 

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps the first size bytes of f.
 func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) {
 	data, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {

@@ -24,7 +24,8 @@ func Merged(c *checkpoint.Checkpoint, config map[string]any, files int) (*Checkp
 		if err != nil {
 			return nil, err
 		}
-		tensor := Tensor{Name: want.Name, DType: string(want.DType), Shape: want.Shape, Data: t.Data}
+		tensor := Tensor{Name: want.Name, DType: string(want.DType), Shape: want.Shape,
+			Data: t.Data}
 		if matrix, ok := strings.CutSuffix(want.Name, "_blocks"); ok {
 			rows, in := want.Shape[1], want.Shape[2]*models.BlockSize
 			scales, err := c.Tensor(matrix + "_scales")

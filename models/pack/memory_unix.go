@@ -22,5 +22,4 @@ func reserve(size int) (data []byte, free func() error, err error) {
 	return data, func() error { return unix.Munmap(data) }, nil
 }
 
-// protect makes the memory read-only.
 func protect(data []byte) error { return unix.Mprotect(data, unix.PROT_READ) }

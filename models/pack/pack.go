@@ -142,7 +142,6 @@ func (u *unpacker) run() error {
 	return nil
 }
 
-// record unpacks one record.
 func (u *unpacker) record() error {
 	kind, err := u.in.ReadByte()
 	if err != nil {

@@ -241,7 +241,6 @@ func isComplete(path string, list []matrix, size int64) bool {
 	return err == nil && c.Close() == nil
 }
 
-// create writes the file, some rows at a time.
 func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p pace) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o777); err != nil {

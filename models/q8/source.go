@@ -83,7 +83,6 @@ func records(folder string) []string {
 	return list
 }
 
-// dropUnused removes a copy that no record names.
 func dropUnused(folder, name string) {
 	for _, path := range records(folder) {
 		if used, _ := readRecord(path); used == name {

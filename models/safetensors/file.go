@@ -71,7 +71,6 @@ func Inspect(path string) (*Header, error) {
 	return header, f.Close()
 }
 
-// open opens a file and reads its header.
 func open(path string) (*os.File, *Header, error) {
 	name := filepath.Base(path)
 	f, size, err := mapping.OpenRegular(path)

@@ -198,7 +198,6 @@ func ValidRevision(revision string) bool {
 		})
 }
 
-// readRef returns the commit of a ref in a repository's folder, or "".
 func readRef(folder, name string) string {
 	text, err := mapping.ReadFile(filepath.Join(folder, "refs", filepath.FromSlash(name)), 1<<10)
 	if err != nil || len(text) > 256 {

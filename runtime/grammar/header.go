@@ -103,7 +103,6 @@ func (h *headerTable) text(from int32, s string) int32 {
 	return from
 }
 
-// end adds an edge over <|message|> into a body on that channel.
 func (h *headerTable) end(from int32, channel string) {
 	h.nodes[h.mark(from, token.Message)].channel = channel
 }
@@ -167,7 +166,6 @@ func newHeaderTable(tools []recipient, r headerRules) *headerTable {
 	return h
 }
 
-// maskAt returns the mask of a node.
 func (h *headerTable) maskAt(node int32) []uint64 {
 	n := h.nodes[node]
 	if m := n.mask.Load(); m != nil {

@@ -39,7 +39,6 @@ const (
 // maxCount bounds a counted repeat.
 const maxCount = 1000
 
-// isTerminal reports whether a text begins with a terminal's name.
 func isTerminal(s string) bool {
 	s = strings.TrimLeft(s, "_")
 	return s != "" && s[0] >= 'A' && s[0] <= 'Z'
@@ -79,7 +78,6 @@ func (r *ruleReader) directives(written []writtenRule) error {
 	return nil
 }
 
-// imported defines terminals of the library.
 func (r *ruleReader) imported(text string) error {
 	match := importLine.FindStringSubmatch(text)
 	if match == nil {

@@ -183,7 +183,6 @@ func (r *ruleReader) rule(w writtenRule) error {
 	return nil
 }
 
-// space skips white space and a comment up to the end of its line.
 func (r *ruleReader) space() {
 	for r.pos < len(r.text) {
 		switch c := r.text[r.pos]; {
@@ -264,7 +263,6 @@ func (r *ruleReader) sequence() ([]element, error) {
 	}
 }
 
-// group is a rule for one sequence.
 func (r *ruleReader) group(sequence []element) element {
 	id := r.fresh()
 	r.rules[id] = rule{sequence}

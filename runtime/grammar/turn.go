@@ -153,7 +153,6 @@ func (t *Turn) offer(r recipient, body *Grammar) {
 	t.body = append(t.body, body)
 }
 
-// beginHeader chooses the possible next messages.
 func (t *Turn) beginHeader() {
 	must := t.rules.ToolChoice == Required || t.rules.ToolChoice == Named
 	spent := t.messages >= maxMessages || t.rules.MaxReasoning > 0 &&
@@ -198,7 +197,6 @@ func (t *Turn) Mask() []uint64 {
 	return nil
 }
 
-// budgetSpent reports whether the current analysis must end.
 func (t *Turn) budgetSpent() bool {
 	return t.ender == token.End && t.channel == Analysis && t.rules.MaxReasoning > 0 &&
 		t.reason >= t.rules.MaxReasoning

@@ -76,7 +76,6 @@ func write(out, version string, platforms []string) error {
 	return pack(out)
 }
 
-// build makes the image of one architecture.
 func build(arch, program, version string) (v1.Image, error) {
 	content, err := files(program)
 	if err != nil {
@@ -178,7 +177,6 @@ func files(program string) ([]byte, error) {
 	return b.Bytes(), t.Close()
 }
 
-// pack makes DIR.tar from DIR.
 func pack(dir string) error {
 	f, err := os.Create(dir + ".tar")
 	if err != nil {

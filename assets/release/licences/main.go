@@ -178,7 +178,6 @@ func linkedOn(system string) ([]part, error) {
 	return parts, nil
 }
 
-// texts are the licence files of a folder.
 func texts(folder string) (files []string, err error) {
 	for _, pattern := range []string{"[Ll][Ii][Cc][Ee][Nn][CcSs][Ee]*", "COPYING*", "NOTICE*"} {
 		paths, err := filepath.Glob(filepath.Join(folder, pattern))

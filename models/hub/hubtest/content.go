@@ -28,11 +28,11 @@ type File struct {
 func Text(s string) *File { return &File{Size: int64(len(s)), Bytes: []byte(s)} }
 
 // maxGenerated is the most bytes that are hashed, which takes a minute.
-const mostGenerated = 64 << 30
+const maxGenerated = 64 << 30
 
 // Generated is an LFS file of a size. Its bytes are hashed when its name is requested.
 func Generated(size int64, seed uint64) *File {
-	if size > mostGenerated {
+	if size > maxGenerated {
 		panic(fmt.Sprintf("%d bytes would be hashed for longer than any test waits: use Claimed", size))
 	}
 	return &File{Size: size, LFS: true, Seed: seed}

@@ -174,7 +174,7 @@ func (s *Server) HoldAt(bytes int64) (reached <-chan struct{}) {
 }
 
 // waitWhileHeld waits while bodies are held; false: its client has left.
-func (s *Server) goesOn(r *http.Request) bool {
+func (s *Server) waitWhileHeld(r *http.Request) bool {
 	for {
 		sent := s.Sent("")
 		s.mu.Lock()
@@ -478,7 +478,7 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, path string, f *Fi
 	if fault.Cut != 0 {
 		left = max(fault.Cut, 0)
 	}
-	for from < to && s.goesOn(r) {
+	for from < to && s.waitWhileHeld(r) {
 		if stall > 0 && from >= half {
 			select {
 			case <-time.After(stall):

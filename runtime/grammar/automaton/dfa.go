@@ -75,7 +75,6 @@ func (c *cuts) classes() (class [256]uint8, pick []byte) {
 	return class, pick
 }
 
-// newDFA has no states yet.
 func newDFA(c cuts) *DFA {
 	d := &DFA{}
 	d.class, d.representatives = c.classes()
@@ -268,7 +267,6 @@ var utf8Next = func() (next [8][256]uint8) {
 	return next
 }()
 
-// utf8Step is a transition of utf8Next.
 func utf8Step(u uint8, b byte) (next uint8, ok bool) {
 	n := utf8Next[u][b]
 	return n - 1, n > 0
@@ -427,7 +425,6 @@ func setKey(set []int32) string {
 	return string(key)
 }
 
-// appendSet appends the set of a key from setKey.
 func appendSet(out []int32, key string) []int32 {
 	for i := 0; i < len(key); i += 4 {
 		out = append(out, int32(binary.LittleEndian.Uint32([]byte(key[i:i+4]))))

@@ -124,7 +124,6 @@ func (m *machine) stringSize(f frame) int32 {
 	return n
 }
 
-// distance is a stack's distance from its end.
 func (m *machine) distance(id int32) int32 {
 	if id == emptyStack {
 		return 0

@@ -153,7 +153,6 @@ func (s *String) read(pos inString, b byte) (inString, bool) {
 	return pos, false
 }
 
-// readAll consumes some bytes.
 func (s *String) readAll(pos inString, text []byte) (to inString, ok bool) {
 	for _, b := range text {
 		if pos, ok = s.read(pos, b); !ok {
@@ -163,7 +162,6 @@ func (s *String) readAll(pos inString, text []byte) (to inString, ok bool) {
 	return pos, true
 }
 
-// closes reports whether the closing quote is allowed.
 func (s *String) closes(pos inString) bool {
 	return pos.esc == escNone && s.DFA().accept[pos.state] && int(pos.count) >= s.Min
 }

@@ -86,7 +86,6 @@ func (m *machine) push(kind frameKind, ref, a, b, parent int32) int32 {
 	return id
 }
 
-// text pushes a literal.
 func (m *machine) text(s string, parent int32) int32 {
 	return m.push(readLiteral, m.literal(s), 0, 0, parent)
 }
@@ -247,7 +246,6 @@ func (m *machine) expandItems(out []int32, f frame) []int32 {
 	return out
 }
 
-// move appends the configurations after byte b.
 func (m *machine) move(out []int32, id int32, b byte) []int32 {
 	if id == emptyStack {
 		return out
@@ -315,7 +313,6 @@ var escapeAhead = func() (table [7][256]struct {
 	return table
 }()
 
-// moveString reads a byte inside a string.
 func (m *machine) moveString(out []int32, f frame, b byte) []int32 {
 	s := m.strings[f.ref]
 	pos := inString{f.a, f.b >> 4, f.b & 15}
@@ -360,7 +357,6 @@ func (f frame) hash() uint64 {
 	return h ^ h>>29
 }
 
-// find returns the number of a frame, or 0.
 func (t *frameTable) find(frames []frame, f frame) int32 {
 	if len(t.slots) == 0 {
 		return 0

@@ -23,21 +23,18 @@ func Allow(mask []uint64, id int32) { mask[id>>6] |= 1 << (id & 63) }
 // Allows reports whether mask has an id.
 func Allows(mask []uint64, id int32) bool { return mask[id>>6]>>(id&63)&1 == 1 }
 
-// allowAll adds the ids of set to mask.
 func allowAll(mask, set []uint64) {
 	for i, w := range set {
 		mask[i] |= w
 	}
 }
 
-// without removes the ids of set from mask.
 func without(mask, set []uint64) {
 	for i, w := range set {
 		mask[i] &^= w
 	}
 }
 
-// ones counts the ids of set.
 func ones(set []uint64) (n int) {
 	for _, w := range set {
 		n += bits.OnesCount64(w)

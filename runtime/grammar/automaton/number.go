@@ -29,7 +29,6 @@ type Numbers struct {
 	places          int      // decimal places of the multiple
 }
 
-// key identifies the numbers in the cache.
 func (s Numbers) key() string {
 	text := func(r *big.Rat) string {
 		if r == nil {
@@ -55,7 +54,6 @@ func (s Numbers) Holds(r *big.Rat) bool {
 		new(big.Rat).SetInt(s.multiple)).IsInt()
 }
 
-// power is ten to the n.
 func power(n int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
 }
@@ -230,7 +228,6 @@ const (
 	inExponent
 )
 
-// numberDFA makes the automaton.
 func numberDFA(s Numbers) (*DFA, error) {
 	free := s.Low == nil && s.High == nil
 	if s.Fraction && (s.Integer || s.multiple != nil && s.places == 0) {
@@ -353,7 +350,6 @@ func (r *numberReader) wholeDigit(a numberAt, b byte) (numberAt, bool) {
 	return a, limits.high.settle(a.high, a.n) <= 0
 }
 
-// accept reports whether the number may end here.
 func (r *numberReader) accept(a numberAt) bool {
 	fraction := int8(0)
 	switch a.part {

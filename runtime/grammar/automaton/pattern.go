@@ -116,7 +116,6 @@ func (n *nfa) add() int32 {
 	return int32(len(n.nodes) - 1)
 }
 
-// newNFA makes the nodes of an expression.
 func newNFA(program *syntax.Prog) (*nfa, error) {
 	if len(program.Inst) > maxNodes {
 		return nil, ErrTooLarge

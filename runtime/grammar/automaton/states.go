@@ -62,7 +62,6 @@ func New(p *Program, first Symbol) *Grammar {
 	return c
 }
 
-// begin drops all states and adds the first.
 func (c *Grammar) begin(first []int32) {
 	c.states, c.ids = []*state{{}}, map[string]int32{}
 	c.insides, c.visitStats = map[insideKey]*inside{}, map[*DFA]*visitStats{}
@@ -87,7 +86,6 @@ const minVisits = 16
 // firstState is the first state of every body.
 const firstState int32 = 1
 
-// add interns a set of configurations.
 func (c *Grammar) add(open []int32) int32 {
 	open = c.m.union(open)
 	if len(open) == 0 {
@@ -140,7 +138,6 @@ func (c *Grammar) table(open []int32) *[256]int32 {
 	return t
 }
 
-// step follows a byte.
 func (c *Grammar) step(from int32, b byte) int32 {
 	s := c.states[from]
 	if s.next == nil {
@@ -277,7 +274,6 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 	return mask
 }
 
-// mask is the mask of a state.
 func (c *Grammar) mask(from, ender int32) []uint64 {
 	s := c.states[from]
 	for _, k := range s.masks {

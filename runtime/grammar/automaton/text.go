@@ -250,7 +250,6 @@ func (c *Grammar) freeKinds(id int32) uint64 {
 	return freeKindsOf(d, from)
 }
 
-// freeKindsOf is stays for a state of an automaton of text.
 func freeKindsOf(d *DFA, from int32) uint64 {
 	if d.shapes == nil {
 		return 0
@@ -267,7 +266,6 @@ func freeKindsOf(d *DFA, from int32) uint64 {
 	return kinds
 }
 
-// takesToken reports whether a state accepts the bytes of a token.
 func (c *Grammar) takesToken(state, id int32) bool {
 	for _, b := range token.Get().TokenBytes(id) {
 		if state = c.step(state, b); state < 0 {

@@ -210,7 +210,6 @@ func masksUpTo(byLength map[int][]int32) [][]uint64 {
 	return masks
 }
 
-// newTrie lays out tokens given in the order of their bytes.
 func newTrie(sorted []int32) trie { return trieOf(sorted, token.Get().TokenBytes) }
 
 // trieOf lays out texts; sorted has their numbers in the order of the texts.
@@ -263,7 +262,6 @@ func (t *trie) layOut(texts [][]byte, place int32, depth int) kids {
 	return k
 }
 
-// kindsOf is the set of the kinds of some bytes.
 func kindsOf(bytes []byte) (kinds uint64) {
 	if !utf8.Valid(bytes) {
 		kinds = ragged

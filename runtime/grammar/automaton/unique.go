@@ -54,7 +54,6 @@ func equality(item string) string {
 	}}))
 }
 
-// repeats reports whether the last item equals an earlier one.
 func (c *container) repeats(text string) bool {
 	return c.unique && len(c.items) > 0 && c.start < len(text) && c.equal[equality(text[c.start:])]
 }

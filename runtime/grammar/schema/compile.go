@@ -146,7 +146,6 @@ func (c *compiler) impossible(id int32) bool {
 // maxCompileWork bounds the work on all automata of a schema together: some seconds.
 const maxCompileWork = 4 * automaton.MaxWork
 
-// spend adds the cost of an automaton.
 func (c *compiler) spend(s *schema, keyword string, d *automaton.DFA) error {
 	c.effort += d.Work
 	if c.work += d.Work; c.work > maxCompileWork {
@@ -252,7 +251,6 @@ func (c *compiler) reached(from int32) []bool {
 	return reached
 }
 
-// childNodes returns the nodes of a shape's members or items.
 func childNodes(s shape) (out []int32) {
 	switch {
 	case s.object != nil:

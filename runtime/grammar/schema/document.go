@@ -22,7 +22,6 @@ func rational(text string) *big.Rat {
 	return r
 }
 
-// plainNumber is a number as a plain decimal.
 func plainNumber(text string) string {
 	if r := rational(text); r != nil {
 		return decimal(r)
@@ -44,5 +43,4 @@ func canonical(v *jsondoc.Value, sorted bool) string {
 	return string(v.Append(nil, jsondoc.Spelling{Sorted: sorted, Number: plainNumber}))
 }
 
-// equal tells whether two values are the same to JSON Schema.
 func equal(a, b *jsondoc.Value) bool { return canonical(a, true) == canonical(b, true) }

@@ -135,5 +135,4 @@ func expressions(depth int) string {
 	return branch + `(\|` + branch + `)*`
 }
 
-// isEnforced reports whether a format is enforced.
 func isEnforced(name string) bool { return formats[name] != "" }

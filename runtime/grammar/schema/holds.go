@@ -99,7 +99,6 @@ func (c *compiler) members(enum *jsondoc.Value) map[string]bool {
 	return set
 }
 
-// allHold reports whether a value satisfies all schemas of a node.
 func (c *compiler) allHold(v *jsondoc.Value, node int32) (bool, error) {
 	for _, s := range c.nodes[node].all {
 		if ok, err := c.satisfies(v, s); !ok {

@@ -210,7 +210,6 @@ func (c *compiler) exclusive(s *schema, subs []*schema) []*schema {
 	return out
 }
 
-// withoutOneOf is a schema without its oneOf.
 func (c *compiler) withoutOneOf(s *schema) *schema {
 	if cached := c.withoutOneOfs[s]; cached != nil {
 		return cached

@@ -19,7 +19,6 @@ import (
 // maxNegatedOneOf bounds the alternatives of a negated oneOf: any two may hold.
 const maxNegatedOneOf = 8
 
-// negate returns the negation of a schema.
 func (c *compiler) negate(o *owner, x *schema) (*negation, error) {
 	if cached := c.negations[x]; cached != nil {
 		return cached, nil
@@ -297,7 +296,6 @@ func (c *compiler) negateTypes(o *owner, x *schema) ([]*schema, error) {
 	return out, nil
 }
 
-// negateValues is every value except the listed ones.
 func (c *compiler) negateValues(o *owner, values []*jsondoc.Value) ([]*schema, error) {
 	touched := uint8(0)
 	var texts []string

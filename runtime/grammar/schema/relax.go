@@ -99,7 +99,6 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 	}
 }
 
-// free reports whether a node accepts any value, or any object.
 func (c *compiler) free(id int32) bool {
 	for i := range c.nodes[id].shapes {
 		if !c.acceptsAll(&c.nodes[id].shapes[i]) {
@@ -110,7 +109,6 @@ func (c *compiler) free(id int32) bool {
 	return n == 1 && c.nodes[id].shapes[0].object != nil || n == anyShapes
 }
 
-// acceptsAll reports whether a shape accepts every value of its kind.
 func (c *compiler) acceptsAll(s *shape) bool {
 	o, a := s.object, s.array
 	switch {

@@ -61,7 +61,7 @@ type schema struct {
 	types                         uint8 // see typesOf
 	integers                      bool
 	groups                        [][]*schema // see logic
-	node                          int32       // that of this schema alone, plus one; 0: not made yet
+	node                          int32       // of this schema alone, plus one; 0: not made yet
 
 	// of a synthesized one, demands that no keyword can express:
 	strings   []automaton.Factor // requirements of a string
@@ -114,7 +114,6 @@ type reader struct {
 	count    int32
 }
 
-// newReader begins to read a document.
 func newReader(d *jsondoc.Value, relaxed map[*jsondoc.Value]map[string]bool) *reader {
 	r := &reader{schemas: map[*jsondoc.Value]*schema{}, doc: d, draft: 2020, relaxed: relaxed,
 		referred: map[string]*schema{}}
@@ -133,7 +132,6 @@ func newReader(d *jsondoc.Value, relaxed map[*jsondoc.Value]map[string]bool) *re
 	return r
 }
 
-// schemaOf returns the schema of a value in the document.
 func (r *reader) schemaOf(d *jsondoc.Value, loc location) *schema {
 	s, ok := r.schemas[d]
 	if !ok {
@@ -180,7 +178,6 @@ func listedItems(d, list *jsondoc.Value) *jsondoc.Value {
 	return objectValue(out...)
 }
 
-// escape encodes a token of a JSON pointer.
 func escape(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

@@ -125,7 +125,6 @@ func typesOf(s *schema) (types uint8, integers bool, err error) {
 	return types, integers, nil
 }
 
-// shapes returns the ways to satisfy the keywords of all given schemas.
 func (c *compiler) shapes(schemas []*schema) ([]shape, error) {
 	types, integers := uint8(0xff), false
 	var values []*jsondoc.Value
@@ -201,7 +200,6 @@ func (c *compiler) literals(schemas []*schema, values []*jsondoc.Value) ([]shape
 	return out, nil
 }
 
-// readNumbers intersects the keywords of numbers.
 func readNumbers(schemas []*schema, integers bool) (automaton.Numbers, error) {
 	spec := automaton.Numbers{Integer: integers}
 	for _, s := range schemas {
@@ -386,7 +384,6 @@ func (c *compiler) counted(factors []automaton.Factor, least, most int) (*automa
 	return &automaton.String{Text: all, Max: -1}, err
 }
 
-// intersect returns the automaton of counted's texts.
 func (c *compiler) intersect(factors []automaton.Factor, least, most int) (*automaton.DFA, error) {
 	d, err := c.crossed(factors, least, most)
 	if err == nil {

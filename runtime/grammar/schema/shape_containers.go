@@ -205,7 +205,6 @@ func (c *compiler) objectShape(schemas []*schema) (*shape, error) {
 	return &shape{object: o}, nil
 }
 
-// read reads properties, patternProperties and required.
 func (k *objectKeywords) read() error {
 	for _, s := range k.schemas {
 		d := s.value.Get("properties")
