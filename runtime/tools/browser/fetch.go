@@ -29,8 +29,7 @@ import (
 
 const maxRedirects = 5
 
-// privateAddressError is the refusal of an address that is private, or this machine's, and not
-// allowed.
+// privateAddressError refuses an address that is private, or this machine's, and not allowed.
 type privateAddressError struct{ address netip.Addr }
 
 func (e *privateAddressError) Error() string {

@@ -24,8 +24,7 @@ func (t *Tool) Tools() (list []harmony.ToolDescription) {
 	return list
 }
 
-// ServerName returns the server's own name of the tool that a function calls, or "" if it calls
-// none.
+// ServerName returns the server's own name of the tool that a function calls, or "".
 func (t *Tool) ServerName(function string) string {
 	if one, _ := t.function(function); one != nil {
 		return one.name

@@ -83,8 +83,7 @@ type Server interface {
 	session.Tool
 	// Tools lists the callable tools, under the server's own names.
 	Tools() []harmony.ToolDescription
-	// ServerName returns the server's own name of the tool that a function calls, or "" if it calls
-	// none.
+	// ServerName returns the server's own name of the tool that a function calls, or "".
 	ServerName(function string) string
 	// Restrict restricts the tool to these names of the server; nil: all.
 	Restrict(names []string)
