@@ -9,7 +9,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// unasked are the settings of runtime/serve on a GPU where nobody says anything.
+// unasked are the settings of runtime/serve on a GPU by default.
 func unasked(only []int) func(int64) engine.Settings {
 	return func(memory int64) engine.Settings {
 		s := engine.Settings{GPUs: only, Dense: engine.DenseBF16, Compute: engine.Rounded,
@@ -67,7 +67,7 @@ func TestGPUPlan(t *testing.T) {
 	}
 }
 
-// The plan is that of a load: the first GPU alone where it is enough, by the numbers that --gpu
+// The plan is that of a load: the first GPU alone if it is enough, by the numbers that --gpu
 // has, of those that --gpu names; what shares the host's memory has no more than the host; and what
 // nobody knows is not made up.
 func TestGPUPlanIsTheLoads(t *testing.T) {

@@ -2,7 +2,7 @@ package detect
 
 // Every recorded machine of testdata/samples (a txtar archive each: its files, what tools printed
 // there, and expect.json) through detection. What the product never reads, nvidia-smi's table and
-// other tables for people, stands in here for the driver of that machine: the test reads names,
+// other tables for people, replaces the driver of that machine: the test reads names,
 // addresses and memory out of it and gives them as the driver's answers.
 
 import (
@@ -39,7 +39,7 @@ type expected struct {
 		Hive        *uint64 `json:"hive"`
 		MEC         *int    `json:"mec_firmware"`
 		FreeMiB     *int    `json:"memory_free_mib"`
-		HostMiB     *int    `json:"memory_total_mib"` // where it is the host's
+		HostMiB     *int    `json:"memory_total_mib"` // if it is the host's
 		VRAMMiB     *int    `json:"vram_mib"`
 		GTTMiB      *int    `json:"gtt_mib"`
 		MIG         bool    `json:"mig"`
@@ -191,7 +191,7 @@ func (s sample) tableAnswers() []Answer {
 
 var productLine = regexp.MustCompile(`(?m)^GPU\[(\d+)\]\s*: (Card Series|Card Model|Node ID|GFX Version):\s*(\S.*)$`)
 
-// hipAnswers stands in for AMD's runtime where a recording has only rocm-smi's text.
+// hipAnswers replaces AMD's runtime if a recording has only rocm-smi's text.
 func (s sample) hipAnswers() []Answer {
 	by := map[string]map[string]string{}
 	var order []string
@@ -298,7 +298,7 @@ func (s sample) checkDevice(t *testing.T, i int, g GPU) {
 		fault("name", g.Name, *w.Name)
 	}
 	known := g.Chip != nil || g.PCI != ""
-	// which of the two 3060 ids it has, nobody wrote down
+	// which of the two 3060 ids it has was not recorded
 	if w.PCI != "" && g.PCI != w.PCI && known && !strings.HasSuffix(s.name, "3060-arm") {
 		fault("pci", g.PCI, w.PCI)
 	}

@@ -80,7 +80,7 @@ func TestNoKernels(t *testing.T) {
 	}
 }
 
-// TestSentence: the kernel's clock and the full stop of what was found are not people's.
+// TestSentence: the sentence has neither the kernel's clock nor its full stop.
 func TestSentence(t *testing.T) {
 	for text, want := range map[string]string{
 		"[    7.218215] kfd kfd: skipped": "kfd kfd: skipped: do it",
@@ -94,7 +94,7 @@ func TestSentence(t *testing.T) {
 }
 
 // TestSharedMemory: of an integrated GPU what it may use of the host's is counted, or what the
-// firmware set aside, each with what is free of it.
+// firmware set aside, each with its free part.
 func TestSharedMemory(t *testing.T) {
 	const device = "sys/bus/pci/devices/0000:c5:00.0"
 	for name, x := range map[string]struct {
@@ -124,7 +124,7 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
-// TestMeminfo: a line's number, whatever stands there.
+// TestMeminfo: the number of a line of any form.
 func TestMeminfo(t *testing.T) {
 	for text, want := range map[string]int{
 		"MemTotal:  2048 kB\n": 2, "MemFree: 9 kB\nMemTotal: 1048576 kB": 1024, "MemTotal: x kB": 0,

@@ -6,7 +6,7 @@ import (
 )
 
 // TestNotShown: of two cards on the bus the driver shows one, by an address in its own form; the
-// other is not used, and the reason is told.
+// other is not used, and the reason is given.
 func TestNotShown(t *testing.T) {
 	files := fstest.MapFS{"proc/driver/nvidia/version": {Data: []byte("NVRM version: NVIDIA UNIX " +
 		"x86_64 Kernel Module  570.86.15  x\n")}}
@@ -32,7 +32,7 @@ func TestNotShown(t *testing.T) {
 }
 
 // TestNumber: cards listed by slot carry the driver's own numbers, whichever order it has; AMD's
-// come behind NVIDIA's.
+// follow NVIDIA's.
 func TestNumber(t *testing.T) {
 	files := fstest.MapFS{"proc/driver/nvidia/version": {Data: []byte("NVRM version: NVIDIA UNIX " +
 		"x86_64 Kernel Module  570.86.15  x\n")}}

@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// What is the GPU's own: regions, uploads in pieces, refusals, profiles, and what becomes of an
+// Tests of the GPU alone: regions, uploads in pieces, refusals, profiles, and what becomes of an
 // engine when the driver fails.
 
 func TestRegions(t *testing.T) {
@@ -109,7 +109,7 @@ func tiny(t testing.TB) *checkpoint.Checkpoint {
 	return ckpt
 }
 
-// prompt is a step of two rows of one sequence, next the row behind them.
+// prompt is a step of two rows of one sequence, next the row after them.
 func prompt() *engine.Batch {
 	return &engine.Batch{Tokens: []int32{5, 6}, LogitRows: []int32{1},
 		Seqs: []engine.SeqRows{{Rows: 2, Full: []int32{1}, Window: []int32{2}}}}
@@ -140,7 +140,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestBuffersOfAnotherDevice: a program whose memory lies elsewhere is not compiled.
+// TestBuffersOfAnotherDevice: a program with memory of another device is not compiled.
 func TestBuffersOfAnotherDevice(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	p := hosttest.Must(engine.Record(modeltest.Tiny(), engine.Settings{Pages: 4}, 1))(t)
@@ -163,7 +163,7 @@ func TestProfile(t *testing.T) {
 	if err != nil || !slices.Equal(whole, timed) {
 		t.Errorf("other logits under the clock, %v", err)
 	}
-	for _, x := range times { // a fused operation's time is that of the matrix it runs beside
+	for _, x := range times { // a fused operation's time is that of its matrix
 		if matrix := x.Kind == engine.Linear || x.Kind == engine.GateUp ||
 			x.Kind == engine.Down; matrix && x.Nanoseconds <= 0 || x.Bytes <= 0 {
 			t.Errorf("%s: %d ns, %d bytes", x.Label, x.Nanoseconds, x.Bytes)

@@ -72,7 +72,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 	}
 }
 
-// taken is what is not free of a card.
+// taken is the used memory of a card.
 func taken(t *testing.T, dev *Device) int64 {
 	t.Helper()
 	total, free, err := dev.ctx.Memory()

@@ -13,7 +13,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// Every call of the driver may fail. Whatever does, the error names it, and nothing is left behind.
+// Every call of the driver may fail. The error names it, and everything is freed.
 
 // life is a device's: open, load, prefill, decode, two samples, close.
 func life(t *testing.T, f *drivertest.Fake, ckpt *checkpoint.Checkpoint) (err error) {

@@ -40,7 +40,7 @@ func TestFP8PagesAreTheCPUs(t *testing.T) {
 func pagesOf(t *testing.T, dev engine.Device) []byte {
 	t.Helper()
 	spec := proofSpec()
-	spec.Layers = 6 // of the three windowed ones the third lies in the twins
+	spec.Layers = 6 // of the three windowed ones the third is in the twins
 	const pages = 13
 	p := hosttest.Must(engine.NewProgram(spec,
 		engine.Settings{KVCacheDtype: engine.KVFP8, Pages: pages}, 40))(t)

@@ -66,7 +66,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestMatrixRates: every unit and every product of a card is timed, and a call that fails is told.
+// TestMatrixRates: every unit and every product of a card is timed, and a call that fails is
+// reported.
 func TestMatrixRates(t *testing.T) {
 	units := map[string]string{"bf16, three terms": "bf16 by a warp", "bf16": "bf16 by a warp",
 		"8-bit weights":               "bf16 by a warp",

@@ -41,7 +41,7 @@ func openCard(t *testing.T, arch string, prepare func(*drivertest.Fake)) (*Devic
 	return dev, f, err
 }
 
-// TestKernelsOfEachCard: machine code where it is shipped, else PTX that the driver compiles.
+// TestKernelsOfEachCard: machine code if it is shipped, else PTX that the driver compiles.
 func TestKernelsOfEachCard(t *testing.T) {
 	for arch, want := range map[string]string{"sm_80": "machine code sm_80",
 		"sm_86": "machine code sm_86", "sm_89": "machine code sm_89",
@@ -59,7 +59,7 @@ func TestKernelsOfEachCard(t *testing.T) {
 }
 
 // TestRefusedMachineCode: a driver that does not take the machine code gets the text that any card
-// runs, of the kernels that are used, once each, and what is launched is in it.
+// runs, of the kernels that are used, once each, including all launched ones.
 func TestRefusedMachineCode(t *testing.T) {
 	const noBinary = 209
 	dev, f, err := openCard(t, "sm_90", func(f *drivertest.Fake) {
@@ -94,7 +94,7 @@ func TestRefusedMachineCode(t *testing.T) {
 	}
 }
 
-// TestNoMemoryForKernels: what is no word about the image is no reason to try another.
+// TestNoMemoryForKernels: an error that is not about the image is no reason to try another.
 func TestNoMemoryForKernels(t *testing.T) {
 	const outOfMemory = 2
 	if _, _, err := openCard(t, "sm_90", func(f *drivertest.Fake) {

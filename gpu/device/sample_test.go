@@ -130,7 +130,7 @@ func TestSampleEdits(t *testing.T) {
 	}
 }
 
-// TestSampleNothing: a mask without a token is told, not chosen from.
+// TestSampleNothing: a mask without a token is an error.
 func TestSampleNothing(t *testing.T) {
 	eng := tinyEngine(t, driver.CUDA)
 	if got := sampleOne(t, eng, prompt(), engine.SamplingParams{Draw: engine.Draw{TopP: 1},

@@ -17,7 +17,7 @@ import (
 // What a step's state says, that its room is enough, and that steps which have it in one place keep
 // apart.
 
-// The rows that stand alone in their sequence are named in the state, for the kernel that attends
+// Single rows of a sequence are listed in the state, for the kernel that attends
 // for them.
 func TestStateNamesRowsThatStandAlone(t *testing.T) {
 	l := layout{bucket: 8, seqs: 4, most: 64}
@@ -40,7 +40,7 @@ func TestStateNamesRowsThatStandAlone(t *testing.T) {
 }
 
 // TestStateHasRoom: whatever sequences a step has, as many as it may and up to the end of the
-// context, its tables find room; and at their worst they fill it but for a page a sequence.
+// context, its tables find room; and at worst they leave a page a sequence free.
 func TestStateHasRoom(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s := modeltest.Tiny()
@@ -137,7 +137,7 @@ func TestMoreSequencesThanRoom(t *testing.T) {
 }
 
 // TestCloseUnderWork: a step is closed while its work is queued and tokens are on their way, and by
-// several at once; all is given back, and who comes later is told.
+// several at once; all is freed, and later users get the error.
 func TestCloseUnderWork(t *testing.T) {
 	for _, api := range apis {
 		t.Run(string(api), func(t *testing.T) {

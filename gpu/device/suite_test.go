@@ -21,7 +21,7 @@ const testdata = "../../testdata/model/"
 // apis are both vendors' interfaces: the CUDA fake has warps of 32, the HIP fake of 64.
 var apis = []driver.API{driver.CUDA, driver.HIP}
 
-// open makes a device that the test closes; what is left of it then fails the test.
+// open makes a device that the test closes; leaks fail the test.
 func open(t testing.TB, api driver.API) (*Device, *drivertest.Fake) {
 	t.Helper()
 	return openWith(t, api, Options{})
@@ -45,7 +45,7 @@ func openWith(t testing.TB, api driver.API, o Options) (*Device, *drivertest.Fak
 	return dev, f
 }
 
-// closeAll closes a device and its fake; what is left of them fails the test.
+// closeAll closes a device and its fake; leaks fail the test.
 func closeAll(t testing.TB, dev *Device, f *drivertest.Fake) {
 	t.Helper()
 	if err := dev.Close(); err != nil {

@@ -118,7 +118,7 @@ func TestVariantsTaken(t *testing.T) {
 }
 
 // TestReferenceDevice: asked for, of the device or by a program that must not depend on its batch,
-// the reference kernels stand alone.
+// only the reference kernels are left.
 func TestReferenceDevice(t *testing.T) {
 	for name, x := range map[string]struct {
 		device  Options
@@ -216,7 +216,7 @@ func variantsWithout(suffix string) []Variant {
 }
 
 // TestWrongKernels: kernels that compute something else are found, named and taken out of use; the
-// next best way takes their place, and the reference kernels where there is none.
+// next best way takes their place, and without one the reference kernels.
 func TestWrongKernels(t *testing.T) {
 	drivertest.Long(t)
 	dev, _ := open(t, driver.CUDA)

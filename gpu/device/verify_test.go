@@ -30,8 +30,8 @@ func (s *scripted) Disable(f ...Variant) { s.disabled = append(s.disabled, f...)
 
 var outcome = []Proof{{Variant: Attend, OK: true}, {Variant: DecodeDown, Why: "x differs"}}
 
-// TestRecord: what was proved once is read by the next start of the same program on the same card,
-// and by nobody else.
+// TestRecord: a record is read by the next start of the same program on the same card,
+// and by no other.
 func TestRecord(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "records")
 	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a",
@@ -68,7 +68,7 @@ func TestRecord(t *testing.T) {
 }
 
 // TestEarlierRelease: a record as an earlier release wrote it is read by the program that it is
-// for, and stays as it is beside one of another program.
+// for, and one of another program does not change it.
 func TestEarlierRelease(t *testing.T) {
 	folder := t.TempDir()
 	hosttest.Check(t, os.CopyFS(folder, os.DirFS("../../testdata/versions/gpu")))
@@ -129,7 +129,7 @@ func TestLostCard(t *testing.T) {
 }
 
 // TestCardStaysLost: one that does not open again, and one that is lost to a variant that is out of
-// use, are told.
+// use, are listed.
 func TestCardStaysLost(t *testing.T) {
 	b := &breaking{breaks: []Variant{DecodeQKV}}
 	got := verify(t.Context(), "", Verification{},
@@ -174,7 +174,7 @@ func TestReopen(t *testing.T) {
 	hosttest.Check(t, errors.Join(r.Free(), c.Close()))
 }
 
-// TestDamagedRecord: a file that is none, or another card's under this one's name, is written anew.
+// TestDamagedRecord: an invalid record, or another card's under this name, is rewritten.
 func TestDamagedRecord(t *testing.T) {
 	folder := t.TempDir()
 	about := Verification{Card: "card"}
@@ -195,7 +195,7 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestProofThatDoesNotRun is told, and not kept.
+// TestProofThatDoesNotRun: it is reported, and not kept.
 func TestProofThatDoesNotRun(t *testing.T) {
 	folder := t.TempDir()
 	for range 2 {
@@ -220,7 +220,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 	}
 }
 
-// TestAbout: a record is for a card, a driver, what is loaded and a build.
+// TestAbout: a record is for a card, a driver, an image and a build.
 func TestAbout(t *testing.T) {
 	f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Fake RTX",
 		Major: 8, Minor: 9, Memory: 1 << 30}))(t)

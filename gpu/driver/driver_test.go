@@ -70,7 +70,7 @@ func TestInitFails(t *testing.T) {
 	}
 }
 
-// TestGCNName: only what is a name is taken for one.
+// TestGCNName: other text is not taken for a name.
 func TestGCNName(t *testing.T) {
 	for text, want := range map[string]string{"gfx942:sramecc+:xnack-\x00": "gfx942",
 		"gfx1201\x00rest": "gfx1201", "gfx90a:xnack-\x00": "gfx90a",
@@ -103,7 +103,7 @@ func TestArchOfProperties(t *testing.T) {
 	}
 }
 
-// TestOldHIP: a runtime that cannot read what stands in our code objects is refused before anything
+// TestOldHIP: a runtime that cannot read our code objects is refused before anything
 // is asked of it.
 func TestOldHIP(t *testing.T) {
 	f, err := drivertest.Open(driver.HIP, drivertest.Machine{})
@@ -126,7 +126,7 @@ func TestOldHIP(t *testing.T) {
 	}
 }
 
-// TestClosedLibraryStays: what was initialised is not unloaded, whether that worked or not.
+// TestClosedLibraryStays: an initialised library is not unloaded, whether that worked or not.
 func TestClosedLibraryStays(t *testing.T) {
 	for _, api := range []driver.API{driver.CUDA, driver.HIP} {
 		f, err := drivertest.Open(api, drivertest.Machine{Devices: 3, Name: "Kept", Major: 9,

@@ -85,11 +85,11 @@ func openLibrary(name string) (*library, error) {
 func (l *library) symbol(name string) (uintptr, error) {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
-	at := C.ossrun_driver_symbol(l.handle, text)
-	if at == 0 {
+	address := C.ossrun_driver_symbol(l.handle, text)
+	if address == 0 {
 		return 0, fmt.Errorf("no symbol %s", name)
 	}
-	return uintptr(at), nil
+	return uintptr(address), nil
 }
 
 //go:uintptrescapes

@@ -39,7 +39,7 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// TestQueuesRunLate: what is not waited for has not happened, so a forgotten wait shows.
+// TestQueuesRunLate: work runs only when waited for, so a forgotten wait shows.
 func TestQueuesRunLate(t *testing.T) {
 	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 64)
@@ -132,7 +132,7 @@ func TestGraph(t *testing.T) {
 	})
 }
 
-// TestCaptureFails: a record that fails leaves the queue usable and nothing behind.
+// TestCaptureFails: a record that fails leaves the queue usable and no leak.
 func TestCaptureFails(t *testing.T) {
 	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
 		b := newBench(t, c, 64)
@@ -210,7 +210,7 @@ func TestSharedMemoryMustBeAllowed(t *testing.T) {
 	})
 }
 
-// TestIllegalAddress: a kernel that writes behind its memory loses the device, and the process
+// TestIllegalAddress: a kernel that writes past its memory loses the device, and the process
 // lives.
 func TestIllegalAddress(t *testing.T) {
 	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {

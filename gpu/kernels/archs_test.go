@@ -30,7 +30,7 @@ func TestImageOfEachCard(t *testing.T) {
 	}
 }
 
-// TestTextOfEachCard: what a driver compiles where there is no machine code, or it was refused.
+// TestTextOfEachCard: the text for a driver without machine code, or that refused it.
 func TestTextOfEachCard(t *testing.T) {
 	for arch, want := range map[string]string{"sm_75": "", "sm_80": "sm_80", "sm_90": "sm_80",
 		"sm_103": "sm_80", "sm_110": "sm_80", "sm_120": "sm_120", "sm_121": "sm_120",

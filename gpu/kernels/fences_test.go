@@ -43,7 +43,7 @@ func position(all []string, from int, words ...string) int {
 	return -1
 }
 
-// unwaited is a write-back of a cache that nothing waits for, "" where there is none.
+// unwaited is a write-back of a cache that nothing waits for, "" for none.
 func unwaited(all []string) string {
 	for i, line := range all {
 		if strings.HasPrefix(line, "buffer_wbl2") &&

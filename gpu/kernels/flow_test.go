@@ -68,12 +68,12 @@ type step struct {
 	ends     bool
 }
 
-// What is known besides of a path.
+// Other facts about a path.
 const (
 	told      uint8 = 1 << iota // this wave asked what other blocks have written
-	staleFar                    // its block knows since a barrier, caches have what was before
+	staleFar                    // its block knows since a barrier, caches have older data
 	staleNear                   // the same of RDNA's first cache, that a second instruction empties
-	kept                        // a store lies in the cache of its chiplet
+	kept                        // a store is in the cache of its chiplet
 	unsaid                      // a store was under way, or kept, at the last barrier
 )
 
@@ -89,7 +89,7 @@ type operation struct {
 	age uint8
 }
 
-// join adds what another path says; true where that was new.
+// join adds what another path says; true if it is new.
 func (m *moment) join(other moment) bool {
 	changed := m.facts|other.facts != m.facts
 	m.facts |= other.facts
@@ -112,7 +112,7 @@ func (m moment) clone() moment { return moment{m.facts, slices.Clone(m.pending)}
 // flow is a kernel, with what may be so where its blocks of instructions begin.
 type flow struct {
 	steps  []step
-	starts []int // first steps of blocks, and behind the last one
+	starts []int // first steps of blocks, and the end
 	block  []int // by step
 	before []*moment
 	// writesBack: stores stay in the cache of a chiplet until that is written back
@@ -201,7 +201,7 @@ func (f *flow) pass(m *moment, i int, without removed, found func(fault)) {
 	m.pending[at].age = 0
 }
 
-// against is what is wrong with a step while an operation is under way.
+// against is the fault of a step while an operation is under way.
 func against(s, p *step) string {
 	for n, t := range s.touches {
 		// Loads of one counter come back in their order: the later one may overwrite the earlier.
@@ -281,7 +281,7 @@ func (f *flow) faults() []fault {
 }
 
 // notices whether anything is wrong without a wait. Without it more may be so and nothing less, so
-// the paths begin at its block with what was known.
+// the paths begin at its block with the known facts.
 func (f *flow) notices(without removed) (noticed bool) {
 	f.solve(slices.Clone(f.before), f.block[without.at], without, func(fault) bool {
 		noticed = true

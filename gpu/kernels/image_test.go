@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// image is what is shipped for an architecture: its code object, its text or its cubin.
+// image is the shipped file of an architecture: its code object, its text or its cubin.
 func image(t *testing.T, a Arch) []byte {
 	t.Helper()
 	read := a.Read

@@ -11,7 +11,7 @@ import (
 
 // Decode's time is the memory's, and memory is only busy while enough is asked for. What a lane has
 // asked for when it begins to wait is written in the sources (decode.h), but compilers and
-// assemblers move loads down to their first use where they may: so it is counted in the machine's
+// assemblers may move loads down to their first use: so it is counted in the machine's
 // own words.
 
 // asking are the decode kernels and what each must ask for: in so many places at least, so many
@@ -98,7 +98,7 @@ func askedNVIDIA(text string) (runs []int) {
 		}
 		if m != nil {
 			n++
-			coming[m[2]] = true // the first of the registers: what is made of them begins there
+			coming[m[2]] = true // the first of the registers: their values begin there
 		}
 	}
 	end()

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Names lists the kernels of an image, PTX, cubin or code object, in the order in which they stand
+// Names lists the kernels of an image, PTX, cubin or code object, in the order of
 // there.
 func Names(image []byte) ([]string, error) {
 	if _, ok := CubinVersion(image); ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// The artefacts that the binary embeds are those of the sources beside this test: same digest, same
-// bytes, same flags, all of them.
+// The artefacts that the binary embeds are built from the sources next to this test: same digest,
+// same bytes, same flags, all of them.
 func TestArtefactsAreNotStale(t *testing.T) {
 	read := func(name string) []byte {
 		data, err := assets.Kernels.ReadFile("kernels/" + name)
@@ -88,7 +88,7 @@ func TestKernelTableIsNotStale(t *testing.T) {
 	}
 }
 
-// Every kernel stands in the translation unit that the device compilers build.
+// Every kernel is in the translation unit that the device compilers build.
 func TestEveryFileIsBuilt(t *testing.T) {
 	unit := hosttest.Must(os.ReadFile("kernels.cu"))(t)
 	files, err := filepath.Glob("*.cu")

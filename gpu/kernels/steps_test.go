@@ -163,7 +163,7 @@ func (s *step) read(generation int, args string) error {
 	return nil
 }
 
-// readWait fills in what is waited for.
+// readWait fills in the operations waited for.
 func (s *step) readWait(generation int, args string) error {
 	add := func(counter uint8, n uint64) { s.waits = append(s.waits, wait{counter, uint8(n)}) }
 	if s.op == "s_waitcnt" && generation < 12 {

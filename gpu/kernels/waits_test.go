@@ -154,7 +154,7 @@ func TestFlowMissesWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// What is not known is no silence.
+// An unknown instruction is an error.
 func TestFlowRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, line := range []string{"flat_load_dword v1, v[2:3]", "s_setpc_b64 s[0:1]",
 		"buffer_load_dword v1, off, s[0:3], 0", "s_waitcnt expcnt(0)", "s_wait_xcnt 0x0",

@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// The pool over several cards is one pool to whoever reads and writes its pages.
+// The pool over several cards is one pool to its readers and writers.
 
 // TestPoolBytes: any bytes that were written are read back, in any pieces, wherever slots are cut.
 func TestPoolBytes(t *testing.T) {

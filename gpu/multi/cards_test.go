@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// Several cards behind the fake driver, their kernels emulated.
+// Several cards of the fake driver, their kernels emulated.
 
 // fake opens a machine with several cards, each with so many bytes; 0 for plenty.
 func fake(t testing.TB, api driver.API, cards int, memory int64) *drivertest.Fake {
@@ -71,7 +71,7 @@ func overCards(t testing.TB, f *drivertest.Fake, plain bool, streams func(rows i
 	return dev
 }
 
-// steps are a prompt of three rows and two tokens behind it.
+// steps are a prompt of three rows and two tokens after it.
 func steps() []*engine.Batch {
 	one := func(start int32, tokens ...int32) *engine.Batch {
 		n := int32(len(tokens))
@@ -172,7 +172,7 @@ func holdCards(t *testing.T, api driver.API, model string, list []way, o engine.
 	}
 }
 
-// TestCrossings: between two cards what is alive crosses, by one copy from card to card for each
+// TestCrossings: live buffers cross between two cards, by one copy from card to card for each
 // buffer, and nothing passes through the host.
 func TestCrossings(t *testing.T) {
 	f := fake(t, driver.CUDA, 2, 0)

@@ -112,8 +112,8 @@ func (c *compiler) compile(s *step) error {
 			last[load.area], s.loads = x.load, append(s.loads, load)
 		}
 		for _, b := range st.bring {
-			x.bring = append(x.bring, transfer{b.buffer, c.end(b.from, b.buffer),
-				c.end(st.on, b.buffer)})
+			x.bring = append(x.bring, transfer{b.buffer, c.place(b.from, b.buffer),
+				c.place(st.on, b.buffer)})
 		}
 		s.parts = append(s.parts, x)
 		programs[st.on] = append(programs[st.on], program)
@@ -146,7 +146,7 @@ func compileAll(dev engine.Device, list []*engine.Program) (steps []engine.Step,
 	return steps, nil
 }
 
-func (c *compiler) end(on int, b *engine.Buffer) bufferPlace {
+func (c *compiler) place(on int, b *engine.Buffer) bufferPlace {
 	return bufferPlace{on, c.arena.parts[on], c.offsets[on][b]}
 }
 

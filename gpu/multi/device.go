@@ -209,14 +209,14 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 		}
 		used[i] += extra
 	}
-	type copied struct {
+	type copyKey struct {
 		on     int
 		weight *engine.Buffer
 	}
-	seen := map[copied]bool{}
+	seen := map[copyKey]bool{}
 	for i, target := range d.places(p, false) {
 		for _, b := range p.Ops[i].W {
-			if x := (copied{target.on, b}); b != nil && !seen[x] {
+			if x := (copyKey{target.on, b}); b != nil && !seen[x] {
 				seen[x] = true
 				used[target.on] += p.BytesOf(b)
 			}

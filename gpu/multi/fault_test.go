@@ -13,12 +13,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// What goes wrong beside a card's calls: the host's half of a step, and a card that is gone for
+// Faults other than those of a card's calls: the host's half of a step, and a card that is gone for
 // good.
 
 var errHalf = errors.New("the host's half failed")
 
-// brittle is a device whose steps fail while it is told to.
+// brittle is a device whose steps fail on demand.
 type brittle struct {
 	engine.Device
 	broken *atomic.Bool

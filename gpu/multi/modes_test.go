@@ -46,7 +46,7 @@ func prefilled(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint,
 	return all
 }
 
-// TestModes: what is computed on two cards has the bits of one in every mode, with dense weights in
+// TestModes: two cards compute the bits of one in every mode, with dense weights in
 // either form; with the experts of a layer on the host, which rounds nothing where a card rounds to
 // bf16 or MXFP4, it moves by that rounding at most.
 func TestModes(t *testing.T) {
@@ -126,7 +126,7 @@ type fewer struct{ engine.Device }
 func (fewer) Caps() engine.Caps { return engine.Caps{Computes: []string{engine.Exact}} }
 
 // TestModesOfAll: a mode that one of several cards lacks is refused, and what the host lacks only
-// where it has experts.
+// if it has experts.
 func TestModesOfAll(t *testing.T) {
 	open := func() engine.Device {
 		return hosttest.Must(cpu.New(1))(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// TestNoRoomIsTrue: the sentence has the figures that decide: what is missing on the card, with the
+// TestNoRoomIsTrue: the sentence has the deciding figures: those missing on the card, with the
 // host or of the host, and that nearly full cards are too small one by one though together they are
 // not.
 func TestNoRoomIsTrue(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// Opening several cards behind the fake driver. What they then compute is held by the other tests
+// Opening several cards of the fake driver. Their computations are checked by the other tests
 // of this folder and gpu/worker.
 
 // machine is a fake machine that cards are opened on.
@@ -113,7 +113,7 @@ func TestEveryStepFails(t *testing.T) {
 			if err != nil {
 				failed++
 			}
-			// a card that cannot say what is free has nothing
+			// a card that cannot tell its free memory has none
 			if err != nil && !strings.Contains(err.Error(), trace[i]) &&
 				!errors.As(err, new(*NoRoom)) {
 				t.Errorf("call %d, %s: %v", i, trace[i], err)
@@ -165,7 +165,7 @@ func TestRefusedIsClosed(t *testing.T) {
 		r, h := small(), &hosts{refused: x.host}
 		x.change(&r)
 		dev, _, err := r.open(t, x.gpus, h.parts())
-		if x.want == "" { // two contexts on one card are of use to nobody and do no harm
+		if x.want == "" { // two contexts on one card are useless and harmless
 			if err = errors.Join(err, dev.Close()); err != nil || h.open != 0 {
 				t.Errorf("%s: %v, %d hosts are open", what, err, h.open)
 			}

@@ -107,7 +107,7 @@ func TestQueueNeedsASample(t *testing.T) {
 	if err := eng.Wait(make([]engine.SampledToken, 1)); err == nil {
 		t.Error("nothing to wait for: waited")
 	}
-	if err := eng.Queue(t.Context(), steps()[0], nil); err != nil { // and then nobody samples it
+	if err := eng.Queue(t.Context(), steps()[0], nil); err != nil { // and then it is not sampled
 		t.Error(err)
 	}
 	if err := eng.Close(); err != nil {

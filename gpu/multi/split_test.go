@@ -100,7 +100,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestIntermediates: taps are read where they were written.
+// TestIntermediates: taps are read on the device that wrote them.
 func TestIntermediates(t *testing.T) {
 	dev := hosts(t, nil, []int{1, 3, 4}, 1, 2)
 	taps := 0
@@ -125,7 +125,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestOps: programs whose memory nobody has placed are the first device's.
+// TestOps: programs with unplaced memory are the first device's.
 func TestOps(t *testing.T) {
 	dev := hosts(t, nil, []int{1, 2})
 	n := 0

@@ -65,18 +65,18 @@ type loading struct {
 	// by load: closed when the earlier load of the same area has been used
 	freed []chan struct{}
 	stop  chan struct{}
-	quit  chan struct{}
+	done  chan struct{}
 }
 
 // start begins the loads.
 func start(loads []*load) *loading {
-	l := &loading{stop: make(chan struct{}), quit: make(chan struct{})}
+	l := &loading{stop: make(chan struct{}), done: make(chan struct{})}
 	for range loads {
 		l.ready, l.freed = append(l.ready, make(chan error, 1)),
 			append(l.freed, make(chan struct{}))
 	}
 	go func() {
-		defer close(l.quit)
+		defer close(l.done)
 		for i, x := range loads {
 			if x.prev >= 0 {
 				select {
@@ -108,5 +108,5 @@ func (l *loading) release(i int) { close(l.freed[i]) }
 // end cancels the loads that have not begun and waits for the others.
 func (l *loading) end() {
 	close(l.stop)
-	<-l.quit
+	<-l.done
 }

@@ -290,7 +290,7 @@ func FuzzServer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, k, shared uint32, text []byte) {
 		m := message{kind: kind(k % uint32(kinds)), shared: shared % (slotBytes + 1), text: text}
 		if m.kind == 0 || m.kind == goodbye || m.kind == load || m.kind == test && len(text) > 1 {
-			return // a path of the fuzzer's is nobody's, and it counts far
+			return // a path of the fuzzer's belongs to no file, and it counts far
 		}
 		if s.eng == nil {
 			hosttest.Must(s.answer(good))(t)

@@ -115,7 +115,7 @@ func TestLoad(t *testing.T) {
 }
 
 // TestFileThatWentAway: a checkpoint whose files were replaced since it was opened is not loaded,
-// and one that lies in no file cannot be.
+// and one without a file cannot be.
 func TestFileThatWentAway(t *testing.T) {
 	ckpt, b := tiny(t), opened(t, "cpu", Options{})
 	path := filepath.Join(ckpt.Path, "model.safetensors")
@@ -174,7 +174,7 @@ func TestCannotBeKilled(t *testing.T) {
 	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// nobody says that it has ended
+	// its end is not announced
 	p := &process{os: sleeper.Process, done: make(chan struct{}), ending: time.Millisecond}
 	p.kill("it did not answer")
 	want := fmt.Sprintf("the GPU worker ended: it did not answer; its process %d does not end",
@@ -220,7 +220,7 @@ func TestFaultsOfSteps(t *testing.T) {
 		4: "exit status 2; it said: panic: the engine has lost count",
 	} {
 		dev := opened(t, "faulty", Options{Deadlines: Deadlines{Step: 300 * time.Millisecond}})
-		if token != 3 { // else a loaded machine is late where it should not be
+		if token != 3 { // else a loaded machine is late
 			dev.c.deadlines.Step = time.Minute
 		}
 		eng, err := dev.Load(t.Context(), ckpt, small, nil)
@@ -335,7 +335,7 @@ func TestParentDies(t *testing.T) {
 	_ = parent.Wait() // killed
 	hosttest.Until(t, "the worker ends", func() bool {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		// or nobody has asked for its status
+		// or its status was not read
 		return err != nil || strings.Contains(string(data), ") Z ")
 	})
 }

@@ -24,7 +24,7 @@ import (
 
 // cutAt is how a test places a model.
 type cutAt struct {
-	Ends    []int // the layer behind the last one of each card
+	Ends    []int // the layer after the last one of each card
 	Hosted  []int // layers whose experts the CPU computes
 	Streams int   // from how many rows on they are copied to the card; 0: never
 }

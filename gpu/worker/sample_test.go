@@ -129,7 +129,7 @@ func TestSampleRefusals(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for range 3 * slots { // batches that nobody chooses from use up no slot
+	for range 3 * slots { // batches without a choice use up no slot
 		hosttest.Check(t, eng.Queue(t.Context(), rows(0, 5), nil))
 	}
 	// a read between comes to no harm

@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What is the CPU's own: refusals, views, and steps that do not allocate.
+// Tests of the CPU alone: refusals, views, and steps that do not allocate.
 
 func openT2(t testing.TB) *checkpoint.Checkpoint {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
-// TestSpansOfAContext: behind a long prompt a row's logits are the same bits on any number of
-// threads, alone or beside other rows, though many threads share one row's context and one does
+// TestSpansOfAContext: after a long prompt a row's logits are the same bits on any number of
+// threads, alone or with other rows, though many threads share one row's context and one does
 // not.
 func TestSpansOfAContext(t *testing.T) {
 	const prompt, rows = 1270, 20 // of 256 positions a span: the fifth ends among the rows

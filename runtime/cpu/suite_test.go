@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// What the tests of this folder share. They stand outside of package cpu: a test file inside would
+// Helpers of this folder's tests. They are outside of package cpu: a test file inside would
 // have the go command compile all of the engine's C++ a second time, for the package under test.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -378,7 +378,7 @@ func live(t *testing.T, rng *rand.Rand) (saved, rebuilt int) {
 	return w.saved, w.rebuilt
 }
 
-// Whatever sequences come, go on and leave: what is adopted is what their tokens say, and no page
+// Random sequences start, continue and end: adopted pages match their tokens, and no page
 // is lost or shared with a writer.
 func TestPrefixes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -19,7 +19,7 @@ type naive struct {
 	weight float64
 }
 
-// naiveDistribution returns the kept tokens by rising id with their weights, or nil where none is
+// naiveDistribution returns the kept tokens by rising id with their weights, or nil if none is
 // allowed.
 func naiveDistribution(p Params, logits []float32, prompt, generated, stops []int32,
 	mask []uint64) []naive {

@@ -26,7 +26,7 @@ func asDevice(c engine.SamplingParams, logits []float32) (engine.SampledToken, e
 	return New(p, len(logits), nil).Next(logits, int(c.Position), c.Mask)
 }
 
-// TestRowParams: what is handed to a device leads to the token that Next takes, whatever a request
+// TestRowParams: a device's parameters lead to the token that Next takes, whatever a request
 // asks for, wishes that contradict its mask included.
 func TestRowParams(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -100,8 +100,8 @@ func byHand(seqs int) *Scheduler {
 	return s
 }
 
-// scheduleStep is what is decided for a step, and nothing else: no engine, no sampling and no
-// readers. It gives the processor time of the part between two steps, and of the part beside the
+// scheduleStep makes only the decisions of a step: no engine, no sampling and no
+// readers. It gives the processor time of the part between two steps, and of the part during the
 // step.
 func (s *Scheduler) scheduleStep() (loop, beside time.Duration) {
 	began := hosttest.ThreadTime()

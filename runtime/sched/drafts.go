@@ -24,7 +24,7 @@ type draftState struct {
 	index      *draft.Index // made for the first draft
 	record     draft.Record
 	tokens     []int32 // guesses after the last known token, in the next step or the running one
-	from       draft.Proposal
+	proposal   draft.Proposal
 	rows       int     // of the step without the draft
 	baseTokens float64 // tokens that the step gives without the draft
 }
@@ -32,7 +32,7 @@ type draftState struct {
 // addDrafts adds guesses of sequences that decode to the planned step, if rows are left.
 func (s *Scheduler) addDrafts() {
 	s.forDrafts(func(q *sequence, most, rows int, tokens float64) (n int, gain float64) {
-		n, gain = s.worth(q, most, rows, tokens)
+		n, gain = s.proposeDraft(q, most, rows, tokens)
 		if n > 0 && !s.pool.Reserve(&q.table, q.computed+1+n) {
 			n = min(n, q.table.Room()-q.computed-1)
 		}
@@ -40,7 +40,7 @@ func (s *Scheduler) addDrafts() {
 			return 0, 0
 		}
 		d := &q.draft
-		d.tokens, d.rows, d.baseTokens = d.from.Tokens[:n], rows, tokens
+		d.tokens, d.rows, d.baseTokens = d.proposal.Tokens[:n], rows, tokens
 		s.counts.Drafts++
 		s.counts.DraftTokens += uint64(n)
 		return n, gain
@@ -51,7 +51,7 @@ func (s *Scheduler) addDrafts() {
 // without the token that the running step samples.
 func (s *Scheduler) mayDraft() (may bool) {
 	s.forDrafts(func(q *sequence, most, rows int, tokens float64) (int, float64) {
-		n, gain := s.worth(q, most, rows, tokens)
+		n, gain := s.proposeDraft(q, most, rows, tokens)
 		may = may || n > 0
 		return n, gain
 	})
@@ -106,44 +106,45 @@ func (s *Scheduler) mostLogits() int {
 	return s.o.MaxNumBatchedTokens
 }
 
-// worth proposes at most most tokens after those of q and says how many of them to try, and how
-// many more tokens they promise.
-func (s *Scheduler) worth(q *sequence, most, rows int, tokens float64) (n int, gain float64) {
+// proposeDraft proposes at most most tokens after those of q and says how many of them to try, and
+// how many more tokens they promise.
+func (s *Scheduler) proposeDraft(q *sequence, most, rows int, tokens float64) (n int,
+	gain float64) {
 	d := &q.draft
 	if most <= 0 {
 		return 0, 0
 	}
 	if s.o.propose != nil {
-		d.from = draft.Proposal{Tokens: s.o.propose(q.tokens, most)}
-		return len(d.from.Tokens), 0
+		d.proposal = draft.Proposal{Tokens: s.o.propose(q.tokens, most)}
+		return len(d.proposal.Tokens), 0
 	}
 	if d.index == nil {
 		d.index = draft.NewIndex(d.prediction)
 	}
 	d.index.Add(q.tokens)
-	d.from = d.index.Propose(d.tokens[:0], most)
-	return s.gate.Worth(d.from, &d.record, rows, tokens)
+	d.proposal = d.index.Propose(d.tokens[:0], most)
+	return s.gate.Worth(d.proposal, &d.record, rows, tokens)
 }
 
-// rate says how many tokens of q's draft were right, and notes it.
-func (s *Scheduler) rate(q *sequence) (right int) {
+// settleDraft says how many tokens of q's draft were right, and notes it.
+func (s *Scheduler) settleDraft(q *sequence) (right int) {
 	d := &q.draft
 	if len(d.tokens) == 0 {
 		return 0
 	}
-	right = q.right()
+	right = q.rightDrafts()
 	s.counts.AcceptedTokens += uint64(right)
 	if s.o.propose == nil {
-		s.gate.Settle(d.from.Match, len(d.tokens), right, d.rows, d.baseTokens, &d.record)
+		s.gate.Settle(d.proposal.Match, len(d.tokens), right, d.rows, d.baseTokens, &d.record)
 	}
-	if d.from.Predicted {
-		q.stream.predicted(right, len(d.tokens)-right)
+	if d.proposal.Predicted {
+		q.stream.countPrediction(right, len(d.tokens)-right)
 	}
 	return right
 }
 
-// right is how many of the drafted tokens were sampled.
-func (q *sequence) right() (n int) {
+// rightDrafts is how many of the drafted tokens were sampled.
+func (q *sequence) rightDrafts() (n int) {
 	for n < min(len(q.draft.tokens), len(q.newTokens)) && q.newTokens[n].ID == q.draft.tokens[n] {
 		n++
 	}
@@ -163,8 +164,8 @@ func (s *Scheduler) observe(rows int, began time.Time) {
 	s.gate.Observe(rows, s.o.now().Sub(began), decode)
 }
 
-// predicted counts tokens of the prediction.
-func (st *Stream) predicted(accepted, rejected int) {
+// countPrediction counts tokens of the prediction.
+func (st *Stream) countPrediction(accepted, rejected int) {
 	st.mu.Lock()
 	st.timing.Accepted += accepted
 	st.timing.Rejected += rejected

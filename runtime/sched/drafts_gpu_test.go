@@ -1,5 +1,5 @@
 // Drafts on a card, emulated: the texts are those that it gives without, where a row has the same
-// bits in the steps of both: in steps of few rows, or in all where it is deterministic. CI's step
+// bits in the steps of both: in steps of few rows, or in all if it is deterministic. CI's step
 // gpu runs it.
 
 package sched

@@ -226,7 +226,7 @@ func TestPredictions(t *testing.T) {
 	}
 }
 
-// A broken row ends the request behind the tokens that came before it, and only if these tokens
+// A broken row ends the request after the tokens before it, and only if these tokens
 // really came.
 func TestBrokenRowsOfDrafts(t *testing.T) {
 	run := func(o Options) (got []int32, st *Stream, stats Stats) {

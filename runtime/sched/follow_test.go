@@ -78,7 +78,7 @@ func TestFollowEndsARequest(t *testing.T) {
 }
 
 // Where masks allow few tokens only their logits are computed, and the text stays what it is:
-// alone, together, and beside sequences that read every logit.
+// alone, together, and with sequences that read every logit.
 func TestOnlyAllowedLogitsAreComputed(t *testing.T) {
 	some := func(generated []int32) []uint64 {
 		if len(generated)%5 == 4 {

@@ -1,5 +1,5 @@
 // The scheduler over the real engine on the host CPU, with the tiny checkpoint T1: the reference's
-// greedy continuations must come out whatever runs beside them, and sampled texts must be those of
+// greedy continuations must be the same whatever else runs, and sampled texts must be those of
 // a request alone.
 
 package sched

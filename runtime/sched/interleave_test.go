@@ -136,7 +136,7 @@ func scenario(t *testing.T, rng *rand.Rand) Stats {
 }
 
 // scenarioOn runs them on the simulated engine as the scheduler is to see it; change may change the
-// options, the requests and what is drafted, see guesses.
+// options, the requests and the drafts, see guesses.
 func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []*job),
 	seen func(*simtest.Engine) StepEngine) Stats {
 	t.Helper()
@@ -199,7 +199,7 @@ func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []
 	if change != nil {
 		change(&o, &guesses{sim: sim}, jobs)
 	}
-	// The clock ticks twice a step: when it begins, and when the one behind it has been planned, so
+	// The clock ticks twice a step: when it begins, and when the next one has been planned, so
 	// that arrivals and cancellations meet a plan, and are met by one; where the loop is idle, the
 	// test moves it on.
 	var mu sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Closing lets nobody in, ends those that run and those that wait, and leaves no page in use.
+// Closing refuses new requests, ends those that run and those that wait, and leaves no page in use.
 func TestCloseEndsAll(t *testing.T) {
 	s, _ := start(t, Options{Settings: engine.Settings{MaxNumSeqs: 1}})
 	endless := TokenRequest{Prompt: prompt(3),
@@ -119,7 +119,7 @@ func TestFailedRestartEndsEverything(t *testing.T) {
 	}
 }
 
-// A decode never waits for more than two steps, whatever is prefilled or rebuilt beside it.
+// A decode never waits for more than two steps, whatever else is prefilled or rebuilt.
 func TestRebuildDelaysNobody(t *testing.T) {
 	look := func(*engine.Batch) {}
 	o := Options{Settings: engine.Settings{Pages: 200, MaxNumBatchedTokens: 40},

@@ -1,4 +1,4 @@
-// What is done beside a step is done then, and nothing of it shows in the texts (interleave_test.go
+// Work during a step is done then, and nothing of it shows in the texts (interleave_test.go
 // has that half).
 
 package sched
@@ -59,7 +59,7 @@ func TestTheNextStepIsPlannedBesideThisOne(t *testing.T) {
 }
 
 // While nothing happens, every step but the first is planned ahead, prompts and answers alike;
-// whoever ends as foreseen, at his length, changes nothing.
+// a sequence that ends at its length, as planned, changes nothing.
 func TestQuietStepsArePlannedAhead(t *testing.T) {
 	all := make(chan struct{})
 	step := 0

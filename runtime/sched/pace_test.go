@@ -8,7 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
-// A refused client is told to come when those that wait will have run, at the pace of late.
+// A refused client's retry time is when the waiting ones will have run, at the pace of late.
 func TestRetryAfter(t *testing.T) {
 	var p pace
 	at := time.Unix(0, 0)

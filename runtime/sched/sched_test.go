@@ -281,7 +281,7 @@ func TestCancelDuringAStep(t *testing.T) {
 	}
 }
 
-// A running sequence gets a row in every step while a long prompt is prefilled beside it, and a
+// A running sequence gets a row in every step while a long prompt is prefilled, and a
 // short prompt does not wait for the long one. Counted from the batches themselves, so that no
 // reader's pace is in it: the three sequences are known by how far their rows reach.
 func TestPrefillDelaysNobody(t *testing.T) {

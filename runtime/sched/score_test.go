@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// The logprobs of prompts are those of the golden logits, whatever runs beside them and however
+// The logprobs of prompts are those of the golden logits, whatever else runs and however
 // small the steps; few logits are held at once; what follows the prompt is the same.
 func TestPromptsAreScored(t *testing.T) {
 	dev, ckpt, cases := goldenT1(t)

@@ -143,7 +143,7 @@ func (q *sequence) choose(logits []float32, vocab int) {
 	for ends := false; !ends && q.err == nil; {
 		row := len(q.newTokens)
 		if row > 0 {
-			if row > len(q.draft.tokens) || q.right() < row {
+			if row > len(q.draft.tokens) || q.rightDrafts() < row {
 				break
 			}
 			q.allow()

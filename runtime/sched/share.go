@@ -52,9 +52,10 @@ func (s *Scheduler) displace(q *sequence) bool {
 	if victim < 0 {
 		return false
 	}
-	large, own := s.running[victim].share, q.share
-	if s.shares.clients[large.Client] <= s.shares.clients[own.Client]+1 &&
-		(large.Client != own.Client || s.shares.requests[large] <= s.shares.requests[own]+1) {
+	large, smaller := s.running[victim].share, q.share
+	if s.shares.clients[large.Client] <= s.shares.clients[smaller.Client]+1 &&
+		(large.Client != smaller.Client ||
+			s.shares.requests[large] <= s.shares.requests[smaller]+1) {
 		return false
 	}
 	s.preemptAt(victim)

@@ -66,7 +66,7 @@ func TestACrowdDelaysNobody(t *testing.T) {
 		MaxNumSeqs: 8, MaxWaiting: 100}}
 	pages := Options{Settings: engine.Settings{Pages: 60, MaxNumBatchedTokens: 64,
 		MaxNumSeqs: 50, MaxWaiting: 100}}
-	for try := range 4 { // what is submitted meets the planning of a step in several ways
+	for try := range 4 { // submissions meet the planning of a step in several ways
 		name, o := "places", places
 		if try > 0 {
 			name, o = "pages", pages

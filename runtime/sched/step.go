@@ -201,7 +201,7 @@ func (s *Scheduler) advance() {
 // advanceSequence is advance for one sequence; it tells whether the sequence has ended.
 func (s *Scheduler) advanceSequence(q *sequence) bool {
 	s.countRows(q)
-	right := s.rate(q)
+	right := s.settleDraft(q)
 	for _, t := range q.newTokens {
 		q.tokens = append(q.tokens, t.ID)
 	}

@@ -74,7 +74,7 @@ func TestSixtyFourStreams(t *testing.T) {
 	}
 }
 
-// A sequence that is preempted never fails. What was pushed out of the pool is computed again, or
+// A preempted sequence never fails. Pages pushed out of the pool are computed again, or
 // brought back where another memory took it, which is always the shorter way; the texts do not show
 // which.
 func TestPreemptionSwapsOrComputesAgain(t *testing.T) {

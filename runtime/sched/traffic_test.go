@@ -216,9 +216,9 @@ func play(t *testing.T, load traffic) measured {
 }
 
 // While 256 sequences decode, the engine waits for the scheduler for less than three hundredths of
-// a fast card's step. What is measured is the processor time of the loop's thread from the end of a
+// a fast card's step. Measured is the processor time of the loop's thread from the end of a
 // step to the beginning of the next, which other programs on the machine do not lengthen as they do
-// the time of day; what is done beside the engine is not in it.
+// the time of day; work next to the engine is not in it.
 func TestMeasureUtilisation(t *testing.T) {
 	if os.Getenv("OSSRUN_MEASURE") == "" {
 		t.Skip("a figure of a quiet machine: .ci/long measure")

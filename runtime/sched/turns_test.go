@@ -11,7 +11,7 @@ import (
 )
 
 // A client of 40 sequences on a machine where a row takes 10 ms: alone it has steps of 40 rows, and
-// beside one like it of 80; beside others of one sequence a step takes half as long again as
+// with one like it of 80; with others of one sequence a step takes half as long again as
 // theirs would without it, and each of the 40 has its turn.
 func TestAFloodTakesTurns(t *testing.T) {
 	const flood = 40
@@ -73,7 +73,7 @@ func TestAFloodTakesTurns(t *testing.T) {
 	}
 }
 
-// Where clients come and go beside one of 40 sequences, on a machine where a row takes 10 ms, the
+// If clients come and go next to one of 40 sequences, on a machine where a row takes 10 ms, the
 // first token of who comes takes hardly twice what it takes alone, though the flood was alone just
 // before. If the flood has prompts to compute, it takes the step that runs and one more.
 func TestWhoComesIsNotDelayedByAFlood(t *testing.T) {

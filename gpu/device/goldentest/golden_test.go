@@ -1,6 +1,6 @@
 // Package goldentest compares a card with what other implementations computed from the same
 // prompts: all of golden/model through the fake driver, which runs the real kernels by emulation.
-// CI's step gpu runs all parts (OSSRUN_LONG), go test the first, twelve tokens behind its prompt.
+// CI's step gpu runs all parts (OSSRUN_LONG), go test the first, twelve tokens after its prompt.
 package goldentest
 
 import (
@@ -49,7 +49,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// coarsest stands for MXFP4 on both sides where the card has it, else for rounding to bfloat16.
+// coarsest is MXFP4 on both sides if the card has it, else rounding to bfloat16.
 const coarsest = "coarsest"
 
 // hold runs cases of a model in modes (nil: all that the device has) on a fake card, and checks

@@ -1,6 +1,6 @@
 // Package drivertest is a GPU driver without a GPU: a shared library with the symbols of libcuda or
 // libamdhip64 that runs the real kernels by emulation, refuses what a driver refuses, fails on
-// demand, and counts what is not given back. library/ is its C++; tests build it and open it by its
+// demand, and counts leaks. library/ is its C++; tests build it and open it by its
 // path, as any program could.
 //
 // What it does not know: time. Its clocks measure the emulation, and no figure taken through it

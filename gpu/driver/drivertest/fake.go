@@ -14,7 +14,7 @@ import (
 // The fake driver as a test uses it: opened like a driver, told to fail, and asked what was left
 // behind.
 
-// Fake is an opened fake driver: a Driver, and the strings behind it.
+// Fake is an opened fake driver: a Driver with its controls.
 type Fake struct {
 	*driver.Driver
 	Path string
@@ -29,7 +29,7 @@ type Machine struct {
 }
 
 // Open builds the library of an API and opens it with a machine. A process has one of each API:
-// opening again starts it anew.
+// opening again resets it.
 func Open(api driver.API, m Machine) (*Fake, error) {
 	path, err := Build(api)
 	if err != nil {
@@ -86,7 +86,7 @@ func (f *Fake) Calls(function string) int { return int(f.fault("calls", function
 // Trace is the functions called so far, in order.
 func (f *Fake) Trace() []string { return strings.Fields(f.read("trace")) }
 
-// Leaks names what is held, "" when everything was given back.
+// Leaks names the resources still held, "" for none.
 func (f *Fake) Leaks() string { return f.read("leaks") }
 
 // Image is a module with the name of every kernel of the emulation and no code: all that the fake

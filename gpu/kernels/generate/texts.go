@@ -19,15 +19,15 @@ import (
 
 // text is the PTX of an architecture, compiled on first use.
 type text struct {
-	once sync.Once
-	path string
-	err  error
+	compileOnce sync.Once
+	path        string
+	err         error
 }
 
 // text compiles an architecture's PTX, once; it must equal the manifest's of the same sources.
 func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
 	t := b.texts[arch.Name]
-	t.once.Do(func() {
+	t.compileOnce.Do(func() {
 		t.path = filepath.Join(b.work, arch.Text())
 		t.err = command(ctx, arch.Clang, append(arch.Flags(), "kernels.cu", "-o", t.path)...)
 		had := b.have[arch.Text()]

@@ -15,7 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
 
-// The reference's own steps inside the model: when a logit is wrong, this says where it began.
+// The reference's own steps inside the model: when a logit is wrong, this tells its origin.
 
 // intermediate is a golden array and the tap, or part of a tap, that it is compared with.
 type intermediate struct {

@@ -134,7 +134,7 @@ var fp8Tests = []opTest{
 		func(r *rig) (float64, error) { return testAttend(r, 2) }},
 }
 
-// Ops runs every operation, one after the other, on all shapes and then on those where it runs a
+// Ops runs every operation, one after the other, on all shapes and then on those at which it runs a
 // few more times and is timed, and reports each; the error joins those that failed. Operations for
 // which a device says that it has no kernels are reported as skipped.
 func Ops(ctx context.Context, dev engine.Device, o engine.Settings, shapes, timed []Shape,
@@ -357,7 +357,7 @@ func (r *rig) linear(add bool, sizes ...int) (float64, error) {
 	return r.compareSums(y, before, in, wide, sizes, refs)
 }
 
-// reference is what a matrix's row makes of an input, and the size of what is added up.
+// reference is what a matrix's row makes of an input, and the size of the summands.
 type reference = func(x []float64, row int) (sum, size float64)
 
 // compareSums runs the program and compares y with the matrices' references, added to what was

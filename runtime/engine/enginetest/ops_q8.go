@@ -51,8 +51,8 @@ func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix,
 	}
 }
 
-// blockQ8 is where block b of a row's 32 columns lies in a matrix of k columns: its scale, and each
-// of its weights.
+// blockQ8 is the place of block b of a row's 32 columns in a matrix of k columns: its scale, and
+// each of its weights.
 func blockQ8(data []byte, k, row, b int) (scale []byte, weight func(i int) *byte) {
 	// four columns of a row, then of the group's next row
 	const rowBytes, columnBytes = 4, 4 * q8.GroupRows

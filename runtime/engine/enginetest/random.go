@@ -43,7 +43,7 @@ type Random struct {
 const (
 	blockIDs = 64
 	oneIn    = 8    // blocks
-	farBelow = 60   // nats; a sampler may leave out what is this far below its best
+	farBelow = 60   // nats; a sampler may leave out tokens this far below its best
 	windows  = 1024 // where a row may begin in the table, a block apart
 	normals  = 4096 // for the ids of Likely
 )

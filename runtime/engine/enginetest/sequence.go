@@ -12,7 +12,7 @@ import (
 // Pages are the free pages of a pool, handed out from the end.
 type Pages struct {
 	Free  []int32
-	Twins []int32 // of window pages; nil where they take one page of the pool (engine.WindowPages)
+	Twins []int32 // of window pages; nil if they take one page of the pool (engine.WindowPages)
 }
 
 // NewPages are n free pages; page 0 comes first.

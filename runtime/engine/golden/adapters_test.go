@@ -16,7 +16,7 @@ import (
 const peft = "../../../models/lora/testdata/"
 
 // TestAdaptersArePEFTs: each kind of adapter gives the logits of PEFT's merge_and_unload, and those
-// of its forward pass beside the weights as far as bfloat16 weights can.
+// of its forward pass next to the weights as far as bfloat16 weights can.
 func TestAdaptersArePEFTs(t *testing.T) {
 	for name, adapters := range map[string][]string{
 		"q": {"q"}, "k": {"k"}, "v": {"v"}, "o": {"o"}, "router": {"router"},

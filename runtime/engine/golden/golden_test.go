@@ -136,7 +136,7 @@ func TestWhatCannotRun(t *testing.T) {
 	}
 }
 
-// copyGolden copies T2 to where it may be spoilt.
+// copyGolden copies T2 to a folder in which it may be spoilt.
 func copyGolden(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -16,7 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// slow is a device that computes nothing: what is held here is the counting.
+// slow is a device that computes nothing: the counting is tested here.
 type slow struct{ steps int }
 
 type slowRegion []byte
@@ -55,7 +55,7 @@ func (s *slowStep) Forward(_ *engine.Batch, _ []float32, times []int64) error {
 }
 func (s *slowStep) Close() error { return nil }
 
-// small is a checkpoint of the 20b's shape, but for its size.
+// small is a checkpoint of the 20b's shape, but smaller.
 func small(t *testing.T) *checkpoint.Checkpoint {
 	t.Helper()
 	s := models.Spec20B()
@@ -209,7 +209,7 @@ func TestRunOps(t *testing.T) {
 	}
 }
 
-// A run that is interrupted has what was measured before.
+// An interrupted run has the earlier measurements.
 func TestRunInterrupted(t *testing.T) {
 	s := models.Spec20B()
 	s.Layers, s.Hidden, s.Intermediate, s.Vocab, s.Experts = 1, 64, 64, 4096, 8
@@ -233,7 +233,7 @@ func TestRunInterrupted(t *testing.T) {
 	})
 }
 
-// The results that are kept can be read and compared, and say where they are from.
+// Saved results can be read and compared, and name their source.
 func TestKeptResults(t *testing.T) {
 	files, err := filepath.Glob("../../../testdata/bench/*.json")
 	if err != nil || len(files) == 0 {

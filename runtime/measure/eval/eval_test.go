@@ -279,7 +279,7 @@ func TestCompat(t *testing.T) {
 	}
 }
 
-// What is wrong with a server is found over both APIs, streamed and whole.
+// A server's faults are found over both APIs, streamed or not.
 func TestCompatFaults(t *testing.T) {
 	first := func(change func(c *client.Call)) func(m *client.Message) {
 		return func(m *client.Message) {

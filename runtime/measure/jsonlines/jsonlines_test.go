@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// What was appended is read again, a cut line is dropped, and a file of something else stays as it
+// Appended lines are read again, a cut line is dropped, and a file of something else stays as it
 // is.
 func TestFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "results")

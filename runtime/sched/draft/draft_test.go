@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// best is the longest match of a text's end and what is found behind it, by looking at every place.
+// best is the longest match of a text's end and the tokens after it, by looking at every position.
 func best(text []int32) (match int) {
 	for at := gram; at < len(text); at++ {
 		n := 0
@@ -72,7 +72,7 @@ func TestIndexOfAPrediction(t *testing.T) {
 	if !p.Predicted || p.Match != 3 || !slices.Equal(p.Tokens, []int32{50, 51, 52}) {
 		t.Fatalf("%+v", p)
 	}
-	x.Add(append(text, 60, 61)) // no longer what was predicted
+	x.Add(append(text, 60, 61)) // differs from the prediction
 	if p := x.Propose(nil, 2); p.Predicted || !slices.Equal(p.Tokens, []int32{62, 9}) {
 		t.Fatalf("%+v", p)
 	}
@@ -113,7 +113,7 @@ func (m machine) step(rows int) time.Duration {
 var machines = []machine{{0.05, 0.001, 1}, {0.047, 0.03, 0.8}, {0.1, 0.02, 1}, {0.05, 0.05, 1},
 	{0.0005, 0.0004, 0.9}}
 
-// play generates tokens on a machine with seqs sequences; guess says what is proposed behind so
+// play generates tokens on a machine with seqs sequences; guess are the tokens proposed after so
 // many tokens of one and how much of it is right.
 func play(m machine, seqs, tokens int, guess func(at int) (p Proposal, right int)) (took,
 	without time.Duration) {

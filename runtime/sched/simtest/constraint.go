@@ -1,4 +1,4 @@
-// A constraint that a test writes down as functions of what was generated.
+// A constraint that a test writes down as functions of the generated tokens.
 
 package simtest
 

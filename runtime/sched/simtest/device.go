@@ -42,7 +42,7 @@ func (d *Device) call(name string) error {
 	return nil
 }
 
-// Queue computes at once: a device runs what is queued in order, so nobody can tell.
+// Queue computes at once: a device runs queued work in order, so no caller can tell.
 func (d *Device) Queue(ctx context.Context, b *engine.Batch, from []int32) error {
 	if err := errors.Join(ctx.Err(), d.call("queue")); err != nil {
 		return err

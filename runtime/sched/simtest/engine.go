@@ -174,7 +174,7 @@ func (e *Engine) Step(_ context.Context, b *engine.Batch, logits []float32) erro
 	return nil
 }
 
-// spoil makes the logits that nobody may read the highest of all.
+// spoil makes the logits that must not be read the highest of all.
 func (e *Engine) spoil(logits []float32, wanted []uint64) {
 	for i := range logits {
 		if id := i % e.spec.Vocab; wanted != nil && wanted[id/64]>>(id%64)&1 == 0 {
