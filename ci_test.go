@@ -1,7 +1,7 @@
 //go:build unix
 
-// Holds what .ci/step keeps: a verdict is used again for the same inputs only, and a step that
-// keeps none runs each time.
+// Tests .ci/step: it reuses a verdict only for the same inputs, and a step without a stored
+// verdict always runs.
 
 package main
 
@@ -72,7 +72,7 @@ func TestStepsRunAgainForNewInputs(t *testing.T) {
 	ran := func(want bool, why string, variables ...string) {
 		t.Helper()
 		out := step(variables...)
-		if before := strings.Contains(out, "passed here on"); before == want ||
+		if reused := strings.Contains(out, "passed here on"); reused == want ||
 			want != strings.Contains(out, "\nran\n") {
 			t.Errorf("%s: %s", why, out)
 		}
@@ -133,8 +133,8 @@ func TestStepsRunAgainForNewInputs(t *testing.T) {
 	}
 }
 
-// always are the steps that run each time: what they prove depends on how processes interleave, or
-// on all of the tree.
+// always lists the steps that run every time: their result depends on how processes interleave, or
+// on the full tree.
 var always = []string{"build", "chat", "long-forms", "page", "race", "release", "static", "tests",
 	"vulnerabilities"}
 

@@ -1,5 +1,5 @@
-// Holds what a program can hold of the pages: how many words are written by hand, that links and
-// their anchors lead somewhere, and that users' pages have nothing of the workshop.
+// Checks the documentation pages: the number of words written by hand, that links and their anchors
+// resolve, and that pages for users contain nothing about development.
 
 package main
 
@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// mostWords are all that people wrote on README, SECURITY, CHANGELOG and in docs.
-const mostWords = 25_000
+// maxWords limits the hand-written words of README, SECURITY, CHANGELOG and docs.
+const maxWords = 25_000
 
-// madeBlocks stand in pages that are written by hand otherwise.
-var madeBlocks = regexp.MustCompile(`(?s)<!-- registers -->.*<!-- end of registers -->`)
+// generatedBlocks matches the generated parts of pages that are otherwise written by hand.
+var generatedBlocks = regexp.MustCompile(`(?s)<!-- registers -->.*<!-- end of registers -->`)
 
-// pages are the texts of those that people read; made ones say so in their first lines.
-func pages(t *testing.T) (all map[string]string, made map[string]bool) {
+// pages returns the text of each page, and which pages are generated: their first lines say so.
+func pages(t *testing.T) (all map[string]string, generated map[string]bool) {
 	t.Helper()
-	all, made = map[string]string{}, map[string]bool{}
+	all, generated = map[string]string{}, map[string]bool{}
 	for _, name := range files(t, ".md") {
 		if name == "gpu/kernels/kernels.md" || strings.HasPrefix(name, ".github/") {
 			continue
@@ -32,12 +32,12 @@ func pages(t *testing.T) (all map[string]string, made map[string]bool) {
 			t.Fatal(err)
 		}
 		all[name] = string(text)
-		made[name] = strings.Contains(string(text[:min(len(text), 200)]), "\nMade by `go test ")
+		generated[name] = strings.Contains(string(text[:min(len(text), 200)]), "\nMade by `go test ")
 	}
-	return all, made
+	return all, generated
 }
 
-// users are pages whose readers want to use the program.
+// users reports whether the readers of a page are users of the program.
 func users(name string) bool {
 	return strings.HasPrefix(name, "docs/guide/") || name == "README.md" ||
 		slices.Contains([]string{"docs/configuration.md", "docs/port.md", "docs/json-schema.md",
@@ -45,24 +45,24 @@ func users(name string) bool {
 }
 
 func TestPagesHaveFewWords(t *testing.T) {
-	all, made := pages(t)
+	all, generated := pages(t)
 	words, word := 0, regexp.MustCompile(`[\pL\pN]`)
 	for name, text := range all {
-		if made[name] || strings.Contains(name, "/") && !strings.HasPrefix(name, "docs/") {
+		if generated[name] || strings.Contains(name, "/") && !strings.HasPrefix(name, "docs/") {
 			continue
 		}
-		for w := range strings.FieldsSeq(madeBlocks.ReplaceAllString(text, "")) {
+		for w := range strings.FieldsSeq(generatedBlocks.ReplaceAllString(text, "")) {
 			if word.MatchString(w) {
 				words++
 			}
 		}
 	}
-	if words > mostWords || words < mostWords/2 {
-		t.Errorf("%d words are written by hand, and %d may be", words, mostWords)
+	if words > maxWords || words < maxWords/2 {
+		t.Errorf("%d words are written by hand, and %d may be", words, maxWords)
 	}
 }
 
-// slug is the anchor of a heading, as GitHub and others make it.
+// slug returns the anchor that GitHub generates for a heading.
 func slug(heading string) string {
 	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
 	heading = regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(heading), "")
@@ -109,8 +109,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestUsersPagesAreForUsers: no names of tests, no commits, no days of measurements, nothing about
-// what was tried. What has not run is told on README and docs/status.md alone.
+// TestUsersPagesAreForUsers rejects names of tests, commits, dates of measurements and reports of
+// experiments. Only README and docs/status.md list what has not been run.
 func TestUsersPagesAreForUsers(t *testing.T) {
 	all, _ := pages(t)
 	workshop := regexp.MustCompile(`\bTest[A-Z]\w+|_test\.go|\.txtar|\b20\d\d-\d\d-\d\d\b|` +

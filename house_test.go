@@ -1,6 +1,6 @@
-// Holds what a program can hold of docs/CONTRIBUTING.md: lines within 100 columns, files that open
-// with why they exist, the picture of the rooms in docs/design.md, which must be the tree, and how
-// few types make a turn or start one.
+// Checks rules of docs/CONTRIBUTING.md: lines fit 100 columns, and files open with their purpose.
+// The picture of the rooms in docs/design.md matches the tree, and few types implement a turn or
+// a runner.
 
 package main
 
@@ -23,10 +23,10 @@ import (
 	"testing"
 )
 
-// columns is how wide a line may be; a tab counts four.
+// columns is the maximum width of a line; a tab counts as four.
 const columns = 100
 
-// files lists the tree's files with one of the endings; what a build leaves behind is not there.
+// files lists the tree's files with one of the endings, without build output.
 func files(t *testing.T, endings ...string) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(name string, e fs.DirEntry, err error) error {
@@ -46,7 +46,7 @@ func files(t *testing.T, endings ...string) (list []string) {
 	return list
 }
 
-// A tag of an action can be moved by whoever takes its repository over; a commit cannot.
+// TestActionsArePinned wants commits: an attacker who owns an action's repository can move a tag.
 func TestActionsArePinned(t *testing.T) {
 	used := regexp.MustCompile(`uses: *(\S+)`)
 	pinned := regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40}$`)
@@ -93,12 +93,12 @@ func TestLinesFit(t *testing.T) {
 	}
 }
 
-// literal is a string of Go.
+// literal matches a string literal of Go.
 var literal = regexp.MustCompile(`"([^"\\]|\\.)*"`)
 
-// mayBeLong tells lines that cannot be broken well: rows of Markdown's tables, README's command that
-// is one line, strings in backquotes, what has no blank to break at, and in tests what is long by its
-// strings alone.
+// mayBeLong reports whether a line cannot be broken well: a row of a Markdown table, README's
+// one-line command, a string in backquotes or a line without a blank. In tests, the text of strings
+// does not count.
 func mayBeLong(name, line string) bool {
 	if strings.HasSuffix(name, ".md") && strings.HasPrefix(strings.TrimSpace(line), "|") ||
 		name == "README.md" && strings.HasPrefix(line, "    $(command -v sudo) apt-get ") {
@@ -117,8 +117,8 @@ func mayBeLong(name, line string) bool {
 	return !strings.Contains(strings.TrimSpace(text), " ")
 }
 
-// TestFilesSayWhy asks for a comment at the top of every product Go file, in front of the package
-// clause or right behind it.
+// TestFilesSayWhy requires a comment at the top of every product Go file, just before or just after
+// the package clause.
 func TestFilesSayWhy(t *testing.T) {
 	for _, name := range files(t, ".go") {
 		if strings.HasSuffix(name, "_test.go") {
@@ -143,15 +143,15 @@ func TestFilesSayWhy(t *testing.T) {
 	}
 }
 
-// TestThePictureIsTheTree compares the rooms that docs/design.md draws with the packages there are.
+// TestThePictureIsTheTree compares the rooms drawn in docs/design.md with the tree's packages.
 func TestThePictureIsTheTree(t *testing.T) {
 	drawn := map[string]bool{}
 	design, err := os.ReadFile("docs/design.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, picture, found := strings.Cut(string(design), "## The rooms\n")
-	if !found {
+	_, picture, ok := strings.Cut(string(design), "## The rooms\n")
+	if !ok {
 		t.Fatal("docs/design.md has no section of the rooms")
 	}
 	picture, _, _ = strings.Cut(picture, "\n## ")
@@ -198,11 +198,11 @@ func TestThePictureIsTheTree(t *testing.T) {
 	}
 }
 
-// step is one line of a walk: its place, a file and a function.
+// step matches one line of a walk: its number, a file and a function.
 var step = regexp.MustCompile("^[1-8]\\. `([a-z0-9_/]+\\.go)` `([A-Za-z0-9_]+)`: ")
 
-// TestTheWalksExist finds each function of the walks of docs/design.md in the file it is said to be
-// in.
+// TestTheWalksExist finds each function of the walks of docs/design.md in the file that the walk
+// names.
 func TestTheWalksExist(t *testing.T) {
 	design, err := os.ReadFile("docs/design.md")
 	if err != nil {
@@ -235,8 +235,8 @@ func TestTheWalksExist(t *testing.T) {
 	}
 }
 
-// What docs/coverage.md names as held by a test is there: a test, a script of tests, or a
-// program of the tree.
+// TestMappingNamesTests checks that each test, test script or program named in docs/coverage.md
+// exists.
 func TestMappingNamesTests(t *testing.T) {
 	text, err := os.ReadFile("docs/coverage.md")
 	if err != nil {
@@ -283,12 +283,12 @@ func TestMappingNamesTests(t *testing.T) {
 	}
 }
 
-// A turn, and a runner, is wrapped by the functions of runtime/session/wrap.go, which pass on what
-// they do not change. So few types have these methods themselves.
+// TestFewTypesMakeTurns limits the types that implement a turn or a runner. Wrappers use the
+// functions of runtime/session/wrap.go, which forward every method they do not change.
 func TestFewTypesMakeTurns(t *testing.T) {
 	most := map[string]int{"Next func() (Event, bool)": 5,
 		"Start func(context.Context, Request) (Turn, error)": 6}
-	found := map[string][]string{}
+	places := map[string][]string{}
 	for _, name := range files(t, ".go") {
 		if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "test/") {
 			continue
@@ -304,7 +304,7 @@ func TestFewTypesMakeTurns(t *testing.T) {
 			}
 			method := f.Name.Name + " " + unnamed(f.Type)
 			if most[method] > 0 {
-				found[method] = append(found[method], name)
+				places[method] = append(places[method], name)
 			}
 			if strings.HasPrefix(name, "ui/cli/") && f.Name.Name == "Start" {
 				t.Errorf("%s has a type that starts something: which model answers is no "+
@@ -313,14 +313,14 @@ func TestFewTypesMakeTurns(t *testing.T) {
 		}
 	}
 	for method, n := range most {
-		if len(found[method]) < 2 || len(found[method]) > n {
-			t.Errorf("%d types have the method %s, and %d may: %v", len(found[method]), method, n,
-				found[method])
+		if len(places[method]) < 2 || len(places[method]) > n {
+			t.Errorf("%d types have the method %s, and %d may: %v", len(places[method]), method, n,
+				places[method])
 		}
 	}
 }
 
-// unnamed is the type of a function without the names of its parameters and of package session.
+// unnamed returns a function's type without parameter names and without the prefix session.
 func unnamed(f *ast.FuncType) string {
 	for _, list := range []*ast.FieldList{f.Params, f.Results} {
 		for i := 0; list != nil && i < len(list.List); i++ {

@@ -1,6 +1,5 @@
-// Holds the direction of imports that docs/design.md draws: rooms may only call downwards. A
-// package that is in no row of the table fails the test too, so that a new room must be given its
-// place.
+// Checks the direction of imports drawn in docs/design.md: rooms may only call downwards. A package
+// without a row in the table fails the test too, so that every new room gets a level.
 
 package main
 
@@ -66,7 +65,7 @@ var level = map[string]int{
 	"assets":                     12,
 }
 
-// onlyImportedBy names the rooms that are wired in at few places.
+// onlyImportedBy lists the only importers that some rooms may have.
 var onlyImportedBy = map[string][]string{
 	"runtime/cpu": {"runtime/serve", "gpu/multi"},
 	"gpu":         {"runtime/serve", "gpu/worker/ossrun-gpu"},
@@ -74,7 +73,7 @@ var onlyImportedBy = map[string][]string{
 	"gpu/device":  {"runtime/serve", "gpu", "gpu/multi"},
 }
 
-// mustNotImport keeps outside packages out of rooms that have no business with them.
+// mustNotImport lists the outside packages that a room must not import.
 var mustNotImport = map[string][]string{
 	"harmony":        {"net/http", "github.com/charmbracelet"},
 	"runtime/engine": {"net/http", "github.com/charmbracelet"},
@@ -84,7 +83,7 @@ var mustNotImport = map[string][]string{
 	"ui/chat":        {"net/http"},
 }
 
-// room is the longest prefix of path in the table.
+// room returns the longest prefix of path in the table.
 func room(path string) (string, bool) {
 	for p := path; p != ""; {
 		if _, ok := level[p]; ok {

@@ -1,5 +1,5 @@
-// Holds that no test of a GPU is lost: one that README's tests skip or shorten is named by a step
-// of CI, or its name ends in Long, which .ci/long runs.
+// Checks that every GPU test runs in full somewhere. If README's tests skip or shorten it, a CI
+// step names it, or its name ends in Long, which .ci/long runs.
 
 package main
 
@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// shortened are the tests of a file that call drivertest.Long or drivertest.Some.
+// shortened returns the tests of a file that call drivertest.Long or drivertest.Some.
 func shortened(t *testing.T, name string) (tests []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)

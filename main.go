@@ -1,5 +1,5 @@
-// Command ossrun runs OpenAI's gpt-oss models on the machine in front of you. Everything it does is
-// a verb in ui/cli.
+// Command ossrun runs OpenAI's gpt-oss models on the local machine. Every command is implemented in
+// ui/cli.
 package main
 
 import (

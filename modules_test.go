@@ -1,4 +1,4 @@
-// Holds go.mod to what the tree imports, and docs/dependencies.md to go.mod.
+// Checks go.mod against the tree's imports, and docs/dependencies.md against go.mod.
 
 package main
 
@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestModulesAreTidy: go mod tidy changes nothing. It also wants modules that only tests of
-// dependencies import, so it asks the module proxy for what this machine has not: CI reaches one,
-// and where none answers elsewhere, nobody knows.
+// TestModulesAreTidy checks that go mod tidy changes nothing. Tidy also needs modules that only
+// tests of dependencies import, and fetches missing ones from the module proxy. CI can reach a
+// proxy; elsewhere the test is skipped without one.
 func TestModulesAreTidy(t *testing.T) {
 	command := exec.Command("go", "mod", "tidy", "-diff")
 	var diff, complaint bytes.Buffer
@@ -31,11 +31,11 @@ func TestModulesAreTidy(t *testing.T) {
 	}
 }
 
-// required is a line of go.mod that asks for a module.
+// required matches a line of go.mod that requires a module.
 var required = regexp.MustCompile(`^\t(\S+ v\S+)( // indirect)?$`)
 
-// direct are the modules, with their versions, that go.mod asks for by name: those of its first
-// block, and the others are in a second one.
+// direct returns the direct requirements of go.mod with their versions: its first block. The second
+// block has the indirect ones.
 func direct(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("go.mod")
@@ -62,8 +62,8 @@ func direct(t *testing.T) map[string]bool {
 	return list
 }
 
-// TestDependenciesAreListed: docs/dependencies.md has a row for each module that go.mod asks for by
-// name, with its version, and no others.
+// TestDependenciesAreListed checks that docs/dependencies.md has exactly one row for each direct
+// requirement of go.mod, with its version.
 func TestDependenciesAreListed(t *testing.T) {
 	text, err := os.ReadFile("docs/dependencies.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Holds what the race detector leaves out: .ci/steps/race names tests and packages with a reason,
-// and none of them is left out by mistake.
+// Checks what the race detector skips: .ci/steps/race lists tests and packages with a reason. No
+// test skipped there starts a goroutine, and it names every package that starts one.
 
 package main
 
@@ -16,12 +16,12 @@ import (
 	"testing"
 )
 
-// raceList is one of the lists of the step, without reasons.
+// raceList returns one of the step's lists, without the reasons.
 func raceList(t *testing.T, text, name string) (lines []string) {
 	t.Helper()
 	_, list, _ := strings.Cut(text, "\n"+name+"='\n")
-	list, _, found := strings.Cut(list, "\n'\n")
-	if !found {
+	list, _, ok := strings.Cut(list, "\n'\n")
+	if !ok {
 		t.Fatalf("the step has no list %s", name)
 	}
 	for line := range strings.Lines(list) {
@@ -34,7 +34,7 @@ func raceList(t *testing.T, text, name string) (lines []string) {
 	return lines
 }
 
-// functions are those of a folder's files, and the methods, by their names.
+// functions returns the functions and methods of a folder's files by name.
 func functions(t *testing.T, folder string, tests bool) map[string][]*ast.FuncDecl {
 	t.Helper()
 	all := map[string][]*ast.FuncDecl{}
@@ -59,7 +59,7 @@ func functions(t *testing.T, folder string, tests bool) map[string][]*ast.FuncDe
 	return all
 }
 
-// starts tells whether a function starts a goroutine, and what it calls.
+// starts reports whether a function starts a goroutine, and returns the functions it calls.
 func starts(f *ast.FuncDecl) (yes bool, calls []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -79,7 +79,8 @@ func starts(f *ast.FuncDecl) (yes bool, calls []string) {
 	return yes, calls
 }
 
-// startsIn is the function that starts a goroutine, of name and those of its package that it calls.
+// startsIn returns the function that starts a goroutine: name, or a function of its package that it
+// calls.
 func startsIn(all map[string][]*ast.FuncDecl, name string, seen map[string]bool) string {
 	if seen[name] {
 		return ""
@@ -91,8 +92,8 @@ func startsIn(all map[string][]*ast.FuncDecl, name string, seen map[string]bool)
 			return name
 		}
 		for _, n := range calls {
-			if found := startsIn(all, n, seen); found != "" {
-				return found
+			if name := startsIn(all, n, seen); name != "" {
+				return name
 			}
 		}
 	}
@@ -135,8 +136,8 @@ func TestRaceLeavesOutTextsOnly(t *testing.T) {
 		yes := false
 		for _, list := range functions(t, folder, false) {
 			for _, f := range list {
-				some, _ := starts(f)
-				yes = yes || some
+				ok, _ := starts(f)
+				yes = yes || ok
 			}
 		}
 		run := slices.ContainsFunc(raced, func(p string) bool {
@@ -145,8 +146,8 @@ func TestRaceLeavesOutTextsOnly(t *testing.T) {
 		})
 		if run {
 			for name := range functions(t, folder, true) {
-				if of := texts[name]; of != "" && of != folder {
-					t.Errorf("%s is skipped in %s too, and means %s", name, folder, of)
+				if listed := texts[name]; listed != "" && listed != folder {
+					t.Errorf("%s is skipped in %s too, and means %s", name, folder, listed)
 				}
 			}
 		}
