@@ -31,8 +31,7 @@ import (
 )
 
 func chatCommand(t Terminal) *cli.Command {
-	look, theme, bare := struct{ schema, endpoint string }{}, term.Dark, false
-	options, answers, chosen := serve.DefaultOptions(), session.Request{}, tools.Options{}
+	v := &chatVerb{terminal: t, theme: term.Dark, options: serve.DefaultOptions()}
 	return &cli.Command{
 		Name:      "chat",
 		Usage:     "talk to a model, or answer one PROMPT and exit",
@@ -44,132 +43,172 @@ func chatCommand(t Terminal) *cli.Command {
 			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
 			"         ossrun chat -c \"And 2029?\"\n" +
 			"         git diff | ossrun chat \"Write a commit message\"",
-		Flags: flagTable(engineFlags(&options), groupModel, loraFlag(&options),
-			memoryFlags(&options), samplingFlags(&answers), toolFlags(&chosen, ""), groupModel,
-			boolFlag("alone", "load the model again, even if ossrun serve has loaded it"),
-			serverFlag(&look.endpoint, "endpoint", "use the OpenAI-compatible server at `URL`; "+
-				"OSSRUN_API_KEY is its key"),
-			printConfigFlag(), groupSessions,
-			boolFlag("continue", "continue the latest conversation; with a PROMPT too"),
-			&cli.StringFlag{Name: "resume", Usage: "continue the conversation `ID|NAME`, which " +
-				"/sessions lists"},
-			boolFlag("no-history", "keep nothing of the conversation on the disk"),
-			groupSampling,
-			inputFlag(&look.schema, "schema", "make every answer follow the JSON Schema in `FILE`"),
-			groupScreen,
-			&wordFlag{funcFlag("theme", "dark", "`T` is dark, light, none, which has no colours "+
-				"(as NO_COLOR), or your own, as "+
-				"light,green=bright-blue", func(text string) (err error) {
-				if bare = text == "none"; bare {
-					return nil
-				}
-				if theme, err = term.ParseTheme(text); err != nil {
-					return fail(exitUsage, "--theme: %s", err)
-				}
-				return nil
-			}), []string{"dark", "light", "none"}},
-			boolFlag("no-mouse", "leave the mouse to the terminal, to select text with it"),
-			boolFlag("plain", "a chat that only prints lines (the default where TERM is dumb)"),
-			group(""), &cli.StringFlag{Name: "prompt", Usage: "the PROMPT: `TEXT`"},
-			boolFlag("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
-			boolFlag("json", "with a PROMPT: print one JSON object")),
+		Flags: v.flags(),
 		Action: func(c *cli.Context) error {
-			if c.Bool("print-config") {
-				m, err := serve.New(c.Context, modelOptions(c, t, &options))
-				if err != nil {
-					return err
-				}
-				err = printConfig(t.Out, c, &options, m)
-				failed, _ := m.Close()
-				return errors.Join(err, failed)
-			}
-			prompt, err := promptText(c, t)
-			if err != nil {
-				return err
-			}
-			oneShot := prompt != ""
-			if !oneShot && (c.Bool("json") || c.Bool("show-reasoning")) {
-				return fail(exitUsage, "--json and --show-reasoning need a PROMPT or text on stdin")
-			}
-			if !oneShot && !isTerminal(t.Out) {
-				return fail(exitUsage,
-					"the chat needs a terminal; give a PROMPT to get one answer on stdout")
-			}
-			form, err := readSchema(c.Context, look.schema, look.endpoint != "")
-			if err != nil {
-				return err
-			}
-			plain := c.Bool("plain") || os.Getenv("TERM") == "dumb"
-			restore, notices := func() {}, make(chan string, 8)
-			report := func(line string) {
-				if oneShot {
-					notify(t)(line)
-					return
-				}
-				select {
-				case notices <- line:
-				default: // no reader any more
-				}
-			}
-			store, resume, err := openChats(c, oneShot && !isTerminal(t.Out), report)
-			if err != nil {
-				return err
-			}
-			var claim func(string) (func(), bool)
-			if store != nil {
-				claim = claimChat
-				defer store.Close()
-			}
-			defer func() { restore() }()
-			if store == nil { // sampled turns would stay for a day
-				options.Keep.RememberOnDisk = false
-			}
-			pictures := stateFile("pictures")
-			if c.Bool("no-history") {
-				pictures = ""
-			}
-			o := chat.Options{Notices: notices, Approval: chat.NewApproval(), Claim: claim,
-				Pictures: pictures, Theme: theme, In: t.In, Out: t.Out,
-				Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
-				NoMouse:  c.Bool("no-mouse"), NoColor: os.Getenv("NO_COLOR") != "" || bare,
-				Store: store, Resume: resume, Format: form.prompt}
-			closeModel, err := chooseModel(c, t, &options, !oneShot, report, func() {
-				if !oneShot && !plain { // the terminal itself edits lines
-					restore = holdTyping(t.In)
-				}
-			}, &o)
-			if err != nil {
-				return err
-			}
-			defer closeModel()
-			chosen.Context = o.Model.ContextLength
-			if !oneShot {
-				chosen.Approve = o.Approval.Ask
-			}
-			all, err := openTools(c.Context, chosen, report)
-			if err != nil {
-				return err
-			}
-			conversation, err := all.Conversation(report)
-			if err != nil {
-				return err
-			}
-			defer conversation.Close()
-			answers.Final, answers.Schema = form.final, form.schema
-			answers.Persist = store != nil
-			o.Request, o.Tools, o.ReplaceTools = answers, conversation.Tools(), conversation.Renew
-			if oneShot {
-				return answerOnce(c, t, o, prompt)
-			}
-			if !c.Bool("no-history") {
-				o.HistoryPath = stateFile("history")
-			}
-			if plain {
-				return chat.RunPlain(c.Context, o)
-			}
-			return chat.Run(c.Context, o)
+			v.c = c
+			return v.run()
 		},
 	}
+}
+
+// chatVerb has the flags of ossrun chat.
+type chatVerb struct {
+	c        *cli.Context
+	terminal Terminal
+
+	options          serve.Options
+	request          session.Request
+	tools            tools.Options
+	schema, endpoint string
+	theme            term.Theme
+	noColor          bool // --theme none
+
+	oneShot bool        // there is a PROMPT
+	notices chan string // for the person, during the chat
+}
+
+func (v *chatVerb) flags() []cli.Flag {
+	return flagTable(engineFlags(&v.options), groupModel, loraFlag(&v.options),
+		memoryFlags(&v.options), samplingFlags(&v.request), toolFlags(&v.tools, ""), groupModel,
+		boolFlag("alone", "load the model again, even if ossrun serve has loaded it"),
+		serverFlag(&v.endpoint, "endpoint", "use the OpenAI-compatible server at `URL`; "+
+			"OSSRUN_API_KEY is its key"),
+		printConfigFlag(), groupSessions,
+		boolFlag("continue", "continue the latest conversation; with a PROMPT too"),
+		&cli.StringFlag{Name: "resume", Usage: "continue the conversation `ID|NAME`, which " +
+			"/sessions lists"},
+		boolFlag("no-history", "keep nothing of the conversation on the disk"),
+		groupSampling,
+		inputFlag(&v.schema, "schema", "make every answer follow the JSON Schema in `FILE`"),
+		groupScreen,
+		&wordFlag{funcFlag("theme", "dark", "`T` is dark, light, none, which has no colours "+
+			"(as NO_COLOR), or your own, as "+
+			"light,green=bright-blue", v.setTheme), []string{"dark", "light", "none"}},
+		boolFlag("no-mouse", "leave the mouse to the terminal, to select text with it"),
+		boolFlag("plain", "a chat that only prints lines (the default where TERM is dumb)"),
+		group(""), &cli.StringFlag{Name: "prompt", Usage: "the PROMPT: `TEXT`"},
+		boolFlag("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
+		boolFlag("json", "with a PROMPT: print one JSON object"))
+}
+
+func (v *chatVerb) setTheme(text string) (err error) {
+	if v.noColor = text == "none"; v.noColor {
+		return nil
+	}
+	if v.theme, err = term.ParseTheme(text); err != nil {
+		return fail(exitUsage, "--theme: %s", err)
+	}
+	return nil
+}
+
+func (v *chatVerb) run() error {
+	c, t := v.c, v.terminal
+	if c.Bool("print-config") {
+		return v.printConfig()
+	}
+	prompt, err := promptText(c, t)
+	if err != nil {
+		return err
+	}
+	v.oneShot, v.notices = prompt != "", make(chan string, 8)
+	if !v.oneShot && (c.Bool("json") || c.Bool("show-reasoning")) {
+		return fail(exitUsage, "--json and --show-reasoning need a PROMPT or text on stdin")
+	}
+	if !v.oneShot && !isTerminal(t.Out) {
+		return fail(exitUsage,
+			"the chat needs a terminal; give a PROMPT to get one answer on stdout")
+	}
+	form, err := readSchema(c.Context, v.schema, v.endpoint != "")
+	if err != nil {
+		return err
+	}
+	o := v.screenOptions()
+	if o.Store, o.Resume, err = openChats(c, v.oneShot && !isTerminal(t.Out),
+		v.report); err != nil {
+		return err
+	}
+	if o.Store != nil {
+		o.Claim = claimChat
+		defer o.Store.Close()
+	} else { // sampled turns would stay for a day
+		v.options.Keep.RememberOnDisk = false
+	}
+	plain, restore := c.Bool("plain") || os.Getenv("TERM") == "dumb", func() {}
+	defer func() { restore() }()
+	closeModel, err := chooseModel(c, t, &v.options, !v.oneShot, v.report, func() {
+		if !v.oneShot && !plain { // the terminal itself edits lines
+			restore = holdTyping(t.In)
+		}
+	}, &o)
+	if err != nil {
+		return err
+	}
+	defer closeModel()
+	conversation, err := v.openTools(&o)
+	if err != nil {
+		return err
+	}
+	defer conversation.Close()
+	v.request.Final, v.request.Schema, o.Format = form.final, form.schema, form.prompt
+	v.request.Persist = o.Store != nil
+	o.Request, o.Tools, o.ReplaceTools = v.request, conversation.Tools(), conversation.Renew
+	switch {
+	case v.oneShot:
+		return answerOnce(c, t, o, prompt)
+	case plain:
+		return chat.RunPlain(c.Context, o)
+	}
+	return chat.Run(c.Context, o)
+}
+
+func (v *chatVerb) printConfig() error {
+	m, err := serve.New(v.c.Context, modelOptions(v.c, v.terminal, &v.options))
+	if err != nil {
+		return err
+	}
+	err = printConfig(v.terminal.Out, v.c, &v.options, m)
+	failed, _ := m.Close()
+	return errors.Join(err, failed)
+}
+
+// report shows a line in the chat, or on stderr for a PROMPT.
+func (v *chatVerb) report(line string) {
+	if v.oneShot {
+		notify(v.terminal)(line)
+		return
+	}
+	select {
+	case v.notices <- line:
+	default: // no reader any more
+	}
+}
+
+func (v *chatVerb) screenOptions() chat.Options {
+	c, t := v.c, v.terminal
+	o := chat.Options{Notices: v.notices, Approval: chat.NewApproval(), Theme: v.theme,
+		In: t.In, Out: t.Out,
+		Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
+		NoMouse:  c.Bool("no-mouse"), NoColor: os.Getenv("NO_COLOR") != "" || v.noColor}
+	if !c.Bool("no-history") {
+		o.Pictures = stateFile("pictures")
+		if !v.oneShot {
+			o.HistoryPath = stateFile("history")
+		}
+	}
+	return o
+}
+
+// openTools opens the tools for the chosen model and begins a conversation with them.
+func (v *chatVerb) openTools(o *chat.Options) (*tools.Conversation, error) {
+	v.tools.Context = o.Model.ContextLength
+	if !v.oneShot {
+		v.tools.Approve = o.Approval.Ask
+	}
+	all, err := openTools(v.c.Context, v.tools, v.report)
+	if err != nil {
+		return nil, err
+	}
+	return all.Conversation(v.report)
 }
 
 // stateFile is a file of this program in the XDG state folder.
