@@ -104,8 +104,8 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 		if s.batch.Rebuild {
 			continue
 		}
-		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.remaining() && s.pool.Free() > windowPages &&
-			len(b.Tokens) < s.o.MaxNumBatchedTokens {
+		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.remaining() &&
+			s.pool.Free() > windowPages && len(b.Tokens) < s.o.MaxNumBatchedTokens {
 			return fmt.Errorf("a prefill has %d of %d rows though %d pages and %d rows are free",
 				q.rows, q.remaining(), s.pool.Free(),
 				s.o.MaxNumBatchedTokens-len(b.Tokens))
