@@ -307,117 +307,142 @@ func (n *nfa) determinize(ctx context.Context, start, match int32) (*DFA, error)
 			c.add(e.lo, e.hi)
 		}
 	}
-	mark := make([]int32, len(n.nodes))
-	round := int32(0)
-	// visited nodes and edges: an expression that needs too many is refused, like one that needs
-	// too many states
-	work, looks := 0, 0
-	// closure adds the nodes after empty edges. Nodes whose edges only hold at an end of the text
-	// stay in the set.
-	closure := func(set []int32, begin, end bool) []int32 {
-		round++
-		for _, s := range set {
-			mark[s] = round
+	b := subsets{nfa: n, match: match, mark: make([]int32, len(n.nodes)), ids: map[string]int32{},
+		closed: map[string]int32{}, aheadOf: -1, target: -1}
+	b.sets = []string{b.pack(b.closure([]int32{start}, true, false))}
+	b.class, b.picks = c.classes()
+	b.ahead = make([][]int32, len(b.picks))
+	steps := 0
+	d, err := buildDFA(0, c, func(s int32, char byte) (int32, bool) {
+		if steps++; steps%pollEvery == 0 && ctx.Err() != nil {
+			b.work = MaxWork + 1
 		}
-		for i := 0; i < len(set); i++ {
-			node := &n.nodes[set[i]]
-			work += 1 + len(node.empty)
-			if node.begin && !begin || node.end && !end {
-				continue
-			}
-			for _, to := range node.empty {
-				if mark[to] != round {
-					mark[to] = round
-					set = append(set, to)
-				}
-			}
+		if b.work > MaxWork {
+			return 0, false
 		}
-		slices.Sort(set)
-		return set
-	}
-	pack := func(set []int32) string {
-		return setKey(slices.DeleteFunc(set, func(s int32) bool {
-			node := &n.nodes[s]
-			return len(node.bytes) == 0 && !node.end && s != match
-		}))
-	}
-	// by state; the first is the beginning of the text
-	sets := []string{pack(closure([]int32{start}, true, false))}
-	ids := map[string]int32{}    // the states of sets, except the first
-	closed := map[string]int32{} // cache of closure: several bytes lead to the same
-	class, pick := c.classes()
-	ahead := make([][]int32, len(pick)) // by class: targets from the current set
-	looked, led := int32(-1), int32(-1) // the state of ahead, and the target of its last class
-	look := func(s int32) {
-		looked = s
-		set := sets[s]
-		for k := range ahead {
-			ahead[k] = ahead[k][:0]
-		}
-		for i := 0; i < len(set); i += 4 {
-			node := &n.nodes[binary.LittleEndian.Uint32([]byte(set[i:i+4]))]
-			// One per class and edge, although few of them match: MaxWork counts in these units.
-			work += len(pick) + len(pick)*len(node.bytes)
-			for _, e := range node.bytes {
-				for k := class[e.lo]; k <= class[e.hi]; k++ {
-					ahead[k] = append(ahead[k], e.to)
-				}
-			}
-		}
-	}
-	var raw []byte
-	var scratch []int32
-	d, err := buildDFA(0, c,
-		func(s int32, b byte) (int32, bool) {
-			if looks++; looks%pollEvery == 0 && ctx.Err() != nil {
-				work = MaxWork + 1
-			}
-			if work > MaxWork {
-				return 0, false
-			}
-			k := class[b]
-			if s != looked {
-				look(s)
-			} else if slices.Equal(ahead[k], ahead[k-1]) {
-				return led, led >= 0
-			}
-			round++
-			raw = raw[:0]
-			for _, to := range ahead[k] {
-				if mark[to] != round {
-					mark[to] = round
-					raw = binary.LittleEndian.AppendUint32(raw, uint32(to))
-				}
-			}
-			if led = -1; len(raw) == 0 {
-				return 0, false
-			}
-			var met bool
-			if led, met = closed[string(raw)]; !met {
-				key := string(raw)
-				scratch = closure(appendSet(scratch[:0], key), false, false)
-				set := pack(scratch)
-				if led, met = ids[set]; !met {
-					led = int32(len(sets))
-					ids[set] = led
-					sets = append(sets, set)
-				}
-				closed[key] = led
-			}
-			return led, true
-		}, func(s int32) bool {
-			scratch = closure(appendSet(scratch[:0], sets[s]), s == 0, true)
-			return slices.Contains(scratch, match)
-		})
+		return b.next(s, char)
+	}, b.accepts)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if work > MaxWork {
+	if b.work > MaxWork {
 		return nil, ErrTooLarge
 	}
 	if err != nil {
 		return nil, err
 	}
-	d.Work += work
+	d.Work += b.work
 	return d, nil
+}
+
+// subsets is a subset construction. A state is the packed set of nodes in sets at its index.
+type subsets struct {
+	*nfa
+	match int32
+	mark  []int32 // by node: the round that saw it last
+	round int32
+	// visited nodes and edges: an expression that needs too many is refused, like one that needs
+	// too many states
+	work   int
+	sets   []string         // the first is the beginning of the text
+	ids    map[string]int32 // the states of sets, except the first
+	closed map[string]int32 // cache of closure: several bytes lead to the same
+	class  [256]uint8       // by byte
+	picks  []byte           // a byte of each class
+
+	ahead   [][]int32 // by class: targets from the set of the state aheadOf
+	aheadOf int32
+	target  int32 // of the class that next saw last; -1 for none
+	raw     []byte
+	scratch []int32
+}
+
+// closure adds the nodes after empty edges. Nodes whose edges only hold at an end of the text stay
+// in the set.
+func (b *subsets) closure(set []int32, begin, end bool) []int32 {
+	b.round++
+	for _, s := range set {
+		b.mark[s] = b.round
+	}
+	for i := 0; i < len(set); i++ {
+		node := &b.nodes[set[i]]
+		b.work += 1 + len(node.empty)
+		if node.begin && !begin || node.end && !end {
+			continue
+		}
+		for _, to := range node.empty {
+			if b.mark[to] != b.round {
+				b.mark[to] = b.round
+				set = append(set, to)
+			}
+		}
+	}
+	slices.Sort(set)
+	return set
+}
+
+func (b *subsets) pack(set []int32) string {
+	return setKey(slices.DeleteFunc(set, func(s int32) bool {
+		node := &b.nodes[s]
+		return len(node.bytes) == 0 && !node.end && s != b.match
+	}))
+}
+
+// look sets ahead for a state.
+func (b *subsets) look(s int32) {
+	b.aheadOf = s
+	set := b.sets[s]
+	for k := range b.ahead {
+		b.ahead[k] = b.ahead[k][:0]
+	}
+	for i := 0; i < len(set); i += 4 {
+		node := &b.nodes[binary.LittleEndian.Uint32([]byte(set[i:i+4]))]
+		// One per class and edge, although few of them match: MaxWork counts in these units.
+		b.work += len(b.picks) + len(b.picks)*len(node.bytes)
+		for _, e := range node.bytes {
+			for k := b.class[e.lo]; k <= b.class[e.hi]; k++ {
+				b.ahead[k] = append(b.ahead[k], e.to)
+			}
+		}
+	}
+}
+
+// next returns the state after a byte. Bytes are asked for in ascending order.
+func (b *subsets) next(s int32, char byte) (int32, bool) {
+	k := b.class[char]
+	if s != b.aheadOf {
+		b.look(s)
+	} else if slices.Equal(b.ahead[k], b.ahead[k-1]) {
+		return b.target, b.target >= 0
+	}
+	b.round++
+	b.raw = b.raw[:0]
+	for _, to := range b.ahead[k] {
+		if b.mark[to] != b.round {
+			b.mark[to] = b.round
+			b.raw = binary.LittleEndian.AppendUint32(b.raw, uint32(to))
+		}
+	}
+	if b.target = -1; len(b.raw) == 0 {
+		return 0, false
+	}
+	var ok bool
+	if b.target, ok = b.closed[string(b.raw)]; !ok {
+		key := string(b.raw)
+		b.scratch = b.closure(appendSet(b.scratch[:0], key), false, false)
+		set := b.pack(b.scratch)
+		if b.target, ok = b.ids[set]; !ok {
+			b.target = int32(len(b.sets))
+			b.ids[set] = b.target
+			b.sets = append(b.sets, set)
+		}
+		b.closed[key] = b.target
+	}
+	return b.target, true
+}
+
+// accepts reports whether the text may end in a state.
+func (b *subsets) accepts(s int32) bool {
+	b.scratch = b.closure(appendSet(b.scratch[:0], b.sets[s]), s == 0, true)
+	return slices.Contains(b.scratch, b.match)
 }

@@ -8,6 +8,7 @@
 package schema
 
 import (
+	"errors"
 	"math/big"
 	"slices"
 	"strings"
@@ -57,203 +58,269 @@ func (c *compiler) negate(o *owner, x *schema) (*negation, error) {
 	return n, nil
 }
 
+// errInexact tells that a keyword has no exact negation.
+var errInexact = errors.New("no exact negation")
+
+// violation collects the alternatives in which one keyword of x, with value v, is violated.
+type violation struct {
+	*compiler
+	o            *owner
+	x            *schema
+	keyword      string
+	v            *jsondoc.Value
+	alternatives []*schema
+}
+
 // negateKeyword returns the alternatives in which a keyword of x is violated.
 func (c *compiler) negateKeyword(o *owner, x *schema, m jsondoc.Member) ([]*schema, error) {
-	object, array, str := typeMember("object"), typeMember("array"), typeMember("string")
-	number := typeMember("number")
-	var out []*schema
-	add := func(members ...jsondoc.Member) { out = append(out, c.synthesizeObject(o, members...)) }
-	v := m.Value
-	switch m.Name {
-	case "$ref":
-		to, err := c.refer(x, v.Text)
-		if err != nil {
-			return nil, o.fault(err)
+	n := &violation{compiler: c, o: o, x: x, keyword: m.Name, v: m.Value}
+	err := n.collect()
+	if err == errInexact {
+		return nil, o.refuse("cannot be held with " + m.Name + " in it")
+	}
+	return n.alternatives, err
+}
+
+// add adds an object schema.
+func (n *violation) add(members ...jsondoc.Member) {
+	n.alternatives = append(n.alternatives, n.synthesizeObject(n.o, members...))
+}
+
+// collect returns errInexact if the keyword has no exact negation.
+func (n *violation) collect() error {
+	switch n.keyword {
+	case "$ref", "type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if":
+		return n.applicator()
+	case "required", "properties", "dependentRequired", "dependentSchemas", "dependencies",
+		"additionalProperties", "patternProperties":
+		return n.objectKeyword()
+	case "prefixItems", "items", "contains":
+		return n.arrayKeyword()
+	case "minLength", "minItems", "minProperties", "maxLength", "maxItems", "maxProperties",
+		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "pattern", "format":
+		return n.limit()
+	case "uniqueItems":
+		if !n.v.Truth {
+			return nil
 		}
-		return []*schema{c.synthesize(o, c.notOf(o, to.original))}, nil
-	case "type":
-		return c.negateTypes(o, x)
-	case "enum":
-		return c.negateValues(o, v.Items)
-	case "const":
-		return c.negateValues(o, []*jsondoc.Value{v})
-	case "allOf", "anyOf", "oneOf":
-		subs, err := c.list(x, m.Name)
+	case "unevaluatedProperties", "unevaluatedItems", "propertyNames":
+		if isTrue(n.v) {
+			return nil
+		}
+	case "multipleOf", "maxContains":
+	default:
+		return nil // an annotation, or a part of an if
+	}
+	return errInexact
+}
+
+func (n *violation) applicator() (err error) {
+	switch n.keyword {
+	case "$ref":
+		to, err := n.refer(n.x, n.v.Text)
 		if err != nil {
-			return nil, err
+			return n.o.fault(err)
+		}
+		n.alternatives = []*schema{n.synthesize(n.o, n.notOf(n.o, to.original))}
+		return nil
+	case "type":
+		n.alternatives, err = n.negateTypes(n.o, n.x)
+		return err
+	case "enum":
+		n.alternatives, err = n.negateValues(n.o, n.v.Items)
+		return err
+	case "const":
+		n.alternatives, err = n.negateValues(n.o, []*jsondoc.Value{n.v})
+		return err
+	case "allOf", "anyOf", "oneOf":
+		subs, err := n.list(n.x, n.keyword)
+		if err != nil {
+			return err
 		}
 		var nots []*jsondoc.Value
 		for _, sub := range subs {
-			nots = append(nots, c.notOf(o, sub.original))
+			nots = append(nots, n.notOf(n.o, sub.original))
 		}
-		if m.Name == "allOf" {
-			for _, n := range nots {
-				out = append(out, c.synthesize(o, n))
+		if n.keyword == "allOf" {
+			for _, not := range nots {
+				n.alternatives = append(n.alternatives, n.synthesize(n.o, not))
 			}
-			return out, nil
+			return nil
 		}
-		out = append(out, c.allOf(o, nots...))
-		if m.Name == "oneOf" {
+		n.alternatives = append(n.alternatives, n.allOf(n.o, nots...))
+		if n.keyword == "oneOf" {
 			if len(subs) > maxNegatedOneOf {
-				break
+				return errInexact
 			}
 			for i, a := range subs {
 				for _, b := range subs[i+1:] {
-					out = append(out, c.allOf(o, a.original, b.original))
+					n.alternatives = append(n.alternatives, n.allOf(n.o, a.original, b.original))
 				}
 			}
 		}
-		return out, nil
+		return nil
 	case "not":
-		return []*schema{c.schemaOf(v, x.under(m.Name))}, nil
+		n.alternatives = []*schema{n.schemaOf(n.v, n.x.under(n.keyword))}
+		return nil
 	case "if":
-		c.schemaOf(v, x.under(m.Name))
-		if then := x.value.Get("then"); then != nil {
-			out = append(out, c.allOf(o, v, c.notOf(o, then)))
+		n.schemaOf(n.v, n.x.under(n.keyword))
+		if then := n.x.value.Get("then"); then != nil {
+			n.alternatives = append(n.alternatives, n.allOf(n.o, n.v, n.notOf(n.o, then)))
 		}
-		if els := x.value.Get("else"); els != nil {
-			out = append(out, c.allOf(o, c.notOf(o, v), c.notOf(o, els)))
+		if els := n.x.value.Get("else"); els != nil {
+			n.alternatives = append(n.alternatives,
+				n.allOf(n.o, n.notOf(n.o, n.v), n.notOf(n.o, els)))
 		}
-		return out, nil
+		return nil
+	}
+	return errInexact
+}
+
+func (n *violation) objectKeyword() error {
+	object := typeMember("object")
+	switch n.keyword {
 	case "required":
-		for _, n := range v.Items {
-			add(object, member("properties", singleMember(n.Text, falseSchema())))
+		for _, name := range n.v.Items {
+			n.add(object, member("properties", singleMember(name.Text, falseSchema())))
 		}
-		return out, nil
+		return nil
 	case "properties":
-		for _, p := range v.Members {
+		for _, p := range n.v.Members {
 			if isTrue(p.Value) {
 				continue
 			}
-			c.schemaOf(p.Value, x.below(m.Name, p.Name))
-			add(object, member("required", listValue(textValue(p.Name))),
-				member("properties", singleMember(p.Name, c.notOf(o, p.Value))))
+			n.schemaOf(p.Value, n.x.below(n.keyword, p.Name))
+			n.add(object, member("required", listValue(textValue(p.Name))),
+				member("properties", singleMember(p.Name, n.notOf(n.o, p.Value))))
 		}
-		return out, nil
+		return nil
 	case "dependentRequired", "dependentSchemas", "dependencies":
-		for _, d := range v.Members {
+		for _, d := range n.v.Members {
 			has := member("required", listValue(textValue(d.Name)))
 			if d.Value.Kind == jsondoc.Object || d.Value.Kind == jsondoc.Bool {
-				c.schemaOf(d.Value, x.below(m.Name, d.Name))
-				add(object, has, member("not", d.Value))
+				n.schemaOf(d.Value, n.x.below(n.keyword, d.Name))
+				n.add(object, has, member("not", d.Value))
 				continue
 			}
-			for _, n := range d.Value.Items {
-				add(object, has, member("properties", singleMember(n.Text, falseSchema())))
+			for _, name := range d.Value.Items {
+				n.add(object, has, member("properties", singleMember(name.Text, falseSchema())))
 			}
 		}
-		return out, nil
-	case "minLength", "minItems", "minProperties", "maxLength", "maxItems", "maxProperties":
-		n, err := integerOf(x, m.Name)
-		if err != nil {
-			return nil, err
-		}
-		kind := map[string]jsondoc.Member{"Length": str, "Items": array,
-			"Properties": object}[m.Name[3:]]
-		switch {
-		case m.Name[:3] == "max":
-			add(kind, countMember("min"+m.Name[3:], n+1))
-		case n > 0:
-			add(kind, countMember("max"+m.Name[3:], n-1))
-		}
-		return out, nil
-	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
-		if v.Kind == jsondoc.Bool { // drafts before 6: it belongs to its bound
-			return nil, nil
-		}
-		open := strings.HasPrefix(m.Name, "exclusive")
-		bound := strings.ToLower(strings.TrimPrefix(m.Name, "exclusive"))
-		if !open {
-			open = x.value.Member("exclusiveM" + m.Name[1:]).Truth
-		}
-		opposite := map[string]string{"minimum": "maximum", "maximum": "minimum"}[bound]
-		if !open {
-			opposite = "exclusiveM" + opposite[1:]
-		}
-		add(number, member(opposite, v))
-		return out, nil
-	case "pattern", "format":
-		if m.Name == "format" && v.Text == "regex" {
-			break // others are valid too
-		}
-		if m.Name == "format" && !isEnforced(v.Text) {
-			return nil, nil
-		}
-		d, err := c.expression(x, m.Name, v)
-		if err == errNothing {
-			add(str)
-			return out, nil
-		}
-		if err != nil {
-			return nil, o.fault(err)
-		}
-		s := c.synthesizeObject(o, str)
-		s.strings = []automaton.Factor{{DFA: d, Not: true}}
-		return []*schema{s}, nil
+		return nil
 	case "additionalProperties":
-		if isTrue(v) {
-			return nil, nil
+		if isTrue(n.v) {
+			return nil
 		}
-		if v.Kind != jsondoc.Bool || x.value.Get("patternProperties") != nil {
-			break
+		if n.v.Kind != jsondoc.Bool || n.x.value.Get("patternProperties") != nil {
+			return errInexact
 		}
-		s := c.synthesizeObject(o, object)
+		s := n.synthesizeObject(n.o, object)
 		s.beyond = []string{}
-		for _, p := range x.value.Member("properties").Members {
+		for _, p := range n.x.value.Member("properties").Members {
 			s.beyond = append(s.beyond, p.Name)
 		}
-		return []*schema{s}, nil
+		n.alternatives = []*schema{s}
+		return nil
 	case "patternProperties":
 		asks := func(p jsondoc.Member) bool { return !isTrue(p.Value) }
-		if !slices.ContainsFunc(v.Members, asks) {
-			return nil, nil
+		if !slices.ContainsFunc(n.v.Members, asks) {
+			return nil
 		}
+	}
+	return errInexact
+}
+
+func (n *violation) arrayKeyword() error {
+	array := typeMember("array")
+	switch n.keyword {
 	case "prefixItems":
-		subs, err := c.list(x, m.Name)
+		subs, err := n.list(n.x, n.keyword)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i, sub := range subs {
 			list := make([]*jsondoc.Value, i+1)
 			for k := range i {
 				list[k] = objectValue()
 			}
-			list[i] = c.notOf(o, sub.original)
-			add(array, countMember("minItems", i+1), member("prefixItems", listValue(list...)))
+			list[i] = n.notOf(n.o, sub.original)
+			n.add(array, countMember("minItems", i+1), member("prefixItems", listValue(list...)))
 		}
-		return out, nil
+		return nil
 	case "items":
-		if isTrue(v) {
-			return nil, nil
+		if isTrue(n.v) {
+			return nil
 		}
-		if v.Kind == jsondoc.Bool {
-			add(array, countMember("minItems", len(x.value.Member("prefixItems").Items)+1))
-			return out, nil
+		if n.v.Kind == jsondoc.Bool {
+			n.add(array, countMember("minItems", len(n.x.value.Member("prefixItems").Items)+1))
+			return nil
 		}
-		if x.value.Get("prefixItems") == nil {
-			c.schemaOf(v, x.under(m.Name))
-			add(array, member("contains", c.notOf(o, v)))
-			return out, nil
-		}
-	case "uniqueItems":
-		if !v.Truth {
-			return nil, nil
-		}
-	case "unevaluatedProperties", "unevaluatedItems", "propertyNames":
-		if isTrue(v) {
-			return nil, nil
+		if n.x.value.Get("prefixItems") == nil {
+			n.schemaOf(n.v, n.x.under(n.keyword))
+			n.add(array, member("contains", n.notOf(n.o, n.v)))
+			return nil
 		}
 	case "contains":
-		if x.value.Get("minContains") == nil {
-			c.schemaOf(v, x.under(m.Name))
-			add(array, member("items", c.notOf(o, v)))
-			return out, nil
+		if n.x.value.Get("minContains") == nil {
+			n.schemaOf(n.v, n.x.under(n.keyword))
+			n.add(array, member("items", n.notOf(n.o, n.v)))
+			return nil
 		}
-	case "multipleOf", "maxContains":
-	default:
-		return nil, nil // an annotation, or a part of an if
 	}
-	return nil, o.refuse("cannot be held with " + m.Name + " in it")
+	return errInexact
+}
+
+func (n *violation) limit() error {
+	switch n.keyword {
+	case "minLength", "minItems", "minProperties", "maxLength", "maxItems", "maxProperties":
+		count, err := integerOf(n.x, n.keyword)
+		if err != nil {
+			return err
+		}
+		unit := n.keyword[3:]
+		kind := map[string]string{"Length": "string", "Items": "array", "Properties": "object"}[unit]
+		if n.keyword[:3] == "max" {
+			n.add(typeMember(kind), countMember("min"+unit, count+1))
+		} else if count > 0 {
+			n.add(typeMember(kind), countMember("max"+unit, count-1))
+		}
+		return nil
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
+		if n.v.Kind == jsondoc.Bool { // drafts before 6: it belongs to its bound
+			return nil
+		}
+		open := strings.HasPrefix(n.keyword, "exclusive")
+		bound := strings.ToLower(strings.TrimPrefix(n.keyword, "exclusive"))
+		if !open {
+			open = n.x.value.Member("exclusiveM" + n.keyword[1:]).Truth
+		}
+		opposite := map[string]string{"minimum": "maximum", "maximum": "minimum"}[bound]
+		if !open {
+			opposite = "exclusiveM" + opposite[1:]
+		}
+		n.add(typeMember("number"), member(opposite, n.v))
+		return nil
+	case "pattern", "format":
+		if n.keyword == "format" && n.v.Text == "regex" {
+			return errInexact // others are valid too
+		}
+		if n.keyword == "format" && !isEnforced(n.v.Text) {
+			return nil
+		}
+		d, err := n.expression(n.x, n.keyword, n.v)
+		if err == errNothing {
+			n.add(typeMember("string"))
+			return nil
+		}
+		if err != nil {
+			return n.o.fault(err)
+		}
+		s := n.synthesizeObject(n.o, typeMember("string"))
+		s.strings = []automaton.Factor{{DFA: d, Not: true}}
+		n.alternatives = []*schema{s}
+		return nil
+	}
+	return errInexact
 }
 
 func isTrue(v *jsondoc.Value) bool {
