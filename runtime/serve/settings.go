@@ -121,7 +121,7 @@ func (o Options) withDefaults(onGPU bool, memory int64) EffectiveOptions {
 		if p.devices != "1" {
 			note("preset %s: the guide uses %s GPUs for it; this engine uses a second one only "+
 				"for what does not fit the first, so only the batch of %d is the same. "+
-				"--engine vllm shows vLLM's command",
+				"ossrun vllm plan shows vLLM's command",
 				o.Preset, p.devices, p.maxNumSeqs)
 		}
 	}

@@ -97,7 +97,8 @@ OpenAI-compatible port.
 		ExitErrHandler:         func(*cli.Context, error) {},
 		OnUsageError:           usageError,
 		Commands: []*cli.Command{
-			chatCommand(t), runCommand(t), serveCommand(t), launchCommand(t), psCommand(),
+			chatCommand(t), runCommand(t), serveCommand(t), vllmCommand(t), launchCommand(t),
+			psCommand(),
 			stopCommand(t), keysCommand(t), sessionsCommand(t),
 			pullCommand(t), importCommand(t), listCommand(), showCommand(), rmCommand(t),
 			benchCommand(t),

@@ -29,7 +29,7 @@ const (
 	groupSessions = group("Conversations")
 	groupScreen   = group("The screen")
 	groupTools    = group("Tools")
-	groupVLLM     = group("VLLM, WITH --engine vllm")
+	groupVLLM     = group("vLLM")
 	groupSettings = group("Settings")
 
 	// of measuring
@@ -64,6 +64,15 @@ func flagTable(table ...any) (flags []cli.Flag) {
 		}
 	}
 	return flags
+}
+
+// hide takes flags out of the help, the completion and the manual. They go on working.
+func hide(flags []cli.Flag, hidden func(group, name string) bool) {
+	for _, f := range flags {
+		if hidden(f.(cli.CategorizableFlag).GetCategory(), f.Names()[0]) {
+			reflect.ValueOf(f).Elem().FieldByName("Hidden").SetBool(true)
+		}
+	}
 }
 
 // boolFlag is a flag that its verb reads by name.

@@ -107,9 +107,9 @@ serve demo --enable-prefix-caching --no-enable-prefix-caching
 serve demo --engine tensor
 serve demo --hardware H100
 serve demo --host 300.1.1.1 --device cpu
-serve 120b --engine vllm --dry-run
-serve 120b --engine vllm --dry-run --hardware H10
-serve 120b --engine vllm --lora empty --hardware H100 --dry-run
+vllm plan 120b
+vllm plan 120b --hardware H10
+vllm plan 120b --lora empty --hardware H100
 launch
 launch vim
 launch codex

@@ -74,7 +74,7 @@ func TestOutsidersWriteTextOnly(t *testing.T) {
 			"--num-prompts", "1"}, ""},
 		"an agent's server": {[]string{"launch", "codex", "--endpoint", refuses}, ""},
 		"an evaluation":     {[]string{"eval", "compat", "--base-url", refuses}, "owned"},
-		"vLLM's log": {[]string{"serve", "20b", "--engine", "vllm", "--hardware", "H100", "--launch",
+		"vLLM's log": {[]string{"vllm", "serve", "20b", "--hardware", "H100", "--launch",
 			"local", "--port", "0"}, "owned"},
 		"MCP servers": {[]string{"chat", "--model", "demo", "--device", "cpu", "--alone",
 			"--mcp-config", servers, "--max-tokens", "1", "Hello"}, "was skipped"},

@@ -77,7 +77,8 @@ func otherFlags(app *cli.App, verbs ...string) string {
 				usage, standard := usageAndDefault(f)
 				rows = append(rows, row("`"+shownName(f)+"`", standard, usage))
 			}
-			if len(rows) > 0 && !cmd.Hidden && !slices.Contains(append(verbs, "run"), cmd.Name) {
+			shown := before == "" && slices.Contains(append(verbs, "run"), cmd.Name)
+			if len(rows) > 0 && !cmd.Hidden && !shown {
 				fmt.Fprintf(&b, "\n### %s%s\n\n| flag | default | what it does |\n|---|---|---|\n%s",
 					before, cmd.Name, strings.Join(rows, ""))
 			}

@@ -41,6 +41,8 @@ const (
 
 func serveCommand(t Terminal) *cli.Command {
 	v := &serveVerb{terminal: t}
+	flags := v.flags()
+	hide(flags, func(group, _ string) bool { return group == string(groupVLLM) })
 	return &cli.Command{
 		Name:      "serve",
 		Usage:     "start an OpenAI-compatible server",
@@ -54,7 +56,7 @@ func serveCommand(t Terminal) *cli.Command {
 			"YAML files are accepted; ossrun reports each one it handles differently.\n" +
 			"Ctrl-C or ossrun stop gives running requests up to 30 s; a second Ctrl-C ends at " +
 			"once.",
-		Flags: v.flags(),
+		Flags: flags,
 		Action: func(c *cli.Context) error {
 			v.c, v.start = c, time.Now()
 			return v.run()

@@ -1,5 +1,6 @@
-// `ossrun serve --engine vllm`: a plan for vLLM by the recipes for this hardware, printed, or run
-// as this port's upstream.
+// ossrun vllm plan and ossrun vllm serve: a plan for vLLM by the recipes for this hardware, printed,
+// or run as this port's upstream. `ossrun serve --engine vllm` is the older spelling; its flags are
+// the same, and serve does not list them.
 
 package cli
 
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
@@ -33,6 +35,56 @@ type vllmSettings struct {
 
 	upstream      string // addresses separated by commas
 	upstreamModel string
+}
+
+func vllmCommand(t Terminal) *cli.Command {
+	verb := func(name, usage, example string) *cli.Command {
+		v, plans := &serveVerb{terminal: t}, name == "plan"
+		flags := v.flags()
+		hide(flags, func(group, flag string) bool {
+			switch flag {
+			case "engine", "dry-run":
+				return true
+			case "print":
+				return !plans
+			case "model", "preset", "max-num-seqs", "gpu-memory-utilization", "host", "port", "api-key":
+				return false
+			}
+			switch group {
+			case "", string(groupModel), string(groupMemory), string(groupBatch):
+				return !slices.Contains(shared, flag)
+			case string(groupVLLM):
+				return plans && strings.HasPrefix(flag, "upstream")
+			}
+			return plans || flag == "keep-alive"
+		})
+		return &cli.Command{
+			Name:        name,
+			Usage:       usage,
+			ArgsUsage:   "[flags] [MODEL]",
+			Description: "Example: " + example,
+			Flags:       flags,
+			Action: func(c *cli.Context) error {
+				v.c, v.start, v.engine, v.vllm.dryRun = c, time.Now(), "vllm", plans
+				return v.run()
+			},
+		}
+	}
+	return &cli.Command{
+		Name:  "vllm",
+		Usage: "plan and run vLLM, for what this engine cannot do",
+		Description: "Example: ossrun vllm plan 120b --hardware H100\n\n" +
+			"The recipes are those of the gpt-oss vLLM guide for each GPU. Other flags of vLLM are " +
+			"passed on.",
+		Subcommands: []*cli.Command{
+			verb("serve", "start vLLM, with ossrun's port in front of it", "ossrun vllm serve 120b "+
+				"--tensor-parallel-size 8\n         ossrun vllm serve 120b --upstream "+
+				"http://gpu1:8000,http://gpu2:8000"),
+			verb("plan", "print vLLM's command, and start nothing", "ossrun vllm plan 120b "+
+				"--hardware MI300X\n         ossrun vllm plan 120b --print compose --hardware B200"),
+		},
+		Action: subcommandsOnly("serve and plan"),
+	}
 }
 
 func (s *vllmSettings) flags() []cli.Flag {
@@ -64,7 +116,7 @@ func (s *vllmSettings) flags() []cli.Flag {
 func (s *vllmSettings) refuseUnused(c *cli.Context) error {
 	for _, f := range s.flags() {
 		if name := f.Names()[0]; c.IsSet(name) && origin(c, name) == commandLine {
-			return fail(exitUsage, "--%s needs --engine vllm", name)
+			return fail(exitUsage, "--%s is for ossrun vllm serve and ossrun vllm plan", name)
 		}
 	}
 	return nil
@@ -90,7 +142,7 @@ func (v *serveVerb) native() (err error) {
 	return v.prefixCachingFlags()
 }
 
-// upstreams returns the servers for --engine vllm: running ones, or vLLM by the recipes for this
+// upstreams returns the servers of ossrun vllm serve: running ones, or vLLM by the recipes for this
 // hardware. shown reports that the plan was only printed.
 func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
 	s, c := &v.vllm, v.c
@@ -229,8 +281,8 @@ func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) err
 // vllmWords are the flags to pass on to vLLM, in its spelling, that the plan does not set itself.
 func vllmWords(c *cli.Context) (list []string) {
 	for _, f := range c.Command.Flags {
-		name, isOurs := f.Names()[0], f.(cli.VisibleFlag).IsVisible()
-		if !c.IsSet(name) || isOurs && !slices.Contains(shared, name) ||
+		name := f.Names()[0]
+		if !c.IsSet(name) || !isVLLMs(name) && !slices.Contains(shared, name) ||
 			name == "tensor-parallel-size" { // the plan sets it itself
 			continue
 		}
@@ -256,7 +308,7 @@ func vllmWords(c *cli.Context) (list []string) {
 	return list
 }
 
-// shared are the flags of serve that are passed to vLLM, in addition to the hidden ones.
+// shared are the flags of serve that are passed to vLLM, in addition to vllmFlags.
 var shared = []string{"max-model-len", "kv-cache-dtype", "swap-space", "max-num-batched-tokens",
 	"enable-prefix-caching", "no-enable-prefix-caching", "speculative-config", "stream-interval",
 	"served-model-name"}

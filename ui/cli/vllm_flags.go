@@ -33,7 +33,7 @@ type vllmFlag struct {
 }
 
 const (
-	vllmHint   = "With --engine vllm --dry-run ossrun shows vLLM's command for it"
+	vllmHint   = "ossrun vllm plan shows vLLM's command for it"
 	asReleased = "weights are used as released: MXFP4 experts, bf16 for the rest"
 )
 
@@ -54,7 +54,7 @@ func oneDevice(v string) string {
 	} else if n > 1 {
 		return fmt.Sprintf("tensor parallelism over %d GPUs is not supported. A model that is too "+
 			"large for one GPU is spread over several automatically. For tensor parallelism use "+
-			"--engine vllm", n)
+			"ossrun vllm serve", n)
 	}
 	return ""
 }
@@ -168,6 +168,12 @@ var vllmFlags = []vllmFlag{
 	bareFlag("disable-uvicorn-access-log", "the log has one line a request, without its text"),
 	valueFlag("uvicorn-log-level", "the log has one line a request, without its text"),
 	refusedFlag("root-path", "the API is under /v1: let the proxy strip the prefix"),
+}
+
+func isVLLMs(name string) bool {
+	return slices.ContainsFunc(vllmFlags, func(f vllmFlag) bool {
+		return strings.Fields(f.names)[0] == name
+	})
 }
 
 // hiddenFlags are vLLM's flags, not shown by --help.

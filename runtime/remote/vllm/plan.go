@@ -215,7 +215,7 @@ func Make(r Request) (Plan, error) {
 		p.install()
 	}
 	if !p.r.HasFront {
-		p.Look.add(fmt.Sprintf("ossrun serve %s --engine vllm --upstream http://127.0.0.1:%d "+
+		p.Look.add(fmt.Sprintf("ossrun vllm serve %s --upstream http://127.0.0.1:%d "+
 			"--port %d", p.r.Model, p.r.Port, SecondPort(p.r.Port)),
 			"this program's port in front of it", NotInGuide)
 	}

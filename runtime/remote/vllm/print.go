@@ -84,7 +84,7 @@ func SecondPort(port int) int {
 
 // front returns the arguments of this program in front of vLLM.
 func (p Plan) front(model, host string, port int) []string {
-	list := []string{"serve", model, "--engine", "vllm", "--upstream",
+	list := []string{"vllm", "serve", model, "--upstream",
 		fmt.Sprintf("http://%s:%d", host, SecondPort(port)), "--host", "0.0.0.0"}
 	if port != 8000 {
 		list = append(list, "--port", strconv.Itoa(port))
