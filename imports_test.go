@@ -28,6 +28,7 @@ var level = map[string]int{
 	"runtime/openai/keys":        5,
 	"runtime/serve":              3,
 	"runtime/session":            6,
+	"runtime/records":            9,
 	"runtime/tools":              3,
 	"runtime/tools/pdf":          9,
 	"runtime/sched":              7,

@@ -10,7 +10,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // One client cannot learn the prompts of another: neither from the reported cached tokens, nor from
@@ -83,7 +83,7 @@ const secret, places = " seven three", 2
 func TestPromptsAreNotGuessed(t *testing.T) {
 	keyed := func(o *openai.Options) { o.APIKey = "key-1" }
 	var n named
-	names := withKeys(t, &n, session.NewStore())
+	names := withKeys(t, &n, records.NewStore())
 	n.add(t, "alice", nil)
 	n.add(t, "mallory", nil)
 	all := live(t, engine.Settings{})

@@ -14,12 +14,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 func FuzzRoutes(f *testing.F) {
 	runner := &answertest.Model{Script: answertest.Agent}
-	store := session.NewStore()
+	store := records.NewStore()
 	o := openai.Options{Options: answer.Options{Models: answertest.Single(runner, runner.Now, "gpt-oss:20b"),
 		Store: store, MaxBody: 1 << 20}}
 	h := openai.NewHandler(o)

@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -37,7 +38,7 @@ func (n named) add(t *testing.T, name string, change func(*keys.Key)) {
 }
 
 // withKeys has the port ask for the named keys that are in n.
-func withKeys(t *testing.T, n *named, s session.Store) func(*openai.Options) {
+func withKeys(t *testing.T, n *named, s records.Store) func(*openai.Options) {
 	*n = named{filepath.Join(t.TempDir(), "keys.json"), map[string]string{}}
 	return func(o *openai.Options) {
 		var err error
@@ -72,7 +73,7 @@ func runsPython(r session.Request) ([]session.Event, error) {
 // others change nothing.
 func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 	var n named
-	srv, _ := porttest.ToolServer(t, runsPython, nil, withKeys(t, &n, session.NewStore()),
+	srv, _ := porttest.ToolServer(t, runsPython, nil, withKeys(t, &n, records.NewStore()),
 		func(o *openai.Options) { o.APIKey = "the server's own" })
 	n.add(t, "alice", nil)
 	n.add(t, "mallory", func(k *keys.Key) { k.Admin = true })
@@ -179,7 +180,7 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 func TestWhatAKeyMayDo(t *testing.T) {
 	var n named
 	srv, _ := porttest.ToolServer(t, answertest.Answers("Hello."), nil,
-		withKeys(t, &n, session.NewStore()))
+		withKeys(t, &n, records.NewStore()))
 	n.add(t, "free", nil)
 	n.add(t, "here", func(k *keys.Key) { k.Models = []string{"openai/GPT-OSS-20b"} })
 	n.add(t, "elsewhere", func(k *keys.Key) { k.Models = []string{"120b"} })
@@ -255,7 +256,7 @@ func TestAKeysBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var n named
-			store := session.NewStore()
+			store := records.NewStore()
 			srv, _ := porttest.Server(t, answertest.Answers("Hello."), withKeys(t, &n, store))
 			n.add(t, "alice", bound)
 			n.add(t, "admin", func(k *keys.Key) { k.Admin = true })

@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 const parameters = `"parameters":{"type":"object","properties":{"city":{"type":"string"}},` +
@@ -49,9 +49,9 @@ var scriptedBodies = map[string][]string{
 
 // scripted serves the scripted model under the check of every body and stream.
 func scripted(t *testing.T) *httptest.Server {
-	m := scripttest.New(0, session.NewStore())
+	m := scripttest.New(0, records.NewStore())
 	handler := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: m,
-		Store: session.NewStore()},
+		Store: records.NewStore()},
 		Tools: scripttest.Tools})
 	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // stuck is a client that sends text and not the end of its body, or takes nothing of its answer.
@@ -72,7 +72,7 @@ func TestAClientThatDoesNotReadDelaysNobody(t *testing.T) {
 func TestUnendedBodiesLeaveRoomForOthers(t *testing.T) {
 	const most, each = 64 << 10, 16 << 10
 	n := new(named)
-	keyed := withKeys(t, n, session.NewStore())
+	keyed := withKeys(t, n, records.NewStore())
 	n.add(t, "holds", nil)
 	n.add(t, "asks", nil)
 	srv, _ := porttest.Server(t, answertest.Answers("ok"), keyed,

@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -137,7 +138,7 @@ func (m *Models) Choose(source checkpoint.Model) {
 }
 
 // Store holds sampled turns and stored responses.
-func (m *Models) Store() session.Store { return m.shared.store }
+func (m *Models) Store() records.Store { return m.shared.store }
 
 // Ensure loads the default model.
 func (m *Models) Ensure(ctx context.Context) error {

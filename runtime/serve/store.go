@@ -19,7 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/kv"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // maxSpareSwap is the maximum default host memory for pages.
@@ -36,7 +36,7 @@ type KeepOptions struct {
 
 // sharedState is shared by the models of one process. It is safe for concurrent use.
 type sharedState struct {
-	store session.Store // of sampled turns and stored responses
+	store records.Store // of sampled turns and stored responses
 
 	disk   int64       // bytes of pages
 	folder string      // for them
@@ -56,15 +56,15 @@ func openShared(o KeepOptions, prefixCaching bool, notify func(string)) *sharedS
 		}
 		notify(fmt.Sprintf("%s: %s", what, err))
 	}
-	options := session.StoreOptions{TTL: o.Remember, Notify: notify}
+	options := records.Options{TTL: o.Remember, Notify: notify}
 	if o.RememberOnDisk && o.Remember > 0 {
 		options.File = filepath.Join(xdg.StateHome, "ossrun", "kept.db")
 	}
 	var err error
-	if k.store, err = session.OpenStore(options); err != nil {
+	if k.store, err = records.Open(options); err != nil {
 		refused("sampled turns and responses are not kept beyond this process", err)
 		options.File = ""
-		k.store, _ = session.OpenStore(options) // without a file there is no error
+		k.store, _ = records.Open(options) // without a file there is no error
 	}
 	if !prefixCaching {
 		k.space = 0

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // segment is one message of the assistant as it was sampled.
@@ -68,24 +69,24 @@ func answerKey(text string) string {
 func callKey(id string) string { return "call:" + id }
 
 // remember stores a turn, on disk only if its conversation is stored there.
-func remember(s Store, key string, t sampledTurn, persist bool) {
+func remember(s records.Store, key string, t sampledTurn, persist bool) {
 	value, _ := json.Marshal(t) // strings, bools and bytes
 	// a turn that is too large is not worth remembering
-	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: value, InMemory: !persist})
+	_ = s.Put(records.Record{Kind: records.KindTurn, Key: key, Value: value, InMemory: !persist})
 }
 
 // clientStore is the part of the store for clients with this salt.
-func clientStore(s Store, salt string) Store {
+func clientStore(s records.Store, salt string) records.Store {
 	if salt == "" {
 		return s
 	}
 	sum := sha256.Sum256([]byte(salt))
-	return Owned(s, hex.EncodeToString(sum[:8]))
+	return records.Owned(s, hex.EncodeToString(sum[:8]))
 }
 
 // recall finds a stored turn; nil if there is none.
-func recall(s Store, key string) *sampledTurn {
-	r, ok := s.Get(KindTurn, key)
+func recall(s records.Store, key string) *sampledTurn {
+	r, ok := s.Get(records.KindTurn, key)
 	var t sampledTurn
 	if !ok || json.Unmarshal(r.Value, &t) != nil {
 		return nil
@@ -139,13 +140,13 @@ func (s segment) visibleText() (text string, ok bool) {
 }
 
 // Forget deletes the sampled tokens of these messages.
-func Forget(s Store, messages []Message) error {
-	return s.Change(func(c *Change) error {
+func Forget(s records.Store, messages []Message) error {
+	return s.Change(func(c *records.Change) error {
 		for _, m := range messages {
 			if m.CallID != "" {
-				c.Delete(KindTurn, callKey(m.CallID))
+				c.Delete(records.KindTurn, callKey(m.CallID))
 			}
-			c.Delete(KindTurn, answerKey(m.Text()))
+			c.Delete(records.KindTurn, answerKey(m.Text()))
 		}
 		return nil
 	})

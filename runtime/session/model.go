@@ -13,6 +13,7 @@ import (
 	"errors"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
@@ -69,9 +70,9 @@ var ErrGone = errors.New("the server is gone")
 
 // Options of a Model.
 type Options struct {
-	ID        string // the catalogue's name, or the folder's
-	Device    string // for display
-	Store     Store  // for sampled turns; nil: a new one, in memory
+	ID        string        // the catalogue's name, or the folder's
+	Device    string        // for display
+	Store     records.Store // for sampled turns; nil: a new one, in memory
 	Scheduler sched.Options
 }
 
@@ -81,7 +82,7 @@ type Model struct {
 	device  string
 	context int
 	tokens  Generator
-	store   Store
+	store   records.Store
 	gate    Gate
 	ends    []int32 // special tokens that end an answer, in addition to Harmony's
 
@@ -123,7 +124,7 @@ func NewModel(tokens Generator, o Options) *Model {
 	m := &Model{id: o.ID, device: o.Device, context: o.Scheduler.MaxModelLen, store: o.Store,
 		tokens: tokens, submit: tokens.Submit, gate: NewGate()}
 	if m.store == nil {
-		m.store = NewStore()
+		m.store = records.NewStore()
 	}
 	return m
 }

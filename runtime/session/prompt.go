@@ -20,12 +20,13 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
 // Prompt returns the tokens that a turn of a model with this store would continue. More than a
 // million are refused.
-func Prompt(ctx context.Context, store Store, r Request) ([]int32, error) {
+func Prompt(ctx context.Context, store records.Store, r Request) ([]int32, error) {
 	return (&Model{store: store, context: releasedContext}).prompt(ctx, r)
 }
 
@@ -103,7 +104,7 @@ func (m *Model) promptSize(r Request) int {
 
 // renderRun appends consecutive messages of the assistant, with their sampled tokens if the store
 // has them; finished tells that their turn has its final answer.
-func renderRun(ids []int32, run []Message, finished bool, remembered Store,
+func renderRun(ids []int32, run []Message, finished bool, remembered records.Store,
 	opts harmony.RenderOptions) ([]int32, error) {
 	if r := recallRun(remembered, run); r != nil {
 		for _, s := range r.Segments {
@@ -128,7 +129,7 @@ func renderRun(ids []int32, run []Message, finished bool, remembered Store,
 
 // recallRun finds the sampled tokens of a run by its last message. The texts before it must match
 // too, since many conversations may have the same answer.
-func recallRun(s Store, run []Message) *sampledTurn {
+func recallRun(s records.Store, run []Message) *sampledTurn {
 	var r *sampledTurn
 	last := run[len(run)-1]
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
@@ -39,7 +40,7 @@ func act(t *testing.T, pages int) *acted {
 		}
 		a.sched.Close()
 	})
-	a.Model = &Model{id: "acted", store: NewStore(), gate: NewGate()}
+	a.Model = &Model{id: "acted", store: records.NewStore(), gate: NewGate()}
 	a.submit = func(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
 		a.prompt = r.Prompt
 		r.Cuts = cuts(r.Prompt)

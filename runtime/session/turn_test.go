@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -76,7 +77,7 @@ func encode(text string) []int32 {
 
 func scripted(says ...string) (*Model, *script) {
 	s := &script{says: says}
-	m := &Model{id: "script", store: NewStore(), submit: s.submit, gate: NewGate()}
+	m := &Model{id: "script", store: records.NewStore(), submit: s.submit, gate: NewGate()}
 	return m, s
 }
 
@@ -275,12 +276,12 @@ func TestStopToken(t *testing.T) {
 		"<|channel|>analysis<|message|>two")
 	_, res := run(t, m, Request{Messages: []Message{User("hi")}, StopTokens: encode(" two")})
 	if res.Answer != "one" || res.Done.StopString != " two" || res.Done.Finish != FinishStop ||
-		res.Done.Usage.Completion != 5 || len(m.store.List(KindTurn)) != 0 {
+		res.Done.Usage.Completion != 5 || len(m.store.List(records.KindTurn)) != 0 {
 		t.Errorf("%q, %+v", res.Answer, res.Done)
 	}
 	_, res = run(t, m, Request{Messages: []Message{User("hi")}, StopTokens: stop})
 	if res.Answer != "" || res.Done.Finish != FinishStop || len(s.prompts) != 2 ||
-		len(m.store.List(KindTurn)) != 0 {
+		len(m.store.List(records.KindTurn)) != 0 {
 		t.Errorf("in the reasoning: %+v, %d tries", res.Done, len(s.prompts))
 	}
 	m, _ = scripted("one two three")

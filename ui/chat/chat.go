@@ -28,6 +28,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/quiet"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -60,7 +61,7 @@ type Options struct {
 	NoMouse     bool          // the mouse stays the terminal's
 	Theme       term.Theme    // colours
 	Notice      string        // one line under the greeting, such as about the demo model
-	Store       session.Store // of conversations; nil: not saved
+	Store       records.Store // of conversations; nil: not saved
 	Resume      string        // a saved conversation, as Find takes it; "": a new one
 	// Claim locks a conversation against other chats until release; ok is false if another one has
 	// it. It is safe for concurrent use. nil: there are no others.

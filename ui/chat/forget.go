@@ -15,13 +15,14 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // Stores are the stores of conversations, as in a chat's options.
 type Stores struct {
-	Store    session.Store
+	Store    records.Store
 	History  string // HistoryPath
 	Pictures string
 	Claim    func(id string) (release func(), ok bool)
@@ -38,7 +39,7 @@ func (p Stores) erase(k *savedChat) error {
 	for _, text := range k.Queued {
 		typed[strings.TrimSpace(text)] = true
 	}
-	if _, err := p.Store.Delete(session.KindChat, k.ID); err != nil {
+	if _, err := p.Store.Delete(records.KindChat, k.ID); err != nil {
 		return err
 	}
 	var err error

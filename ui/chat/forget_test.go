@@ -12,6 +12,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -38,8 +39,8 @@ func holds(t *testing.T, folder, text string) (names []string) {
 // pictures; no other one changes. Another process has the file open all the time.
 func TestDeleted(t *testing.T) {
 	folder := t.TempDir()
-	open := func() session.Store {
-		store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
+	open := func() records.Store {
+		store, err := records.Open(records.Options{TTL: time.Hour,
 			File: filepath.Join(folder, "kept.db")})
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +90,7 @@ func TestDeleted(t *testing.T) {
 	public := say(s, "the public question")
 	s.command("/new")
 	say(s, "the secret question")
-	other.Put(session.Record{Kind: session.KindTurn, Key: "call:c1",
+	other.Put(records.Record{Kind: records.KindTurn, Key: "call:c1",
 		Value: []byte(`{"Arguments":"secret arguments"}`)})
 	if left := holds(t, folder, "secret"); len(left) < 3 {
 		t.Fatalf("there is nothing to delete but in %v", left)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -24,7 +25,7 @@ func TestAFullDiskIsNoSavedConversation(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	store, err := session.OpenStore(session.StoreOptions{File: filepath.Join(disk, "kept.db"),
+	store, err := records.Open(records.Options{File: filepath.Join(disk, "kept.db"),
 		TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools/browser"
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
@@ -236,7 +237,7 @@ func (w *window) answerable() bool {
 // and the screen does not wait at all.
 func TestTheScreenAnswersWhileTheStoreIsLocked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
-	store, err := session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour})
+	store, err := records.Open(records.Options{File: file, TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,16 +292,16 @@ func (s stuck) Offer(*session.Request)                              { s.wait() }
 func (s stuck) Runs(string) bool                                    { s.wait(); return true }
 func (s stuck) Close() error                                        { s.wait(); return nil }
 func (s stuck) Citations(string) []session.Citation                 { s.wait(); return nil }
-func (s stuck) Put(session.Record) error                            { s.wait(); return nil }
-func (s stuck) List(session.Kind) []session.Record                  { s.wait(); return nil }
-func (s stuck) Delete(session.Kind, string) (bool, error)           { s.wait(); return false, nil }
-func (s stuck) Change(func(*session.Change) error) error            { s.wait(); return nil }
+func (s stuck) Put(records.Record) error                            { s.wait(); return nil }
+func (s stuck) List(records.Kind) []records.Record                  { s.wait(); return nil }
+func (s stuck) Delete(records.Kind, string) (bool, error)           { s.wait(); return false, nil }
+func (s stuck) Change(func(*records.Change) error) error            { s.wait(); return nil }
 func (s stuck) Refused() int64                                      { s.wait(); return 0 }
 func (s stuck) renew() ([]session.Tool, error)                      { s.wait(); return nil, nil }
 func (s stuck) models(context.Context) []session.ModelInfo          { s.wait(); return nil }
-func (s stuck) Get(session.Kind, string) (r session.Record, _ bool) { s.wait(); return r, false }
+func (s stuck) Get(records.Kind, string) (r records.Record, _ bool) { s.wait(); return r, false }
 
-func (s stuck) Unsaved(session.Kind, string) error { s.wait(); return nil }
+func (s stuck) Unsaved(records.Kind, string) error { s.wait(); return nil }
 
 func (s stuck) claim(string) (release func(), ok bool) {
 	s.wait()

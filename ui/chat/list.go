@@ -16,7 +16,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -147,7 +147,7 @@ func (m *Model) renameOther(id, name string) tea.Cmd {
 				k.Name = term.Clean(name)
 				m.saver.queue(k)
 				m.saver.flush()
-				return places.Store.Unsaved(session.KindChat, k.ID)
+				return places.Store.Unsaved(records.KindChat, k.ID)
 			})
 		}
 		return func(m *Model) tea.Cmd {

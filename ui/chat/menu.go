@@ -14,7 +14,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -341,7 +341,7 @@ func (m *Model) chosenSession() (id string) {
 }
 
 // sessionChoices are all saved conversations except one, for a command.
-func sessionChoices(store session.Store, except, command string, now time.Time) []choice {
+func sessionChoices(store records.Store, except, command string, now time.Time) []choice {
 	var all []choice
 	for _, k := range savedChats(store) {
 		if k.ID != except {

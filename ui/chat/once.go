@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/markdown"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -54,7 +55,7 @@ func (q *Question) Save(r session.Result) error {
 	m.live = nil
 	m.save()
 	m.background.Wait()
-	return m.saver.store.Unsaved(session.KindChat, m.id)
+	return m.saver.store.Unsaved(records.KindChat, m.id)
 }
 
 // Close unlocks the conversation for other chats.

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -34,7 +34,7 @@ func (k *savedChat) summary() Saved {
 }
 
 // List returns all conversations of a store, latest first.
-func List(store session.Store) []Saved {
+func List(store records.Store) []Saved {
 	all := []Saved{}
 	for _, k := range savedChats(store) {
 		all = append(all, k.summary())
@@ -43,7 +43,7 @@ func List(store session.Store) []Saved {
 }
 
 // Find finds a saved conversation by its ID, an ID prefix, or its name; "" is the latest.
-func Find(store session.Store, name string) (Saved, error) {
+func Find(store records.Store, name string) (Saved, error) {
 	k, err := find(store, name)
 	if err != nil {
 		return Saved{}, err

@@ -1,4 +1,4 @@
-// Conversations saved in a session.Store, so that a chat can be closed, killed and resumed.
+// Conversations saved in a records.Store, so that a chat can be closed, killed and resumed.
 //
 // A conversation is one record, written as a whole: after every question and answer, at every
 // change of name or branch, and at most once a second during an answer. What must stay true: a
@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/markdown"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -342,7 +343,7 @@ func (m *Model) saveAndWait() (wait func() bool) {
 func (m *Model) resumeHint() string {
 	why := errors.New("the disk did not answer")
 	if m.saveAndWait()() {
-		why = m.saver.store.Unsaved(session.KindChat, m.id)
+		why = m.saver.store.Unsaved(records.KindChat, m.id)
 	}
 	if why != nil {
 		return "This conversation was not saved: " + why.Error() + "."
@@ -353,7 +354,7 @@ func (m *Model) resumeHint() string {
 // A saver writes the latest snapshot of each conversation; a snapshot replaced before it was
 // written is skipped.
 type saver struct {
-	store session.Store
+	store records.Store
 
 	mu      sync.Mutex
 	pending map[string]*savedChat // by ID
@@ -379,17 +380,17 @@ func (k *saver) flush() {
 	for _, s := range all {
 		if value, err := json.Marshal(s); err == nil { // texts and numbers
 			// Unsaved reports what is not stored
-			_ = k.store.Put(session.Record{Kind: session.KindChat, Key: s.ID, Value: value})
+			_ = k.store.Put(records.Record{Kind: records.KindChat, Key: s.ID, Value: value})
 		}
 	}
 }
 
 // savedChats returns the readable conversations of a store, latest first.
-func savedChats(store session.Store) (all []*savedChat) {
+func savedChats(store records.Store) (all []*savedChat) {
 	if store == nil {
 		return nil
 	}
-	for _, r := range store.List(session.KindChat) {
+	for _, r := range store.List(records.KindChat) {
 		var k savedChat
 		if json.Unmarshal(r.Value, &k) == nil && k.ID != "" {
 			all = append(all, &k)
@@ -400,7 +401,7 @@ func savedChats(store session.Store) (all []*savedChat) {
 }
 
 // find finds a saved conversation by its ID, an ID prefix, or its name; "" is the latest.
-func find(store session.Store, name string) (*savedChat, error) {
+func find(store records.Store, name string) (*savedChat, error) {
 	var matches []*savedChat
 	for _, k := range savedChats(store) {
 		switch {

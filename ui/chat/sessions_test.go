@@ -14,12 +14,13 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-func diskStore(t *testing.T) session.Store {
+func diskStore(t *testing.T) records.Store {
 	t.Helper()
-	store, err := session.OpenStore(session.StoreOptions{
+	store, err := records.Open(records.Options{
 		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)

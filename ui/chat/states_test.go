@@ -12,6 +12,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/screentest"
 )
@@ -217,7 +218,7 @@ func toolOptions(like *scriptTool) func(t *testing.T) Options {
 	}
 }
 
-func putChat(store session.Store, id string, at time.Time, questions ...string) {
+func putChat(store records.Store, id string, at time.Time, questions ...string) {
 	m := newModel(context.Background(), Options{Model: &script{}})
 	m.id, m.changed = id, at
 	for _, question := range questions {
@@ -231,7 +232,7 @@ func putChat(store session.Store, id string, at time.Time, questions ...string) 
 }
 
 // earlierChats are conversations of some minutes to more than a year ago.
-func earlierChats(t *testing.T) session.Store {
+func earlierChats(t *testing.T) records.Store {
 	store := diskStore(t)
 	for i, c := range []struct {
 		ago       time.Duration

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -75,7 +76,7 @@ func TestPlayed(t *testing.T) {
 	if *played == "" {
 		t.Skip("TestInTmux starts it")
 	}
-	store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
+	store, err := records.Open(records.Options{TTL: time.Hour,
 		File: filepath.Join(*played, "kept.db")})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -26,7 +27,7 @@ func earlier(t *testing.T, name string) (file string) {
 
 // A conversation that an earlier release kept is on the screen again and goes on.
 func TestAnEarlierReleasesChatGoesOn(t *testing.T) {
-	store, err := session.OpenStore(session.StoreOptions{File: earlier(t, "kept-0.db"), TTL: time.Hour,
+	store, err := records.Open(records.Options{File: earlier(t, "kept-0.db"), TTL: time.Hour,
 		Notify: func(note string) { t.Error(note) }})
 	if err != nil {
 		t.Fatal(err)

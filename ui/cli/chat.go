@@ -22,6 +22,7 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/remote"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -218,7 +219,7 @@ func stateFile(names ...string) string {
 
 // openChats opens the store of conversations. A scripted question is saved only if it continues a
 // conversation.
-func openChats(c *cli.Context, program bool, report func(string)) (store session.Store,
+func openChats(c *cli.Context, program bool, report func(string)) (store records.Store,
 	resume string, err error) {
 	resuming := c.Bool("continue") || c.IsSet("resume")
 	switch {
@@ -227,7 +228,7 @@ func openChats(c *cli.Context, program bool, report func(string)) (store session
 	case program && !resuming || c.Bool("no-history"):
 		return nil, "", nil
 	}
-	store, err = session.OpenStore(session.StoreOptions{TTL: session.RememberedFor,
+	store, err = records.Open(records.Options{TTL: records.RememberedFor,
 		File: stateFile("kept.db"), Notify: report})
 	if err != nil {
 		report(fmt.Sprintf("this chat is not kept: %s", err))

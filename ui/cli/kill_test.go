@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 var kills = flag.Int("kills", 2, "how often TestKilled* kill; .ci/steps/chat does it ten times")
@@ -208,13 +208,13 @@ func TestKilledServers(t *testing.T) {
 // newest makes the conversation that has a message the latest one again.
 func newest(t *testing.T, of *exec.Cmd, message string) {
 	t.Helper()
-	store, err := session.OpenStore(session.StoreOptions{TTL: time.Hour,
+	store, err := records.Open(records.Options{TTL: time.Hour,
 		File: filepath.Join(homeOf(of), "ossrun", "kept.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	for _, r := range store.List(session.KindChat) {
+	for _, r := range store.List(records.KindChat) {
 		if !strings.Contains(string(r.Value), message) {
 			continue
 		}

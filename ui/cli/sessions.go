@@ -14,7 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
@@ -72,12 +72,12 @@ func sessionsCommand(t Terminal) *cli.Command {
 // withSessions opens the store of conversations, if it exists.
 func withSessions(c *cli.Context, work func(chat.Stores) error) error {
 	file := stateFile("kept.db")
-	o := session.StoreOptions{TTL: session.RememberedFor, File: file,
+	o := records.Options{TTL: records.RememberedFor, File: file,
 		Notify: func(line string) { fmt.Fprintf(c.App.ErrWriter, "ossrun: %s\n", line) }}
 	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
 		o.File = "" // reading creates no file
 	}
-	store, err := session.OpenStore(o)
+	store, err := records.Open(o)
 	if err != nil {
 		return fail(exitFailure, "reading the conversations: %s", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/keys"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -38,7 +39,7 @@ type Options struct {
 	// AllowLoops is session.Request.AllowLoops of all requests.
 	AllowLoops bool
 	// Store has the stored responses. The caller closes it. nil: a new one in memory.
-	Store session.Store
+	Store records.Store
 	// Keys are the named keys; nil: none.
 	Keys *keys.Ring
 	// IgnoreImages replaces images with a note to the model, instead of refusing them.
@@ -72,7 +73,7 @@ func New(o Options) *Driver {
 	o.MaxTexts = cmp.Or(o.MaxTexts, o.MaxBody*int64(o.MaxWaiting))
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Store == nil {
-		o.Store = session.NewStore()
+		o.Store = records.NewStore()
 	}
 	return &Driver{Options: o, pace: &pace{tokens: o.Interval}, gate: session.NewGate(),
 		texts: bodyQuota{limit: o.MaxTexts, byClient: map[string]int64{}}}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -30,7 +31,7 @@ func add(t *testing.T, path, name string, change func(*Key)) (key string) {
 	return key
 }
 
-func ring(t *testing.T, path string, s session.Store) *Ring {
+func ring(t *testing.T, path string, s records.Store) *Ring {
 	t.Helper()
 	r := hosttest.Must(Open(path, s, func(line string) { t.Log(line) }))(t)
 	return r
@@ -38,7 +39,7 @@ func ring(t *testing.T, path string, s session.Store) *Ring {
 
 func TestAChangeCountsAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "keys.json")
-	r := ring(t, path, session.NewStore())
+	r := ring(t, path, records.NewStore())
 	if r.NeedsKey() || r.Find("anything") != nil {
 		t.Error("no file asks for a key")
 	}
@@ -86,7 +87,7 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 		`{"keys":[{"id":"","name":"a","hash":"` + hashOf("a") + `"}]}`, `{"keys":{}}`, "\x00"} {
 		path := filepath.Join(t.TempDir(), "keys.json")
 		hosttest.Check(t, os.WriteFile(path, []byte(text), 0o600))
-		if _, err := Open(path, session.NewStore(), nil); err == nil {
+		if _, err := Open(path, records.NewStore(), nil); err == nil {
 			t.Errorf("%q opens a port", text)
 		}
 		if err := Change(path, func(all []Key) ([]Key, error) { return nil, nil }); err == nil {
@@ -131,7 +132,7 @@ func TestTheLockIsTheUsersOwn(t *testing.T) {
 func TestRate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	key := add(t, path, "alice", func(k *Key) { k.Rate = 6 })
-	r := ring(t, path, session.NewStore())
+	r := ring(t, path, records.NewStore())
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	r.now = func() time.Time { return now }
 	for i := range 6 {
@@ -159,8 +160,8 @@ func TestTokensOfADay(t *testing.T) {
 	key := add(t, path, "alice", func(k *Key) { k.Tokens = 1000 })
 	other := add(t, path, "bob", nil)
 	file := filepath.Join(t.TempDir(), "kept.db")
-	open := func() session.Store {
-		s := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
+	open := func() records.Store {
+		s := hosttest.Must(records.Open(records.Options{File: file, TTL: time.Hour}))(t)
 		return s
 	}
 	now := time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC)
@@ -206,7 +207,7 @@ func TestTokensOfADay(t *testing.T) {
 // Usage is in the store a second later, without any request.
 func TestUsageIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
-	key, s := add(t, path, "alice", nil), session.NewStore()
+	key, s := add(t, path, "alice", nil), records.NewStore()
 	synctest.Test(t, func(t *testing.T) {
 		r := ring(t, path, s)
 		r.Find(key).Count(session.Usage{Prompt: 5})

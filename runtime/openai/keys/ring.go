@@ -11,13 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // Ring is the current keys of a file, and their usage. It is safe for concurrent use.
 type Ring struct {
 	path   string
-	store  session.Store // for usage
+	store  records.Store // for usage
 	notify func(string)
 	now    func() time.Time
 
@@ -29,7 +29,7 @@ type Ring struct {
 	flush     *time.Timer // nil: nothing is to be written
 }
 
-func Open(path string, store session.Store, notify func(string)) (*Ring, error) {
+func Open(path string, store records.Store, notify func(string)) (*Ring, error) {
 	r := &Ring{path: path, store: store, notify: notify, now: time.Now, use: map[string]*keyState{}}
 	var err error
 	r.stamp, _ = os.Stat(path)

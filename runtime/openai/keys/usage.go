@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -111,11 +112,11 @@ func (r *Ring) Flush() (err error) {
 	for id, u := range r.use {
 		for day, v := range u.unsaved {
 			var sum Usage
-			failed := r.store.Change(func(c *session.Change) error {
-				record, _ := c.Get(session.KindUsage, keyOf(id, day))
+			failed := r.store.Change(func(c *records.Change) error {
+				record, _ := c.Get(records.KindUsage, keyOf(id, day))
 				sum = decodeUsage(record).plus(v)
 				value, err := json.Marshal(sum)
-				return errors.Join(err, c.Put(session.Record{Kind: session.KindUsage,
+				return errors.Join(err, c.Put(records.Record{Kind: records.KindUsage,
 					Key: keyOf(id, day), Value: value}))
 			})
 			if err = errors.Join(err, failed); failed != nil {
@@ -132,21 +133,21 @@ func (r *Ring) Flush() (err error) {
 
 // stored is the store's usage of a day.
 func (r *Ring) stored(id, day string) Usage {
-	record, _ := r.store.Get(session.KindUsage, keyOf(id, day))
+	record, _ := r.store.Get(records.KindUsage, keyOf(id, day))
 	return decodeUsage(record)
 }
 
 func keyOf(id, day string) string { return id + " " + day }
 
-func decodeUsage(r session.Record) (u Usage) {
+func decodeUsage(r records.Record) (u Usage) {
 	_ = json.Unmarshal(r.Value, &u) // an empty record has none
 	return u
 }
 
 // AllUsage is the usage in a store, by key id and day.
-func AllUsage(s session.Store) map[string]map[string]Usage {
+func AllUsage(s records.Store) map[string]map[string]Usage {
 	all := map[string]map[string]Usage{}
-	for _, record := range s.List(session.KindUsage) {
+	for _, record := range s.List(records.KindUsage) {
 		id, day, _ := strings.Cut(record.Key, " ")
 		if all[id] == nil {
 			all[id] = map[string]Usage{}

@@ -18,20 +18,20 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // Checked is a Handler whose answers are checked.
 type Checked struct {
 	*openai.Handler
 	t     *testing.T
-	Store session.Store // the given one, or a new one
+	Store records.Store // the given one, or a new one
 }
 
 // NewChecked is NewHandler for tests.
 func NewChecked(t *testing.T, o openai.Options) *Checked {
 	if o.Store == nil {
-		o.Store = session.NewStore()
+		o.Store = records.NewStore()
 	}
 	return &Checked{openai.NewHandler(o), t, o.Store}
 }

@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 type job struct {
@@ -61,8 +61,8 @@ func (b *job) current() json.RawMessage { return *b.body.Load() }
 
 // job returns the job of a response, nil if it does not run here.
 func (p *API) job(id string) *job {
-	key := session.OwnedKey(p.owner, id)
-	if owner, _ := session.OwnerOf(key); owner != p.owner {
+	key := records.OwnedKey(p.owner, id)
+	if owner, _ := records.OwnerOf(key); owner != p.owner {
 		return nil
 	}
 	return p.jobs.get(key)
@@ -94,9 +94,9 @@ func (r *form) queue(a *answer.Answer) {
 	a.OnIdle, a.IdleInterval = r.storeRunning, storeInterval
 	r.start(a)
 	r.sendResponse("response.queued")
-	r.api.jobs.Store(session.OwnedKey(r.api.owner, r.response.ID), r.job)
+	r.api.jobs.Store(records.OwnedKey(r.api.owner, r.response.ID), r.job)
 	_ = r.storeRunning()
-	if _, ok := r.api.store.Get(session.KindRunning, r.response.ID); ok { // not with --remember 0
+	if _, ok := r.api.store.Get(records.KindRunning, r.response.ID); ok { // not with --remember 0
 		r.job.leased = true
 	}
 }
@@ -108,7 +108,7 @@ func (r *form) runJob(req *http.Request) {
 			r.api.Log.Error("a background response panicked", "id", r.response.ID, "panic", x,
 				"stack", string(debug.Stack()))
 		}
-		r.api.jobs.Delete(session.OwnedKey(r.api.owner, r.response.ID))
+		r.api.jobs.Delete(records.OwnedKey(r.api.owner, r.response.ID))
 		r.log.end()
 		close(r.job.done)
 	}()
@@ -132,7 +132,7 @@ func (r *form) storeRunning() error {
 	if givenUp {
 		until = began
 	}
-	err := r.api.store.Change(func(c *session.Change) error {
+	err := r.api.store.Change(func(c *records.Change) error {
 		if !r.job.hasLease(c, r.response.ID) {
 			return errLost
 		}
@@ -168,7 +168,7 @@ func (p *API) Await(ctx context.Context) {
 
 // isGivenUp tells whether this process ends and the next one will find the response.
 func (r *form) isGivenUp() bool {
-	return r.api.ends.Load() && r.api.store.Unsaved(session.KindResponse, r.response.ID) == nil
+	return r.api.ends.Load() && r.api.store.Unsaved(records.KindResponse, r.response.ID) == nil
 }
 
 // resumable tells whether a response can be repeated from its tokens.
@@ -219,17 +219,17 @@ type lease struct {
 var errLost = errors.New("another process has the response")
 
 // hasLease tells whether this job still has the lease of the response.
-func (b *job) hasLease(c *session.Change, id string) bool {
+func (b *job) hasLease(c *records.Change, id string) bool {
 	var now lease
-	record, ok := c.Get(session.KindRunning, id)
+	record, ok := c.Get(records.KindRunning, id)
 	return !b.leaseLost && (ok || !b.leased) &&
 		(!ok || json.Unmarshal(record.Value, &now) != nil || now.Owner == b.owner)
 }
 
 // renewLease renews this job's lease.
-func (b *job) renewLease(c *session.Change, id string, until time.Time) error {
+func (b *job) renewLease(c *records.Change, id string, until time.Time) error {
 	value, _ := answer.Marshal(lease{b.owner, until}) // our own type
-	return c.Put(session.Record{Kind: session.KindRunning, Key: id, Value: value})
+	return c.Put(records.Record{Kind: records.KindRunning, Key: id, Value: value})
 }
 
 // TakeOver resumes the background responses of ended processes, until ctx ends.
@@ -237,13 +237,13 @@ func (p *API) TakeOver(ctx context.Context) {
 	clock := time.NewTicker(p.Silence / 3)
 	defer clock.Stop()
 	for {
-		for _, record := range p.Store.List(session.KindRunning) {
+		for _, record := range p.Store.List(records.KindRunning) {
 			var left lease
 			if json.Unmarshal(record.Value, &left) != nil || time.Now().Before(left.Until) ||
 				p.jobs.get(record.Key) != nil || p.ends.Load() {
 				continue
 			}
-			owner, id := session.OwnerOf(record.Key)
+			owner, id := records.OwnerOf(record.Key)
 			p.forOwner(owner).resumeOrFail(id, record.Value)
 		}
 		select {
@@ -260,14 +260,14 @@ func (p *API) resumeOrFail(id string, leaseValue json.RawMessage) {
 	b := job{owner: answer.NewID("")}
 	var s storedResponse
 	acquired := false
-	if err := p.store.Change(func(c *session.Change) error {
-		now, ok := c.Get(session.KindRunning, id)
+	if err := p.store.Change(func(c *records.Change) error {
+		now, ok := c.Get(records.KindRunning, id)
 		if !ok || !bytes.Equal(now.Value, leaseValue) {
 			return nil
 		}
-		record, ok := c.Get(session.KindResponse, id)
+		record, ok := c.Get(records.KindResponse, id)
 		if !ok || json.Unmarshal(record.Value, &s) != nil || !s.running() {
-			c.Delete(session.KindRunning, id)
+			c.Delete(records.KindRunning, id)
 			return nil
 		}
 		acquired = true
@@ -276,11 +276,11 @@ func (p *API) resumeOrFail(id string, leaseValue json.RawMessage) {
 		return
 	}
 	s.fail()
-	if err := p.store.Change(func(c *session.Change) error {
+	if err := p.store.Change(func(c *records.Change) error {
 		if b.leased = true; !b.hasLease(c, id) {
 			return nil
 		}
-		c.Delete(session.KindRunning, id)
+		c.Delete(records.KindRunning, id)
 		return putResponse(c, id, s)
 	}); err != nil {
 		p.Log.Error("a lost background response is not stored", "id", id, "error", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -157,8 +158,8 @@ func TestBackgroundFails(t *testing.T) {
 // A response whose process has ended while it ran is found as failed, with what there was of it.
 func TestBackgroundIsNotLost(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
-	open := func() session.Store {
-		s := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
+	open := func() records.Store {
+		s := hosttest.Must(records.Open(records.Options{File: file, TTL: time.Hour}))(t)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -45,7 +46,7 @@ type compactionEvent struct {
 }
 
 // withCompaction is a runner that compacts the conversation of its first turn.
-func withCompaction(runner session.Runner, store session.Store, threshold int) session.Runner {
+func withCompaction(runner session.Runner, store records.Store, threshold int) session.Runner {
 	started, n := false, 0         // messages of the conversation
 	var messages []session.Message // their replacement; nil: they were not compacted
 	return session.WithStart(runner, func(ctx context.Context, r session.Request) (session.Turn,

@@ -17,7 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // storedConversation is the value of a record; the conversation's id is its key.
@@ -38,28 +38,28 @@ func (s *storedConversation) object(id string) conversationObject {
 	return conversationObject{id, "conversation", s.CreatedAt, s.Metadata}
 }
 
-// records are a store, or a change of it.
-type records interface {
-	Get(kind session.Kind, key string) (session.Record, bool)
-	Put(r session.Record) error
+// recordStore is a store, or a change of it.
+type recordStore interface {
+	Get(kind records.Kind, key string) (records.Record, bool)
+	Put(r records.Record) error
 }
 
-func getConversation(store records, id string) (s storedConversation, ok bool) {
-	record, ok := store.Get(session.KindConversation, id)
+func getConversation(store recordStore, id string) (s storedConversation, ok bool) {
+	record, ok := store.Get(records.KindConversation, id)
 	ok = ok && json.Unmarshal(record.Value, &s) == nil
 	return s, ok
 }
 
-func putConversation(store records, id string, s storedConversation) error {
+func putConversation(store recordStore, id string, s storedConversation) error {
 	items := s.Items
 	s.Items = []json.RawMessage{}
 	value, err := answer.Marshal(s)
 	if err != nil {
 		return err
 	}
-	err = store.Put(session.Record{Kind: session.KindConversation, Key: id,
+	err = store.Put(records.Record{Kind: records.KindConversation, Key: id,
 		Value: withItems(value, items)})
-	if errors.Is(err, session.ErrTooLarge) {
+	if errors.Is(err, records.ErrTooLarge) {
 		return answer.Invalid("items", "the conversation is too large: %s. Start another one or "+
 			"delete items", err)
 	}
@@ -155,7 +155,7 @@ func (p *API) changeConversation(r *http.Request, change func(s *storedConversat
 	any, *answer.Fault) {
 	id := r.PathValue("id")
 	var s storedConversation
-	if err := p.store.Change(func(c *session.Change) (err error) {
+	if err := p.store.Change(func(c *records.Change) (err error) {
 		var ok bool
 		if s, ok = getConversation(c, id); !ok {
 			return answer.NotFound("conversation_id", "Conversation", id)
@@ -173,7 +173,7 @@ func (p *API) changeConversation(r *http.Request, change func(s *storedConversat
 func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
-	switch ok, err := p.store.Delete(session.KindConversation, id); {
+	switch ok, err := p.store.Delete(records.KindConversation, id); {
 	case err != nil:
 		return nil, deleteFault(err)
 	case !ok:
@@ -261,7 +261,7 @@ func (r *request) readConversation(o *answer.Object, name string) {
 }
 
 // appendToConversation adds the response's items to its conversation.
-func (r *form) appendToConversation(c *session.Change) error {
+func (r *form) appendToConversation(c *records.Change) error {
 	status := r.response.Status
 	if r.req.conversation == "" || status != "completed" && status != "incomplete" {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -98,7 +99,7 @@ func TestTruncation(t *testing.T) {
 
 // A stream whose client has left is stored as cancelled, without an error.
 func TestResponseOfClientThatLeft(t *testing.T) {
-	store := session.NewStore()
+	store := records.NewStore()
 	gate := make(chan struct{})
 	srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "Hel"}, answertest.Pause{Until: gate},

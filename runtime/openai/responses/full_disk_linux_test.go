@@ -18,7 +18,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // A disk that fills up under the store of responses: a small file system in memory, which only root
@@ -53,8 +53,8 @@ func fill(t *testing.T, disk string) (filler string) {
 // finds them all, since what the disk refused is written when it has room again.
 func TestFullDiskUnderTheStore(t *testing.T) {
 	disk := smallDisk(t)
-	kept := session.StoreOptions{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
-	store := hosttest.Must(session.OpenStore(kept))(t)
+	kept := records.Options{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
+	store := hosttest.Must(records.Open(kept))(t)
 	srv, _ := porttest.Server(t, answertest.Answers("Paris."),
 		func(o *openai.Options) { o.Store = store })
 	// respond posts twenty requests, four at a time, each on top of an earlier response.
@@ -104,7 +104,7 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 	}
 	var notes []string
 	kept.Notify = func(text string) { notes = append(notes, text) }
-	next, err := session.OpenStore(kept)
+	next, err := records.Open(kept)
 	if err != nil || len(notes) > 0 {
 		t.Fatal(err, notes)
 	}
@@ -119,8 +119,8 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 // What a full disk does not let go of is not said to be deleted, and can be deleted later.
 func TestDeletingOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
-	kept := session.StoreOptions{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
-	store := hosttest.Must(session.OpenStore(kept))(t)
+	kept := records.Options{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
+	store := hosttest.Must(records.Open(kept))(t)
 	defer store.Close()
 	srv, _ := porttest.Server(t, answertest.Answers("Paris."),
 		func(o *openai.Options) { o.Store = store })
@@ -156,7 +156,7 @@ func TestAddingOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	var servers []string
 	for range 2 {
-		store := hosttest.Must(session.OpenStore(session.StoreOptions{TTL: time.Hour,
+		store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
 			File: filepath.Join(disk, "kept.db")}))(t)
 		defer store.Close()
 		srv, _ := porttest.Server(t, answertest.Answers("Paris."),

@@ -7,12 +7,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 func FuzzResponsesRequest(f *testing.F) {
 	answertest.SeedBodies(f, "../testdata/clients")
-	store := session.NewStore()
+	store := records.NewStore()
 	item := json.RawMessage(`{"role":"user","content":"a"}`)
 	if err := putResponse(store, "x", storedResponse{Body: json.RawMessage(`{}`),
 		Items: map[string]json.RawMessage{"i": item}}); err != nil {

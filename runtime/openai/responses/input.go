@@ -14,11 +14,12 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 type inputReader struct {
-	store      session.Store
+	store      records.Store
 	conv       *answer.Conversation
 	hasHistory bool // a conversation exists already, so the input may be absent
 

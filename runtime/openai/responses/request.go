@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -283,7 +284,7 @@ func (r *request) readTruncation(o *answer.Object, name string) {
 	}
 }
 
-func previousResponse(store session.Store, id string) (storedResponse, *answer.Fault) {
+func previousResponse(store records.Store, id string) (storedResponse, *answer.Fault) {
 	previous, ok := getResponse(store, id)
 	switch {
 	case !ok:

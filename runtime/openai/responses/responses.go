@@ -15,6 +15,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -36,7 +37,7 @@ type API struct {
 	*shared
 	tools *tools.Pool
 	owner string        // owner of the routes; "": all clients without a named key
-	store session.Store // the owner's view
+	store records.Store // the owner's view
 }
 
 // shared is the state of all owners.
@@ -52,7 +53,7 @@ func New(d *answer.Driver, tools *tools.Pool) *API {
 
 // forOwner is the API of an owner.
 func (p *API) forOwner(owner string) *API {
-	return &API{p.Driver, p.shared, p.tools, owner, session.Owned(p.Store, owner)}
+	return &API{p.Driver, p.shared, p.tools, owner, records.Owned(p.Store, owner)}
 }
 
 func (p *API) Read(o *answer.Object) (*answer.Request, answer.Form) {
@@ -176,7 +177,7 @@ func (r *form) store() (last *streamEvent, err error) {
 		kind = "incomplete"
 	}
 	last = &streamEvent{Type: "response." + kind, Response: r.response, Sequence: r.sequence}
-	return last, r.api.store.Change(func(c *session.Change) error {
+	return last, r.api.store.Change(func(c *records.Change) error {
 		if r.job != nil && !r.job.hasLease(c, r.response.ID) {
 			return errLost
 		}
@@ -184,7 +185,7 @@ func (r *form) store() (last *streamEvent, err error) {
 			return err
 		}
 		if r.job != nil {
-			c.Delete(session.KindRunning, r.response.ID)
+			c.Delete(records.KindRunning, r.response.ID)
 		}
 		return r.put(c, time.Time{}, r.log.withEvent(last))
 	})
@@ -246,7 +247,7 @@ func errorCode(f *answer.Fault) string {
 }
 
 // put stores the response and its events; until is zero if it has ended.
-func (r *form) put(c *session.Change, until time.Time, log *eventLog) error {
+func (r *form) put(c *records.Change, until time.Time, log *eventLog) error {
 	body, err := answer.Marshal(r.response)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -47,7 +48,7 @@ func (h heldTurn) Next() (session.Event, bool) {
 
 // demoServers opens servers over the demo model, each with a port like a separate process. With a
 // store they share it. Their turns stop after heldAt tokens until goOn is closed.
-func demoServers(t *testing.T, stores ...session.Store) func(silence time.Duration,
+func demoServers(t *testing.T, stores ...records.Store) func(silence time.Duration,
 	goOn <-chan struct{}) (*httptest.Server, *porttest.Checked) {
 	t.Helper()
 	found := hosttest.Must(checkpoint.Resolve("demo"))(t)
@@ -78,13 +79,13 @@ func demoServers(t *testing.T, stores ...session.Store) func(silence time.Durati
 }
 
 // begin asks for a response in the background, and returns it once some tokens are in its record.
-func begin(t *testing.T, srv *httptest.Server, h *porttest.Checked, body string) session.Record {
+func begin(t *testing.T, srv *httptest.Server, h *porttest.Checked, body string) records.Record {
 	t.Helper()
 	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", fmt.Sprintf(`{"background":true,`+
 		`"seed":7,"cache_salt":"a","max_output_tokens":%d,"ignore_eos":true,%s}`, mostTokens,
 		body)).Body)["id"].(string)
-	return porttest.Eventually(t, func() (session.Record, bool) {
-		r, ok := h.Store.Get(session.KindResponse, id)
+	return porttest.Eventually(t, func() (records.Record, bool) {
+		r, ok := h.Store.Get(records.KindResponse, id)
 		var s responses.StoredResponse
 		return r, ok && json.Unmarshal(r.Value, &s) == nil && responses.RunningOf(&s) &&
 			(len(s.Tokens) > 20 || responses.LastOf(s.Log) > 20)
@@ -94,7 +95,7 @@ func begin(t *testing.T, srv *httptest.Server, h *porttest.Checked, body string)
 // abandoned is what a process that was killed leaves of a response: its record as it is once some
 // tokens are in it, and the response as it came out in the end.
 func abandoned(t *testing.T, open func(time.Duration, <-chan struct{}) (*httptest.Server,
-	*porttest.Checked), body string) (left session.Record, whole map[string]any) {
+	*porttest.Checked), body string) (left records.Record, whole map[string]any) {
 	t.Helper()
 	goOn := make(chan struct{})
 	srv, h := open(15*time.Second, goOn)
@@ -116,14 +117,14 @@ func takeOver(t *testing.T, h *porttest.Checked) (end func()) {
 var free = closed()
 
 // inherit puts a record into a port's store as what a process that has ended has left.
-func inherit(t *testing.T, h *porttest.Checked, left session.Record) {
+func inherit(t *testing.T, h *porttest.Checked, left records.Record) {
 	t.Helper()
 	var s responses.StoredResponse
 	hosttest.Check(t, json.Unmarshal(left.Value, &s))
 	s.Until = time.Now().Add(-time.Second)
 	hosttest.Check(t, responses.PutResponse(h.Store, left.Key, s))
 	value, _ := answer.Marshal(responses.Lease{"another", s.Until})
-	h.Store.Put(session.Record{Kind: session.KindRunning, Key: left.Key, Value: value})
+	h.Store.Put(records.Record{Kind: records.KindRunning, Key: left.Key, Value: value})
 }
 
 // A response of an ended process is resumed: with the same ids, the same text, and consecutive
@@ -158,7 +159,7 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 		if porttest.At(last, "id") != left.Key || !strings.HasPrefix(list[len(list)-1].Name, "response.") {
 			t.Errorf("the stream ends in %v", last)
 		}
-		if n := len(second.Store.List(session.KindRunning)); n != 0 {
+		if n := len(second.Store.List(records.KindRunning)); n != 0 {
 			t.Errorf("%d leases are left", n)
 		}
 		// what a client reads from the middle on goes on with the next number
@@ -183,10 +184,10 @@ func TestLostBackgroundFails(t *testing.T) {
 		Until: time.Now().Add(-time.Second)}
 	hosttest.Check(t, responses.PutResponse(h.Store, "resp_1", s))
 	value, _ := answer.Marshal(responses.Lease{"another", s.Until})
-	h.Store.Put(session.Record{Kind: session.KindRunning, Key: "resp_1", Value: value})
+	h.Store.Put(records.Record{Kind: records.KindRunning, Key: "resp_1", Value: value})
 	defer takeOver(t, h)()
 	porttest.Eventually(t, func() (any, bool) {
-		r, _ := h.Store.Get(session.KindResponse, "resp_1")
+		r, _ := h.Store.Get(records.KindResponse, "resp_1")
 		return string(r.Value), strings.Contains(string(r.Value), `"failed"`)
 	})
 }
@@ -224,7 +225,7 @@ func TestBackgroundWithLogprobsFails(t *testing.T) {
 // A server that is stopped leaves its background responses as one that was killed does: the next
 // one ends them as they would have ended here.
 func TestAnEndingServerGivesBackgroundResponsesUp(t *testing.T) {
-	store := hosttest.Must(session.OpenStore(session.StoreOptions{
+	store := hosttest.Must(records.Open(records.Options{
 		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour}))(t)
 	t.Cleanup(func() { store.Close() })
 	open := demoServers(t, store)
@@ -260,7 +261,7 @@ func withoutIDs(b []byte) string {
 
 // One whose turn the ending server cuts is left as it was stored.
 func TestACutBackgroundResponseIsNotFailed(t *testing.T) {
-	store := hosttest.Must(session.OpenStore(session.StoreOptions{
+	store := hosttest.Must(records.Open(records.Options{
 		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour}))(t)
 	t.Cleanup(func() { store.Close() })
 	cut := make(chan struct{})

@@ -9,6 +9,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestSampledPassesThroughEveryWrapper(t *testing.T) {
 	long := []session.Message{session.User(strings.Repeat("word ", 1200)),
 		session.AssistantAnswer("Fine."), session.User("And now?")}
-	store := session.NewStore()
+	store := records.NewStore()
 	dropped := 0
 	kept := tools.NewPool(nil)
 	defer kept.Close()

@@ -19,7 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // storedResponse is the value of a record; the response's id is its key, and the ids of its items
@@ -41,18 +41,18 @@ type storedResponse struct {
 // takeoverWait is how long a response whose process has ended waits for another process.
 const takeoverWait = 10 * time.Minute
 
-func putResponse(s records, id string, r storedResponse) error {
+func putResponse(s recordStore, id string, r storedResponse) error {
 	value, err := answer.Marshal(r)
 	if err == nil {
-		err = s.Put(session.Record{Kind: session.KindResponse, Key: id,
+		err = s.Put(records.Record{Kind: records.KindResponse, Key: id,
 			Also: slices.Collect(maps.Keys(r.Items)), Value: value})
 	}
 	return err
 }
 
 // getResponse finds a response by its id. If its process ended while it ran, it has failed.
-func getResponse(s session.Store, id string) (r storedResponse, ok bool) {
-	record, ok := s.Get(session.KindResponse, id)
+func getResponse(s records.Store, id string) (r storedResponse, ok bool) {
+	record, ok := s.Get(records.KindResponse, id)
 	ok = ok && record.Key == id && json.Unmarshal(record.Value, &r) == nil
 	until := r.Until
 	if len(r.Tokens) > 0 {
@@ -105,9 +105,9 @@ func (r *storedResponse) output() []json.RawMessage {
 	return body.Output
 }
 
-func getItem(s session.Store, id string) (json.RawMessage, bool) {
+func getItem(s records.Store, id string) (json.RawMessage, bool) {
 	var r storedResponse
-	record, ok := s.Get(session.KindResponse, id)
+	record, ok := s.Get(records.KindResponse, id)
 	if !ok || json.Unmarshal(record.Value, &r) != nil {
 		return nil, false
 	}
@@ -153,7 +153,7 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 // leaseFault refuses a response of another process. If that has crashed, the lease expires and
 // this process takes the response over.
 func (p *API) leaseFault(id, param, message string) *answer.Fault {
-	record, _ := p.store.Get(session.KindRunning, id)
+	record, _ := p.store.Get(records.KindRunning, id)
 	var now lease
 	_ = json.Unmarshal(record.Value, &now) // none: it has just ended
 	return answer.Refusal(http.StatusConflict, param, "", message).WithRetryAfter(
@@ -188,9 +188,9 @@ func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 		running.stop()
 	}
 	exists := running != nil
-	if err := p.store.Change(func(c *session.Change) error {
-		exists = c.Delete(session.KindResponse, id) || exists
-		c.Delete(session.KindRunning, id) // its writer then finds it deleted
+	if err := p.store.Change(func(c *records.Change) error {
+		exists = c.Delete(records.KindResponse, id) || exists
+		c.Delete(records.KindRunning, id) // its writer then finds it deleted
 		return nil
 	}); err != nil {
 		return nil, deleteFault(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -72,7 +73,7 @@ func TestPreviousResponse(t *testing.T) {
 
 // Two conversations that go on from one stored response must not write into each other's messages.
 func TestContinuationsAreApart(t *testing.T) {
-	store := session.NewStore()
+	store := records.NewStore()
 	hosttest.Check(t, responses.PutResponse(store, "x",
 		responses.StoredResponse{Conv: answer.Conversation{Lead: []string{"lead"},
 			Messages: []session.Message{session.User("hi")}}}))
@@ -118,12 +119,12 @@ func TestStoredResponse(t *testing.T) {
 // too old.
 func TestResponsesOutliveTheProcess(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
-	open := func() session.Store {
-		s := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
+	open := func() records.Store {
+		s := hosttest.Must(records.Open(records.Options{File: file, TTL: time.Hour}))(t)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	ask := func(s session.Store, body string) (string, *answertest.Model) {
+	ask := func(s records.Store, body string) (string, *answertest.Model) {
 		srv, f := porttest.Server(t, answertest.Agent, func(o *openai.Options) { o.Store = s })
 		return porttest.Post(t, srv, "/v1/responses", body).Body, f
 	}
@@ -133,7 +134,7 @@ func TestResponsesOutliveTheProcess(t *testing.T) {
 	gone, _ := ask(s, `{"input":"x"}`)
 	id := porttest.At(porttest.Decode(t, first), "id").(string)
 	deleted := porttest.At(porttest.Decode(t, gone), "id").(string)
-	if ok, err := s.Delete(session.KindResponse, deleted); !ok || err != nil {
+	if ok, err := s.Delete(records.KindResponse, deleted); !ok || err != nil {
 		t.Error("there was nothing to delete", err)
 	}
 	body := fmt.Sprintf(`{"previous_response_id":%q,"input":[{"type":"function_call_output","call_id":"call_1","output":"rain"}],%s}`, id, tools)
@@ -146,7 +147,7 @@ func TestResponsesOutliveTheProcess(t *testing.T) {
 		a.Instructions != b.Instructions || !reflect.DeepEqual(a.Messages, b.Messages) {
 		t.Errorf("before\n%s\nafter\n%s", answertest.History(b), answertest.History(a))
 	}
-	if n := len(s.List(session.KindResponse)); n != 3 {
+	if n := len(s.List(records.KindResponse)); n != 3 {
 		t.Errorf("%d responses, not the first and two that follow it", n)
 	}
 }

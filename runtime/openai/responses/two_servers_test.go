@@ -17,14 +17,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // Two servers on one store: the other one is a process of its own.
 
 func onStore(t *testing.T, file string) func(*openai.Options) {
 	t.Helper()
-	store := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
+	store := hosttest.Must(records.Open(records.Options{File: file, TTL: time.Hour}))(t)
 	t.Cleanup(func() { store.Close() })
 	return func(o *openai.Options) { o.Store, o.Silence = store, 600*time.Millisecond }
 }
@@ -100,16 +100,16 @@ func TestTwoServersOnOneStore(t *testing.T) {
 
 // watched calls after following every write to the store.
 type watched struct {
-	session.Store
+	records.Store
 	after func()
 }
 
-func (w watched) Put(r session.Record) error {
+func (w watched) Put(r records.Record) error {
 	defer w.after()
 	return w.Store.Put(r)
 }
 
-func (w watched) Change(work func(*session.Change) error) error {
+func (w watched) Change(work func(*records.Change) error) error {
 	defer w.after()
 	return w.Store.Change(work)
 }
@@ -118,7 +118,7 @@ func (w watched) Change(work func(*session.Change) error) error {
 // conversation, or neither: who takes it over would add it once more.
 func TestAResponseEndsInOneChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kept.db")
-	seen := hosttest.Must(session.OpenStore(session.StoreOptions{File: file, TTL: time.Hour}))(t)
+	seen := hosttest.Must(records.Open(records.Options{File: file, TTL: time.Hour}))(t)
 	defer seen.Close()
 	writes := 0
 	var talk string
@@ -127,14 +127,14 @@ func TestAResponseEndsInOneChange(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		writes++
-		record, _ := seen.Get(session.KindConversation, talk)
+		record, _ := seen.Get(records.KindConversation, talk)
 		ended := 0
-		for _, r := range seen.List(session.KindResponse) {
+		for _, r := range seen.List(records.KindResponse) {
 			if s, ok := responses.GetResponse(seen, r.Key); ok && !responses.RunningOf(&s) {
 				ended++
 			}
 		}
-		leases := len(seen.List(session.KindRunning))
+		leases := len(seen.List(records.KindRunning))
 		if said := strings.Count(string(record.Value), "Hello."); said != ended || ended+leases > 1 {
 			t.Errorf("after %d writes: %d ended, %d leases, and the conversation has the answer "+
 				"%d times", writes, ended, leases, said)
@@ -159,9 +159,9 @@ func closed() chan struct{} {
 
 // What a conversation has no room for is not acknowledged.
 func TestAConversationIsBounded(t *testing.T) {
-	store := hosttest.Must(session.OpenStore(session.StoreOptions{TTL: time.Hour,
-		Bounds: map[session.Kind]session.Bound{session.KindConversation: {Bytes: 2000},
-			session.KindResponse: {Bytes: 1 << 20}, session.KindRunning: {Bytes: 1 << 20}}}))(t)
+	store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
+		Bounds: map[records.Kind]records.Bound{records.KindConversation: {Bytes: 2000},
+			records.KindResponse: {Bytes: 1 << 20}, records.KindRunning: {Bytes: 1 << 20}}}))(t)
 	srv, _ := porttest.Server(t, answertest.Answers(strings.Repeat("long ", 400)),
 		func(o *openai.Options) { o.Store = store })
 	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body)["id"].(string)

@@ -11,7 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // Responses stored by an earlier release can be read: with their items and events, a conversation,
@@ -20,7 +20,7 @@ func TestWhatAnEarlierReleaseStored(t *testing.T) {
 	text := hosttest.Must(os.ReadFile("../../../testdata/versions/kept-0.db"))(t)
 	file := filepath.Join(t.TempDir(), "kept.db")
 	hosttest.Check(t, os.WriteFile(file, text, 0o600))
-	store := hosttest.Must(session.OpenStore(session.StoreOptions{File: file,
+	store := hosttest.Must(records.Open(records.Options{File: file,
 		TTL:    100 * 365 * 24 * time.Hour, // they were stored when the file was made
 		Notify: func(note string) { t.Error(note) }}))(t)
 	defer store.Close()

@@ -19,7 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // descriptors counts the open files of the process; 0 if unknown.
@@ -145,7 +145,7 @@ func TestStoredResponsesAreOnDisk(t *testing.T) {
 	if os.Getenv("OSSRUN_LONG") != "" {
 		fifth = 2000
 	}
-	store := hosttest.Must(session.OpenStore(session.StoreOptions{TTL: time.Hour,
+	store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
 		File: filepath.Join(t.TempDir(), "kept.db")}))(t)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -23,7 +24,7 @@ var names = []string{"openai/gpt-oss-20b", "gpt-oss:20b", "20b"}
 const Context = 131072
 
 // New starts a scripted model whose steps take some time each.
-func New(step time.Duration, store session.Store) *Models {
+func New(step time.Duration, store records.Store) *Models {
 	s := engine.Settings{Pages: 3 * Context / engine.PageTokens, MaxNumBatchedTokens: 8192,
 		MaxNumSeqs: 1024, MaxModelLen: Context, KVCacheDtype: "bf16"}
 	return &Models{session.New(NewEngine(s, step), session.Options{ID: "gpt-oss-20b",

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 // What a request does not ask to be stored is not on the disk, neither its text nor its tokens, and
 // a tool loop goes on with its reasoning all the same.
 func TestWhatIsNotStoredLeavesNothingOnDisk(t *testing.T) {
 	folder := t.TempDir()
-	open := func() session.Store {
-		store := hosttest.Must(session.OpenStore(session.StoreOptions{TTL: time.Hour,
+	open := func() records.Store {
+		store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
 			File: filepath.Join(folder, "kept.db")}))(t)
 		t.Cleanup(func() { store.Close() })
 		return store
@@ -46,14 +46,14 @@ func TestWhatIsNotStoredLeavesNothingOnDisk(t *testing.T) {
 		{"/v1/responses", `{"store":false,"stream":true,"input":"a SECRET"}`},
 	} {
 		post(request[0], request[1])
-		for _, kind := range []session.Kind{session.KindTurn, session.KindResponse,
-			session.KindRunning, session.KindConversation} {
+		for _, kind := range []records.Kind{records.KindTurn, records.KindResponse,
+			records.KindRunning, records.KindConversation} {
 			if n := len(other.List(kind)); n > 0 {
 				t.Errorf("%s %s leaves %d of kind %s", request[0], request[1], n, kind)
 			}
 		}
 	}
-	if n := len(own.List(session.KindTurn)); n == 0 {
+	if n := len(own.List(records.KindTurn)); n == 0 {
 		t.Error("nothing is remembered in memory either")
 	}
 	files, _ := filepath.Glob(filepath.Join(folder, "*"))
@@ -63,7 +63,7 @@ func TestWhatIsNotStoredLeavesNothingOnDisk(t *testing.T) {
 		}
 	}
 	post("/v1/responses", `{"input":"not secret"}`)
-	for _, kind := range []session.Kind{session.KindTurn, session.KindResponse} {
+	for _, kind := range []records.Kind{records.KindTurn, records.KindResponse} {
 		if n := len(other.List(kind)); n != 1 {
 			t.Errorf("a stored response leaves %d of kind %s", n, kind)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,10 +47,10 @@ type chat struct {
 
 func serve(t *testing.T) *httptest.Server {
 	t.Helper()
-	return serveWith(t, session.NewStore())
+	return serveWith(t, records.NewStore())
 }
 
-func serveWith(t *testing.T, store session.Store) *httptest.Server {
+func serveWith(t *testing.T, store records.Store) *httptest.Server {
 	t.Helper()
 	m := scripttest.New(0, store)
 	handler := openai.NewHandler(openai.Options{Options: answer.Options{Models: m,

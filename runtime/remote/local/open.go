@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -90,7 +91,7 @@ func (o Opener) open(ctx, asking context.Context, name string) (openModel, error
 		return c, nil
 	}
 	options := o.Options
-	options.Model, options.Keep = name, serve.KeepOptions{Remember: session.RememberedFor}
+	options.Model, options.Keep = name, serve.KeepOptions{Remember: records.RememberedFor}
 	options.NotifyBackground = o.Report
 	if name != o.Options.Model { // another model than the one that they were given for
 		options.Adapters = nil

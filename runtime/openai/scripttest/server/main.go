@@ -23,7 +23,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
-	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 func main() {
@@ -59,7 +59,7 @@ func run(address, key string, step time.Duration, interval int, verbose, stay bo
 	if err != nil {
 		return err
 	}
-	store := session.NewStore()
+	store := records.NewStore()
 	m := scripttest.New(step, store)
 	defer m.Close()
 	log := slog.New(slog.DiscardHandler)

@@ -9,7 +9,7 @@
 // open. So kill -9 leaves one version or the other, and an older program never writes together with
 // a newer one. A newer file is not changed at all.
 
-package session
+package records
 
 import (
 	"database/sql"
@@ -18,7 +18,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models/store"
-	"github.com/ossrun/ossrun/runtime/session/salvage"
+	"github.com/ossrun/ossrun/runtime/records/salvage"
 )
 
 // steps lead from each version to the next. The text of a step never changes, not even its blanks.

@@ -1,12 +1,12 @@
-// The store for the tokens of sampled turns, stored responses and other records of conversations.
+// Package records stores the tokens of sampled turns, stored responses and other records of
+// conversations.
 //
 // There are two: one in memory, and one in a file that several processes use at once and that
 // outlives them. What must stay true: each kind of record is bounded by count, bytes and age, so a
 // server that runs for weeks does not grow; the least recently used record is dropped first; a
 // deleted record does not come back; a record that the disk refuses is kept in memory, logged and
 // counted; no other process writes between a change's reads and its writes.
-
-package session
+package records
 
 import (
 	"container/list"
@@ -151,8 +151,8 @@ var bounds = map[Kind]Bound{
 	KindUsage:        {Bytes: 16e6, TTL: 400 * 24 * time.Hour},
 }
 
-// StoreOptions configure a store.
-type StoreOptions struct {
+// Options configure a store.
+type Options struct {
 	File   string         // created if missing; "": in memory only
 	TTL    time.Duration  // how long a record is kept after its last use
 	Bounds map[Kind]Bound // nil: the defaults in this file
@@ -163,18 +163,18 @@ type StoreOptions struct {
 const RememberedFor = 24 * time.Hour
 
 // NewStore makes a store in memory with the default TTL.
-func NewStore() Store { return newMemoryStore(StoreOptions{TTL: RememberedFor}.withDefaults()) }
+func NewStore() Store { return newMemoryStore(Options{TTL: RememberedFor}.withDefaults()) }
 
-// OpenStore opens the store in a file, or one in memory without a file. A damaged file is moved
+// Open opens the store in a file, or one in memory without a file. A damaged file is moved
 // aside and its readable records are copied to a new one.
-func OpenStore(o StoreOptions) (Store, error) {
+func Open(o Options) (Store, error) {
 	if o = o.withDefaults(); o.File == "" {
 		return newMemoryStore(o), nil
 	}
 	return openDiskStore(o)
 }
 
-func (o StoreOptions) withDefaults() StoreOptions {
+func (o Options) withDefaults() Options {
 	if o.Bounds == nil {
 		o.Bounds = bounds
 	}
@@ -185,7 +185,7 @@ func (o StoreOptions) withDefaults() StoreOptions {
 }
 
 // oldest is the time before which a record of this kind is too old.
-func (o StoreOptions) oldest(kind Kind, now time.Time) time.Time {
+func (o Options) oldest(kind Kind, now time.Time) time.Time {
 	b := o.Bounds[kind]
 	switch {
 	case b.Forever:
@@ -197,7 +197,7 @@ func (o StoreOptions) oldest(kind Kind, now time.Time) time.Time {
 }
 
 type memoryStore struct {
-	o   StoreOptions
+	o   Options
 	now func() time.Time
 
 	changing sync.Mutex // held while records are written
@@ -213,7 +213,7 @@ type storeKey struct {
 	key  string
 }
 
-func newMemoryStore(o StoreOptions) *memoryStore {
+func newMemoryStore(o Options) *memoryStore {
 	s := &memoryStore{o: o, now: time.Now, byKey: map[storeKey]*list.Element{},
 		bytes: map[Kind]int{}, order: map[Kind]*list.List{}}
 	for kind := range o.Bounds {

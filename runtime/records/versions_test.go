@@ -1,4 +1,4 @@
-package session
+package records
 
 // Files of earlier, later and other programs. testdata/versions has one of each release's form.
 
@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"database/sql"
 	"database/sql/driver"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -47,7 +46,7 @@ func earlier(t *testing.T, name string) (file string) {
 func openAs(t *testing.T, file string, steps []string) (s *diskStore, notes *[]string, err error) {
 	t.Helper()
 	notes = new([]string)
-	o := StoreOptions{File: file, TTL: longAgo,
+	o := Options{File: file, TTL: longAgo,
 		Notify: func(note string) { *notes = append(*notes, note) }}
 	s, err = openSteps(o.withDefaults(), steps)
 	if err == nil {
@@ -128,9 +127,8 @@ func asRelease0(t *testing.T, file string, id int) {
 		hosttest.Must(scan(rows))(t)
 	}
 	hosttest.Check(t, errors.Join(rows.Err(), rows.Close()))
-	key, turn := call(id)
-	value, _ := json.Marshal(turn)
-	r := Record{Kind: KindTurn, Key: key, Value: value}
+	key, value := call(id)
+	r := Record{Kind: KindTurn, Key: key, Value: []byte(value)}
 	if _, err := db.Exec("INSERT INTO record(kind, key, also, used, sum, value) VALUES(?, ?, ?, ?, "+
 		"?, ?)", r.Kind, r.Key, "[]", time.Now().UnixNano(), checksum(r, "[]"),
 		[]byte(value)); err != nil {
@@ -237,7 +235,7 @@ func TestANewerFileIsLeftAlone(t *testing.T) {
 	refused := func(file string) {
 		t.Helper()
 		before := contents(t, file)
-		s, err := OpenStore(StoreOptions{File: file, TTL: time.Hour})
+		s, err := Open(Options{File: file, TTL: time.Hour})
 		if err == nil {
 			s.Close()
 			t.Fatal("it was opened")

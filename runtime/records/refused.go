@@ -4,7 +4,7 @@
 // What must stay true: records that another process has written meanwhile are not overwritten, and
 // a record that could be lost that way is not acknowledged.
 
-package session
+package records
 
 import (
 	"errors"

@@ -1,7 +1,9 @@
-package session
+package records
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,45 +20,46 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-func call(id int) (key string, t sampledTurn) {
-	return callKey(fmt.Sprint("call_", id)), sampledTurn{Arguments: fmt.Sprintf(`{"n":%d}`, id),
-		Segments: []segment{
-			{Reasoning: true, Tokens: encode(fmt.Sprintf("<|channel|>analysis<|message|>Thought "+
-				"%d.<|end|>", id))},
-			{Tokens: encode(fmt.Sprintf(
-				`<|channel|>commentary to=functions.f<|message|>{"n":%d}<|call|>`, id))},
-		}}
+// call is the record of a call's turn as the session writes it.
+func call(id int) (key, value string) {
+	tokens := func(text string) (b []byte) {
+		every := func(string) bool { return true }
+		for _, t := range token.Get().EncodeSpecial(nil, text, every) {
+			b = binary.AppendUvarint(b, uint64(t))
+		}
+		return b
+	}
+	return fmt.Sprint("call:call_", id), fmt.Sprintf(`{"Arguments":"{\"n\":%d}",`+
+		`"Segments":[{"Reasoning":true,"Tokens":%q},{"Tokens":%q}]}`, id,
+		base64.StdEncoding.EncodeToString(tokens(fmt.Sprintf("<|channel|>analysis<|message|>"+
+			"Thought %d.<|end|>", id))), base64.StdEncoding.EncodeToString(tokens(fmt.Sprintf(
+			`<|channel|>commentary to=functions.f<|message|>{"n":%d}<|call|>`, id))))
 }
 
 func keep(s Store, id int) {
-	key, t := call(id)
-	remember(s, key, t, true)
+	key, value := call(id)
+	_ = s.Put(Record{Kind: KindTurn, Key: key, Value: []byte(value)})
 }
 
 // known tells whether s has a call as it was put.
 func known(t *testing.T, s Store, id int) bool {
 	t.Helper()
 	key, want := call(id)
-	got := recall(s, key)
-	if got == nil {
-		return false
+	got, ok := s.Get(KindTurn, key)
+	if ok && string(got.Value) != want {
+		t.Fatalf("call %d came back as %s", id, got.Value)
 	}
-	if got.Arguments != want.Arguments || len(got.Segments) != 2 || !got.Segments[0].Reasoning ||
-		got.Segments[1].Reasoning ||
-		text(got.Segments[0].Tokens) != text(want.Segments[0].Tokens) ||
-		text(got.Segments[1].Tokens) != text(want.Segments[1].Tokens) {
-		t.Fatalf("call %d came back as %+v", id, got)
-	}
-	return true
+	return ok
 }
 
 func openFile(t *testing.T, file string, bounds map[Kind]Bound) (s *diskStore, notes *[]string) {
 	t.Helper()
 	notes = new([]string)
-	store := hosttest.Must(OpenStore(StoreOptions{File: file, TTL: time.Hour, Bounds: bounds,
+	store := hosttest.Must(Open(Options{File: file, TTL: time.Hour, Bounds: bounds,
 		Notify: func(note string) { *notes = append(*notes, note) }}))(t)
 	t.Cleanup(func() { store.Close() })
 	return store.(*diskStore), notes
@@ -260,32 +263,12 @@ func damage(t *testing.T, file string, random *rand.Rand) (what string) {
 	return what
 }
 
-// The same answer was given in two conversations, one of them with words before it: each gets its
-// own.
-func TestAnswersOfOtherConversationsAreNotMixedUp(t *testing.T) {
-	m, s := scripted("<|channel|>commentary<|message|>One "+
-		"moment.<|end|><|start|>assistant<|channel|>final<|message|>Ok.<|return|>",
-		"<|channel|>final<|message|>Fine.<|return|>", "<|channel|>final<|message|>Fine.<|return|>")
-	run(t, m, Request{Messages: []Message{User("a")}})
-	run(t, m, Request{Messages: []Message{User("b"), AssistantAnswer("Ok."), User("c")}})
-	if p := text(s.prompts[1]); strings.Contains(p, "One moment") {
-		t.Errorf("another conversation's words are in %s", p)
-	}
-	run(t, m, Request{Messages: []Message{User("a"), AssistantCommentary("One moment."),
-		AssistantAnswer("Ok."), User("c")}})
-	if p := text(s.prompts[2]); !strings.Contains(p,
-		"commentary<|message|>One "+
-			"moment.<|end|><|start|>assistant<|channel|>final<|message|>Ok.<|end|>") {
-		t.Errorf("%s", p)
-	}
-}
-
 // The least recently used go first, and with a record all of its keys go.
 func TestTheStoreIsBounded(t *testing.T) {
 	small := map[Kind]Bound{KindResponse: {Count: 3, Bytes: 10_000}}
 	disk, _ := openFile(t, filepath.Join(t.TempDir(), "kept.db"), small)
 	for name, s := range map[string]Store{"disk": disk,
-		"memory": newMemoryStore(StoreOptions{TTL: time.Hour, Bounds: small})} {
+		"memory": newMemoryStore(Options{TTL: time.Hour, Bounds: small})} {
 		t.Run(name, func(t *testing.T) { storeIsBounded(t, s) })
 	}
 }

@@ -7,7 +7,7 @@
 // that was put is found by a later process, even after kill -9, unless it was refused; deleted
 // content is overwritten, so salvage never restores it.
 
-package session
+package records
 
 import (
 	"database/sql"
@@ -28,11 +28,11 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/ossrun/ossrun/models/store"
-	"github.com/ossrun/ossrun/runtime/session/salvage"
+	"github.com/ossrun/ossrun/runtime/records/salvage"
 )
 
 type diskStore struct {
-	o              StoreOptions
+	o              Options
 	steps          []string // of this program's version
 	now            func() time.Time
 	db             *sql.DB
@@ -48,11 +48,11 @@ type diskStore struct {
 	baseSums map[storeKey]int64
 }
 
-func openDiskStore(o StoreOptions) (*diskStore, error) {
+func openDiskStore(o Options) (*diskStore, error) {
 	return openSteps(o, steps)
 }
 
-func openSteps(o StoreOptions, steps []string) (*diskStore, error) {
+func openSteps(o Options, steps []string) (*diskStore, error) {
 	s := &diskStore{o: o, steps: steps, now: time.Now, refusedRecords: newMemoryStore(o),
 		memoryOnly: newMemoryStore(o), baseSums: map[storeKey]int64{}}
 	err := os.MkdirAll(filepath.Dir(o.File), 0o700)

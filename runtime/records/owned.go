@@ -1,6 +1,6 @@
 // Records of separate clients: a client cannot reach another's, even with its keys.
 
-package session
+package records
 
 import "strings"
 

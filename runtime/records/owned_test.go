@@ -1,4 +1,4 @@
-package session
+package records
 
 import (
 	"path/filepath"
@@ -10,7 +10,7 @@ import (
 
 // What one owner puts no other finds, by any way to find it, in memory or in a file.
 func TestOwnersHaveTheirOwn(t *testing.T) {
-	disk, err := OpenStore(StoreOptions{File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
+	disk, err := Open(Options{File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour})
 	hosttest.Check(t, err)
 	defer disk.Close()
 	for name, s := range map[string]Store{"memory": NewStore(), "file": disk} {
@@ -71,21 +71,5 @@ func TestOwnersHaveTheirOwn(t *testing.T) {
 				t.Error(owner, key)
 			}
 		})
-	}
-}
-
-// What the model has sampled for one client is not put into another's prompt, whatever that one
-// says the model has answered.
-func TestTurnsBelongToASalt(t *testing.T) {
-	s := NewStore()
-	turn := sampledTurn{Segments: []segment{{Reasoning: true, Tokens: tokens{1, 2, 3}}}}
-	for _, salt := range []string{"", "a", "b"} {
-		for _, other := range []string{"", "a", "b"} {
-			key := answerKey(salt + " " + other)
-			remember(clientStore(s, salt), key, turn, true)
-			if got := recall(clientStore(s, other), key); (got != nil) != (salt == other) {
-				t.Errorf("%q finds what %q was answered: %v", other, salt, got != nil)
-			}
-		}
 	}
 }
