@@ -120,7 +120,7 @@ func TestStepParts(t *testing.T) {
 
 // TestEveryField: a field that is added to what crosses must be given its place there, and its
 // number here. A batch's Wanted stays: a device that samples does not ask for it; so does a
-// sequence's Tune: a GPU computes one model.
+// sequence's Adapter: a GPU computes one model.
 func TestEveryField(t *testing.T) {
 	for _, x := range []struct {
 		of     any

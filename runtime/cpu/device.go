@@ -112,7 +112,7 @@ func (d *Device) Name() string {
 // Caps are the same on every instruction set.
 func (d *Device) Caps() engine.Caps {
 	return engine.Caps{Computes: []string{engine.Exact, engine.Int8, engine.Int8Fast},
-		DenseQ8: true, Dense12: true, Scales: C.kQ8Scales, FP8KV: true, Tunes: true}
+		DenseQ8: true, Dense12: true, Scales: C.kQ8Scales, FP8KV: true, Adapters: true}
 }
 
 func (d *Device) Close() error {

@@ -25,7 +25,7 @@ type step struct {
 	// The batch as the tape reads it. These arrays grow to the largest batch seen and keep that
 	// size.
 	positions, tables, fullAt, windowAt []int32
-	tunes                               []int32 // of Batch.TuneRows; nil with one model
+	adapters                            []int32 // of Batch.AdapterRows; nil with one model
 }
 
 var _ engine.Step = (*step)(nil)
@@ -53,8 +53,8 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	name, shape := C.CString(isa), shapeOf(p)
 	defer C.free(unsafe.Pointer(name))
 	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape)}
-	if n := len(p.Settings.Tunes); n > 0 {
-		s.tunes = make([]int32, 2*(n+2))
+	if n := len(p.Settings.Adapters); n > 0 {
+		s.adapters = make([]int32, 2*(n+2))
 	}
 	if err := s.build(p); err != nil {
 		C.ossrun_tape_free(s.tape)
@@ -134,11 +134,11 @@ func (s *step) append(op *engine.Op) bool {
 	out := func(i int) unsafe.Pointer { return pointer(op.Out[i]) }
 	in := func(i int) unsafe.Pointer { return pointer(op.In[i]) }
 	w := func(i int) unsafe.Pointer { return pointer(op.W[i]) }
-	tune := C.int(-1)
+	adapter := C.int(-1)
 	if op.Split {
-		tune = C.int(op.Tune)
+		adapter = C.int(op.Adapter)
 	}
-	C.ossrun_tape_tune(t, tune)
+	C.ossrun_tape_tune(t, adapter)
 	var ok C.int
 	switch op.Kind {
 	case engine.Embed:
@@ -293,9 +293,9 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 		return engine.ErrClosed
 	}
 	s.flatten(b)
-	var tuneRows, tuneLogits []int32
-	if s.tunes != nil {
-		tuneRows, tuneLogits = b.TuneRows(s.tunes)
+	var adapterRows, adapterLogits []int32
+	if s.adapters != nil {
+		adapterRows, adapterLogits = b.AdapterRows(s.adapters)
 	}
 	C.ossrun_profile(s.tape, flag(times != nil))
 	run := func(part C.ossrun_part, mask []uint64) {
@@ -303,7 +303,7 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 			C.int64_t(len(b.LogitRows)),
 			ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt),
 			ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)),
-			(*C.uint64_t)(unsafe.SliceData(mask)), ints(tuneRows), ints(tuneLogits))
+			(*C.uint64_t)(unsafe.SliceData(mask)), ints(adapterRows), ints(adapterLogits))
 	}
 	if b.LogitMask == nil || !s.unembeds {
 		run(C.OSSRUN_WHOLE, nil)

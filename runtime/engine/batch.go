@@ -22,15 +22,15 @@ const PageTokens = kv.PageTokens
 // -1 is a page given back; that is allowed only in Window, for positions that no row of this step
 // sees.
 //
-// Tune is the model that the sequence is of: 0, or one of Settings.Tunes, counted from 1.
+// Adapter is the model that the sequence is of: 0, or one of Settings.Adapters, counted from 1.
 type SeqRows struct {
 	Start, Rows  int32
 	Full, Window []int32
-	Tune         int32
+	Adapter      int32
 }
 
 // A Batch is one step: rows of several sequences, each sequence's together, in the order of Seqs.
-// If an engine has tunes, Seqs and LogitRows are in their order.
+// If an engine has adapters, Seqs and LogitRows are in their order.
 type Batch struct {
 	Tokens    []int32 // [rows] token ids
 	Seqs      []SeqRows
@@ -65,7 +65,7 @@ func (b *Batch) CheckFor(s models.Spec, o Settings) error {
 		return fmt.Errorf("logits of %d rows are asked for, this engine was made for %d",
 			len(b.LogitRows), o.MaxLogits)
 	}
-	if err := b.checkTunes(1 + len(o.Tunes)); err != nil {
+	if err := b.checkAdapters(1 + len(o.Adapters)); err != nil {
 		return err
 	}
 	if WindowPages(o.KVCacheDtype) > 1 {

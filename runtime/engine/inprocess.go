@@ -31,7 +31,7 @@ type InProcess struct {
 	kv      Region
 	scratch Region
 	weights map[string]Region
-	dense   []*q8.Copy // with DenseQ8: the checkpoint's and its tunes', nil for one without
+	dense   []*q8.Copy // with DenseQ8: the checkpoint's and its adapters', nil for one without
 	last    *bucket    // ran the last step
 	chosen  sampling
 	closed  bool
@@ -63,7 +63,7 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(),
 			o.Compute, strings.Join(caps.Computes, " or "))
 	}
-	if o.Tunes = ckpt.Changed(); len(o.Tunes) > 0 && !caps.Tunes {
+	if o.Adapters = ckpt.Changed(); len(o.Adapters) > 0 && !caps.Adapters {
 		return nil, fmt.Errorf("%s computes one model at a time", dev.Name())
 	}
 	e := &InProcess{dev: dev, spec: ckpt.Spec, settings: o, weights: map[string]Region{}}
@@ -86,11 +86,11 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 	return e, nil
 }
 
-// openDense opens the 8-bit copies of the checkpoint and of the tunes that change dense weights.
+// openDense opens the 8-bit copies of the checkpoint and of the adapters that change dense weights.
 func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
-	for tune, c := range append([]*checkpoint.Checkpoint{ckpt}, ckpt.Adapted...) {
+	for adapter, c := range append([]*checkpoint.Checkpoint{ckpt}, ckpt.Adapted...) {
 		var dense *q8.Copy
-		if tune == 0 || slices.ContainsFunc(e.settings.Tunes[tune-1], q8.Replaces) {
+		if adapter == 0 || slices.ContainsFunc(e.settings.Adapters[adapter-1], q8.Replaces) {
 			var err error
 			if dense, err = q8.Open(c, e.settings.DenseCache); err != nil {
 				return err
@@ -104,12 +104,12 @@ func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
 // bytesOf returns a weight's bytes and the checkpoint that holds them.
 func (e *InProcess) bytesOf(b *Buffer, ckpt *checkpoint.Checkpoint) (data []byte,
 	source *checkpoint.Checkpoint, err error) {
-	if b.Tune > 0 {
-		ckpt = ckpt.Adapted[b.Tune-1]
+	if b.Adapter > 0 {
+		ckpt = ckpt.Adapted[b.Adapter-1]
 	}
 	name := b.tensor()
 	if b.Type == U8 && q8.Replaces(name) {
-		return e.dense[b.Tune].Tensor(name), ckpt, nil
+		return e.dense[b.Adapter].Tensor(name), ckpt, nil
 	}
 	tensor, err := ckpt.Tensor(name)
 	return tensor.Data, ckpt, err

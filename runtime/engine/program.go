@@ -59,13 +59,13 @@ const (
 
 // Buffer is a matrix [rows, Width], row-major, that operations read or write.
 type Buffer struct {
-	Name   string
-	Type   Type
-	Home   Home
-	Extent Extent
-	Rows   int // Extent Fixed only
-	Width  int
-	Tune   int // Home Weight: of Settings.Tunes, counted from 1; 0: the checkpoint's own
+	Name    string
+	Type    Type
+	Home    Home
+	Extent  Extent
+	Rows    int // Extent Fixed only
+	Width   int
+	Adapter int // Home Weight: of Settings.Adapters, counted from 1; 0: the checkpoint's own
 
 	Region Region // its memory; set by the engine before Compile, nil for Logits
 	Offset int64
@@ -84,8 +84,8 @@ const (
 	Linear
 	Rope    // Out qkv[R,(heads+2kv)*D] In a: rotates the q and k heads in place
 	WriteKV // Out cache           In qkv: k and v of every row into its page
-	// Out o[R,heads*D] In qkv, cache W sinks[heads], of each tune or one for all: softmax over the
-	// visible positions and the sink
+	// Out o[R,heads*D] In qkv, cache W sinks[heads], one for all or of each adapter: softmax over
+	// the visible positions and the sink
 	Attend
 	// Out experts[R,k] weights[R,k] order[S] groups[1+2E] In router[R,E]: top-k, softmax over the
 	// chosen; see Groups
@@ -128,9 +128,9 @@ type Op struct {
 	In    []*Buffer
 	W     []*Buffer
 
-	// Split: for the rows of one model only, that of Tune, which counts like Buffer.Tune
-	Split bool
-	Tune  int
+	// Split: for the rows of one model only, that of Adapter, which counts like Buffer.Adapter
+	Split   bool
+	Adapter int
 
 	Add         bool      // Linear, LinearQ8
 	Eps         float32   // Norm

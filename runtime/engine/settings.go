@@ -77,8 +77,8 @@ type Settings struct {
 	// chosen
 	OnDisk bool
 	// the tensors that each further model of the checkpoint changes
-	Tunes [][]string
-	Taps  []string // names of values that tests read back
+	Adapters [][]string
+	Taps     []string // names of values that tests read back
 }
 
 // Check refuses impossible values.

@@ -12,14 +12,14 @@ type Work struct {
 	// cache positions read by all rows together, in a full and in a windowed layer
 	Full, Window int64
 
-	tuneRows, tuneLogits []int32 // as Batch.TuneRows gives them
+	adapterRows, adapterLogits []int32 // as Batch.AdapterRows gives them
 }
 
 // forOp is the work of one operation.
 func (w Work) forOp(op *Op) Work {
-	if op.Split && w.tuneRows != nil {
-		w.Rows = int(w.tuneRows[op.Tune+1] - w.tuneRows[op.Tune])
-		w.LogitRows = int(w.tuneLogits[op.Tune+1] - w.tuneLogits[op.Tune])
+	if op.Split && w.adapterRows != nil {
+		w.Rows = int(w.adapterRows[op.Adapter+1] - w.adapterRows[op.Adapter])
+		w.LogitRows = int(w.adapterLogits[op.Adapter+1] - w.adapterLogits[op.Adapter])
 	}
 	return w
 }
@@ -27,8 +27,8 @@ func (w Work) forOp(op *Op) Work {
 // WorkOf measures a batch, with the most experts that it can have: routing is not known yet.
 func (p *Program) WorkOf(b *Batch) Work {
 	w := Work{Rows: len(b.Tokens), LogitRows: len(b.LogitRows)}
-	if n := len(p.Settings.Tunes); n > 0 {
-		w.tuneRows, w.tuneLogits = b.TuneRows(make([]int32, 2*(n+2)))
+	if n := len(p.Settings.Adapters); n > 0 {
+		w.adapterRows, w.adapterLogits = b.AdapterRows(make([]int32, 2*(n+2)))
 	}
 	w.Experts = min(p.Spec.Experts, w.Rows*p.Spec.ExpertsPerToken)
 	for _, q := range b.Seqs {

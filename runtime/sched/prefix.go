@@ -13,7 +13,7 @@ import (
 const restorePages = 64
 
 func (s *Scheduler) keepPrefixes() {
-	for _, model := range append([]string{s.o.Model}, s.o.Tunes...) {
+	for _, model := range append([]string{s.o.Model}, s.o.Adapters...) {
 		s.roots = append(s.roots, kv.RootOf("ossrun pages 1", model))
 	}
 	if s.o.NoPrefixCaching {

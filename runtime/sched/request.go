@@ -27,8 +27,8 @@ type TokenRequest struct {
 	// ascending order: after the system and developer messages, and after each user message and
 	// tool result. The pages there are kept longest.
 	Cuts []int
-	// Tune is the model of the engine that answers: 0, or one of its tunes, counted from 1.
-	Tune int
+	// Adapter is the model of the engine that answers: 0, or one of its adapters, counted from 1.
+	Adapter int
 	// Salt keeps the pages apart: only requests with the same one share any.
 	Salt string
 	// Share is the share of the machine it takes part in; nil: one of its own.

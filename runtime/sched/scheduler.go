@@ -66,8 +66,8 @@ type Options struct {
 	// Model names the weights and the page format. Schedulers with the same Spill share pages if
 	// they have the same Model.
 	Model string
-	// Tunes does so for each of the engine's tunes (Settings.Tunes). Their pages are their own.
-	Tunes []string
+	// Adapters does so for each of Settings.Adapters. Their pages are their own.
+	Adapters []string
 	// Restart returns a new engine of the same shape, with an empty cache, after a step failed. The
 	// loop calls it after the running requests got their *EngineError; the waiting requests run on
 	// the engine that it returns. If it fails, the scheduler is closed. nil: the old engine stays
@@ -125,7 +125,7 @@ type Scheduler struct {
 
 	// Used by the loop only.
 	pool            *kv.Pool
-	roots           []kv.Hash   // of the model, and of each tune
+	roots           []kv.Hash   // of the model, and of each adapter
 	copying         []byte      // buffer for a page and its twin
 	running         []*sequence // oldest first
 	waiting         []*sequence // oldest first
@@ -193,13 +193,13 @@ func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error)
 	if err := r.check(forced, s.spec, s.o.MaxModelLen); err != nil {
 		return nil, err
 	}
-	if r.Tune < 0 || r.Tune >= len(s.roots) {
-		return nil, fmt.Errorf("there is no tune %d", r.Tune)
+	if r.Adapter < 0 || r.Adapter >= len(s.roots) {
+		return nil, fmt.Errorf("there is no tune %d", r.Adapter)
 	}
 	st := newStream(ctx, len(r.Prompt), s.o.now)
 	q := newSequence(r, forced, s.spec, s.o.MaxModelLen, st)
 	if !s.o.NoPrefixCaching {
-		q.root = s.roots[r.Tune].Salted(r.Salt)
+		q.root = s.roots[r.Adapter].Salted(r.Salt)
 		q.hashes = kv.Hashes(q.root, nil, q.tokens)
 	}
 

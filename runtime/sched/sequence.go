@@ -20,7 +20,7 @@ type sequence struct {
 	sampler    *sample.Sampler
 	constraint grammar.Constraint // nil: everything is allowed
 	stop       []int32
-	tune       int
+	adapter    int
 
 	tokens    []int32 // prompt, forced, sampled: everything known
 	prompt    int     // of tokens
@@ -66,7 +66,7 @@ type sequence struct {
 func newSequence(r TokenRequest, forced []int32, spec models.Spec, context int,
 	stream *Stream) *sequence {
 	q := &sequence{stream: stream, share: cmp.Or(r.Share, &Share{}), constraint: r.Constraint,
-		tune: r.Tune, prompt: len(r.Prompt),
+		adapter: r.Adapter, prompt: len(r.Prompt),
 		delivered: len(r.Prompt), maxTokens: context}
 	q.score.enabled, q.score.top = r.ScorePrompt, r.PromptTop
 	if r.MaxTokens > 0 {

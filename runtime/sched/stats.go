@@ -17,7 +17,7 @@ type Stats struct {
 
 	Counts
 
-	running, waiting []int // of each model, if there are tunes
+	running, waiting []int // of each model, if there are adapters
 }
 
 // Counts only grow.
@@ -57,14 +57,14 @@ func (s *Scheduler) Stats() Stats {
 }
 
 // StatsOf is one model's part of Stats: its running and waiting sequences. All other counters are
-// the engine's: model 0 has them, tunes do not.
-func (s *Scheduler) StatsOf(tune int) Stats {
+// the engine's: model 0 has them, adapters do not.
+func (s *Scheduler) StatsOf(adapter int) Stats {
 	st := s.Stats()
 	switch {
 	case len(s.roots) == 1:
 		return st
-	case tune > 0:
-		return Stats{Running: st.running[tune], Waiting: st.waiting[tune]}
+	case adapter > 0:
+		return Stats{Running: st.running[adapter], Waiting: st.waiting[adapter]}
 	}
 	st.Running, st.Waiting = st.running[0], st.waiting[0]
 	return st
@@ -74,7 +74,7 @@ func (s *Scheduler) StatsOf(tune int) Stats {
 func (s *Scheduler) ofEach(list []*sequence) []int {
 	counts := make([]int, len(s.roots))
 	for _, q := range list {
-		counts[q.tune]++
+		counts[q.adapter]++
 	}
 	return counts
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// assemble writes the granted rows to s.batch, grouped by tune. It asks for the logits of each
+// assemble writes the granted rows to s.batch, grouped by adapter. It asks for the logits of each
 // sequence's last known token.
 func (s *Scheduler) assemble() {
 	s.emptyBatch(s.rebuild)
 	s.sampling = s.sampling[:0]
-	for tune := range s.roots {
+	for adapter := range s.roots {
 		for _, q := range s.running {
-			if q.rows == 0 || q.tune != tune {
+			if q.rows == 0 || q.adapter != adapter {
 				continue
 			}
 			if q.logits = s.addRows(q); q.logits >= 0 {
@@ -59,7 +59,7 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 	}
 	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(pos),
 		Rows: int32(q.rows + len(q.draft.tokens)), Full: q.table.Full(), Window: q.table.Window(),
-		Tune: int32(q.tune)})
+		Adapter: int32(q.adapter)})
 	if q.rebuildTo > 0 || q.rows != q.remaining() || q.knownTokens() >= q.maxTokens {
 		return -1
 	}

@@ -35,9 +35,9 @@ func denseAdapter(t *testing.T, endings ...string) string {
 func TestAdapterHasItsOwnCopy(t *testing.T) {
 	folder := denseAdapter(t)
 	base, cache := denseModel(t), filepath.Join(t.TempDir(), "dense")
-	tuned := hosttest.Must(base.With([]string{folder}))(t)
-	if tuned.Name != "it+tune" || keyOf(tuned) == keyOf(base) {
-		t.Errorf("it is called %s, and kept as %s", tuned.Name, keyOf(tuned))
+	adapted := hosttest.Must(base.With([]string{folder}))(t)
+	if adapted.Name != "it+tune" || keyOf(adapted) == keyOf(base) {
+		t.Errorf("it is called %s, and kept as %s", adapted.Name, keyOf(adapted))
 	}
 	asked := func(found checkpoint.Model, dense string) []float32 {
 		m, _ := denseModels(t, found, dense, cache)
@@ -50,7 +50,7 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 	first := map[string][]float32{}
 	for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
 		first["base "+dense] = asked(base, dense)
-		first["tuned "+dense] = asked(tuned, dense)
+		first["adapted "+dense] = asked(adapted, dense)
 	}
 	for name, list := range first {
 		for other, its := range first {
@@ -64,34 +64,34 @@ func TestAdapterHasItsOwnCopy(t *testing.T) {
 	if len(copies) != 2 || len(records) != 2 {
 		t.Fatalf("%q, %q", copies, records)
 	}
-	for name, found := range map[string]checkpoint.Model{"base": base, "tuned": tuned} {
+	for name, found := range map[string]checkpoint.Model{"base": base, "adapted": adapted} {
 		if !slices.Equal(asked(found, engine.DenseQ8), first[name+" "+engine.DenseQ8]) {
 			t.Errorf("a later start of %s answers otherwise", name)
 		}
 	}
 	// made after the first answers, as with the default type
 	cache = filepath.Join(t.TempDir(), "behind")
-	m, said := denseModels(t, tuned, "", cache)
-	if !slices.Equal(answered(t, m), first["tuned "+engine.DenseBF16]) {
+	m, said := denseModels(t, adapted, "", cache)
+	if !slices.Equal(answered(t, m), first["adapted "+engine.DenseBF16]) {
 		t.Error("the first answer is not that of the merged weights")
 	}
 	heard(t, said, "has 8-bit dense weights now")
-	if !slices.Equal(answered(t, m), first["tuned "+engine.DenseQ8]) {
+	if !slices.Equal(answered(t, m), first["adapted "+engine.DenseQ8]) {
 		t.Error("behind the takeover the answer is not that of the merged weights' copy")
 	}
 }
 
-// TestTunesAreOneEngine: a base and two adapters are loaded once, with copies only of those that
+// TestAdaptersAreOneEngine: a base and two adapters are loaded once, with copies only of those that
 // change dense weights. Each answers as it does alone, with either type and when the copies take
 // over.
-func TestTunesAreOneEngine(t *testing.T) {
+func TestAdaptersAreOneEngine(t *testing.T) {
 	all, router := denseAdapter(t), denseAdapter(t, "router.weight")
 	base := denseModel(t)
 	list := []checkpoint.Model{base}
 	for name, folder := range map[string]string{"all": all, "router": router} {
-		tune := hosttest.Must(base.With([]string{folder}))(t)
-		tune.Name = name
-		list = append(list, tune)
+		adapter := hosttest.Must(base.With([]string{folder}))(t)
+		adapter.Name = name
+		list = append(list, adapter)
 	}
 	want := map[string][]float32{}
 	for _, found := range list {
@@ -151,7 +151,7 @@ func TestAdapterSharesExperts(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		return &Model{ckpt: c, plan: Plan{Total: 1 << 30}}
 	}
-	base, tuned := open(path), open(path)
+	base, adapted := open(path), open(path)
 	want := int64(0)
 	for _, to := range base.ckpt.Spec.Tensors() {
 		if to.DType == models.U8 || len(to.Shape) == 2 && to.Shape[0] == base.ckpt.Spec.Experts &&
@@ -159,17 +159,17 @@ func TestAdapterSharesExperts(t *testing.T) {
 			want += to.Bytes()
 		}
 	}
-	if got := tuned.sharedBytes(base); got != want || want == 0 {
+	if got := adapted.sharedBytes(base); got != want || want == 0 {
 		t.Errorf("%d bytes are shared, want %d", got, want)
 	}
 	base.plan.OnDisk = want / 4
-	if got := tuned.sharedBytes(base); got != want-want/4 {
+	if got := adapted.sharedBytes(base); got != want-want/4 {
 		t.Errorf("%d bytes of experts in memory are shared", got)
 	}
 	file := hosttest.Must(modeltest.WriteGGUF(base.ckpt, t.TempDir(), "t1", modeltest.LlamaBF16,
 		1))(t)
 	own := open(file)
-	if tuned.sharedBytes(open("../../testdata/model/T2/checkpoint")) != 0 || own.sharedBytes(own) != 0 {
+	if adapted.sharedBytes(open("../../testdata/model/T2/checkpoint")) != 0 || own.sharedBytes(own) != 0 {
 		t.Error("memory of another model is shared")
 	}
 }
@@ -195,10 +195,11 @@ func TestAdapterNames(t *testing.T) {
 		m := &Models{options: Options{Adapters: test.given, ServedNames: []string{"served"}}}
 		got, err := m.adapt(found)
 		names := got.Name
-		for _, tune := range m.adapters {
-			names += " " + tune.Name
-			if len(tune.Adapters) != len(got.Adapters)+1 || keyOf(tune) == keyOf(got) {
-				t.Errorf("%q: %s is %v beside %v", test.given, tune.Name, tune.Adapters, got.Adapters)
+		for _, adapter := range m.adapters {
+			names += " " + adapter.Name
+			if len(adapter.Adapters) != len(got.Adapters)+1 || keyOf(adapter) == keyOf(got) {
+				t.Errorf("%q: %s is %v beside %v", test.given, adapter.Name, adapter.Adapters,
+					got.Adapters)
 			}
 		}
 		if err == nil && names != test.want || err != nil && !strings.Contains(err.Error(),
@@ -225,11 +226,11 @@ func TestAdapterFingerprint(t *testing.T) {
 		return hosttest.Must(fingerprint(c, engine.Settings{}, false))(t)
 	}
 	one, half := lora.Ref{Name: "a", Path: folder, Scale: 1}, lora.Ref{Path: folder, Scale: 0.5}
-	base, tuned := of(), of(one)
-	if tuned == base || of(half) == tuned || of(half) == base || of(one, half) == tuned {
+	base, adapted := of(), of(one)
+	if adapted == base || of(half) == adapted || of(half) == base || of(one, half) == adapted {
 		t.Error("two models have the same pages")
 	}
-	if of(one) != tuned || of() != base {
+	if of(one) != adapted || of() != base {
 		t.Error("the same model has others")
 	}
 }

@@ -53,7 +53,7 @@ func settle(t *testing.T, found checkpoint.Model) {
 
 // denseModels serve it, with adapters, on the CPU; said gets the notices.
 func denseModels(t *testing.T, found checkpoint.Model, dense, cache string,
-	tunes ...checkpoint.Model) (m *Models, said chan string) {
+	adapters ...checkpoint.Model) (m *Models, said chan string) {
 	t.Helper()
 	said = make(chan string, 100)
 	o := DefaultOptions()
@@ -66,7 +66,7 @@ func denseModels(t *testing.T, found checkpoint.Model, dense, cache string,
 			t.Error(err, lost)
 		}
 	})
-	m.adapters = tunes
+	m.adapters = adapters
 	m.Choose(found)
 	return m, said
 }

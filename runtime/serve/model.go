@@ -270,7 +270,7 @@ func (m *Model) start(ctx context.Context, source checkpoint.Model, s engine.Set
 			}
 		}
 	}
-	o.Scheduler.Tunes = pagesOf(o.Scheduler.Model, m.ckpt)
+	o.Scheduler.Adapters = pagesOf(o.Scheduler.Model, m.ckpt)
 	m.Model = session.New(m.engine, o)
 	m.addAdapters(source)
 	return nil

@@ -144,7 +144,7 @@ type scheduler struct {
 }
 
 func (s scheduler) Submit(ctx context.Context, r sched.TokenRequest) (TokenStream, error) {
-	r.Cuts, r.Tune = cuts(r.Prompt), s.adapter
+	r.Cuts, r.Adapter = cuts(r.Prompt), s.adapter
 	st, err := s.Scheduler.Submit(ctx, r)
 	if errors.Is(err, sched.ErrQueueFull) {
 		err = &BusyError{s.RetryAfter()}

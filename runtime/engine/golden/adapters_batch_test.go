@@ -1,7 +1,7 @@
 package golden_test
 
-// A base and its tunes in one engine, in steps with rows of several: each answers with the bits of
-// an engine of its own, which TestAdaptersArePEFTs holds to PEFT's numbers.
+// A base and its adapters in one engine, in steps with rows of several: each answers with the bits
+// of an engine of its own, which TestAdaptersArePEFTs holds to PEFT's numbers.
 
 import (
 	"fmt"
@@ -61,11 +61,11 @@ func everything(t *testing.T, s models.Spec) string {
 }
 
 // rows is a part of a sequence in a step: its logits are those of its last rows.
-type rows struct{ tune, sequence, count, logits int }
+type rows struct{ adapter, sequence, count, logits int }
 
-// tunedSteps mix prompts, cut ones among them, and decodes of some models with others in between;
+// adaptedSteps mix prompts, cut ones among them, and decodes of some models with others in between;
 // the base is missing from the last.
-var tunedSteps = [][]rows{
+var adaptedSteps = [][]rows{
 	{{0, 0, 40, 1}, {1, 0, 33, 2}, {1, 1, 1, 1}, {2, 0, 140, 1}, {4, 0, 7, 7}},
 	{{0, 0, 1, 1}, {0, 1, 20, 0}, {2, 0, 1, 1}, {3, 0, 65, 1}, {4, 0, 1, 1}},
 	{{0, 0, 1, 1}, {0, 1, 9, 1}, {1, 0, 1, 1}, {1, 1, 1, 1}, {2, 0, 3, 3}, {3, 0, 1, 1},
@@ -84,21 +84,21 @@ func answers(t *testing.T, c *checkpoint.Checkpoint, s engine.Settings,
 	pages := enginetest.NewPages(s.Pages).WithTwins(s.KVCacheDtype)
 	sequences, got := map[string]*enginetest.Sequence{}, map[string][]float32{}
 	vocab := c.Spec.Vocab
-	for _, step := range tunedSteps {
+	for _, step := range adaptedSteps {
 		b := engine.Batch{Twins: pages.Twins}
 		var names []string
 		for _, r := range step {
-			if only >= 0 && r.tune != only {
+			if only >= 0 && r.adapter != only {
 				continue
 			}
-			name := fmt.Sprint(r.tune, ".", r.sequence)
+			name := fmt.Sprint(r.adapter, ".", r.sequence)
 			if sequences[name] == nil {
 				sequences[name] = pages.NewSequence(c.Spec)
 			}
 			at := sequences[name].Length
 			rows := hosttest.Must(sequences[name].Extend(r.count))(t)
 			if only < 0 {
-				rows.Tune = int32(r.tune)
+				rows.Adapter = int32(r.adapter)
 			}
 			rows.Full, rows.Window = slices.Clone(rows.Full), slices.Clone(rows.Window)
 			b.Seqs = append(b.Seqs, rows)
@@ -140,15 +140,15 @@ func TestTunesAnswerAsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := answers(t, base, s, -1)
 			seen := 0
-			for tune := range len(refs) + 1 {
-				alone := adapted(t, refs[max(0, tune-1):tune]...)
-				for name, want := range answers(t, alone, s, tune) {
+			for adapter := range len(refs) + 1 {
+				alone := adapted(t, refs[max(0, adapter-1):adapter]...)
+				for name, want := range answers(t, alone, s, adapter) {
 					seen++
 					if !slices.Equal(got[name], want) {
 						t.Errorf("sequence %s is not what it is alone", name)
 					}
 					vocab := base.Spec.Vocab
-					if tune > 0 && slices.Equal(want[:vocab], got["0.0"][:vocab]) {
+					if adapter > 0 && slices.Equal(want[:vocab], got["0.0"][:vocab]) {
 						t.Errorf("sequence %s answers as the base", name)
 					}
 				}
@@ -165,12 +165,12 @@ type alone struct{ engine.Device }
 
 func (a alone) Caps() engine.Caps {
 	caps := a.Device.Caps()
-	caps.Tunes = false
+	caps.Adapters = false
 	return caps
 }
 
-// TestTunesAreRefused: by a device without them, and rows that are not in the order of the models.
-func TestTunesAreRefused(t *testing.T) {
+// TestAdaptersAreRefused: by a device without them, and rows not in the order of the models.
+func TestAdaptersAreRefused(t *testing.T) {
 	ref := hosttest.Must(lora.Find(peft + "q"))(t)
 	base := adapted(t)
 	base.Adapted = []*checkpoint.Checkpoint{adapted(t, ref)}
@@ -189,15 +189,15 @@ func TestTunesAreRefused(t *testing.T) {
 		changed += int64(len(hosttest.Must(base.Tensor(name))(t).Data))
 	}
 	s = eng.Settings()
-	s.Tunes = nil
+	s.Adapters = nil
 	one, _ := engine.PlanFor(base.Spec, s)
 	if more := plain.Weights - one.Weights; more != changed || changed == 0 {
-		t.Errorf("a tune that changes %d bytes takes %d", changed, more)
+		t.Errorf("an adapter that changes %d bytes takes %d", changed, more)
 	}
 	for _, x := range []struct {
-		tunes  [2]int32
-		logits []int32
-		ok     bool
+		adapters [2]int32
+		logits   []int32
+		ok       bool
 	}{
 		{[2]int32{0, 1}, []int32{0, 1}, true},
 		{[2]int32{1, 1}, []int32{1}, true},
@@ -207,15 +207,15 @@ func TestTunesAreRefused(t *testing.T) {
 		{[2]int32{0, 1}, []int32{1, 0}, false},
 	} {
 		b := engine.Batch{Tokens: []int32{5, 6}, LogitRows: x.logits}
-		for _, tune := range x.tunes {
+		for _, adapter := range x.adapters {
 			q := enginetest.NewPages(4).NewSequence(base.Spec)
 			rows := hosttest.Must(q.Extend(1))(t)
-			rows.Tune = tune
+			rows.Adapter = adapter
 			b.Seqs = append(b.Seqs, rows)
 		}
 		logits := make([]float32, 2*base.Spec.Vocab)
 		if err := eng.Step(t.Context(), &b, logits); (err == nil) != x.ok {
-			t.Errorf("tunes %v, logits of %v: %v", x.tunes, x.logits, err)
+			t.Errorf("adapters %v, logits of %v: %v", x.adapters, x.logits, err)
 		}
 	}
 }

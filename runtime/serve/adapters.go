@@ -53,7 +53,7 @@ func (m *Models) adapt(base checkpoint.Model) (checkpoint.Model, error) {
 
 // choose makes source the first model, with its adapters in one engine if the device can.
 func (m *Models) choose(source checkpoint.Model) {
-	m.oneEngine = m.spare != nil && m.spare.Caps().Tunes && len(m.adapters) > 0
+	m.oneEngine = m.spare != nil && m.spare.Caps().Adapters && len(m.adapters) > 0
 	if m.oneEngine {
 		source.Adapted = m.adapters
 	} else {
