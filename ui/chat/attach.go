@@ -27,14 +27,14 @@ const (
 )
 
 // paste inserts a text, or a chip for a long one.
-func (m *Model) paste(text string) {
+func (i *input) paste(text string) {
 	lines := strings.Count(text, "\n") + 1
 	if lines <= chipLines && len(text) <= chipBytes {
-		m.editor.insert(text)
+		i.editor.insert(text)
 		return
 	}
-	m.pastes = append(m.pastes, term.Clean(text))
-	m.editor.insert(chip(len(m.pastes), text))
+	i.pastes = append(i.pastes, term.Clean(text))
+	i.editor.insert(chip(len(i.pastes), text))
 }
 
 func chip(n int, text string) string {
@@ -45,38 +45,52 @@ func chip(n int, text string) string {
 // prepare saves a message, reads its attachments, then asks it.
 func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	sent := text
-	for i, p := range m.pastes {
+	for i, p := range m.input.pastes {
 		sent = strings.Replace(sent, chip(i+1, p), "\n"+p+"\n", 1)
 	}
-	if m.saver.store == nil && !strings.Contains(text, "@") {
+	if m.record.saver.store == nil && !strings.Contains(text, "@") {
 		return m.ask(text, sent, replaced)
 	}
-	m.preparing = text
-	wait, id := m.saveAndWait(), m.id
-	return m.runAsync(func() outcome {
+	m.talk.preparing = text
+	wait, p := m.saveAndWait(), prepared{text: text, sent: sent, id: m.record.id,
+		replaced: replaced}
+	return m.background.run(func() tea.Msg {
 		wait()
-		files, attached, missing, err := attachments(text)
-		return func(m *Model) tea.Cmd {
-			if m.preparing != text || m.id != id {
-				return nil // given back to the editor, or another conversation is open
-			}
-			m.preparing = ""
-			if err != nil {
-				m.showError(sentence(err.Error()) + "\nYour message is back in the editor.")
-				m.queued, m.editing = append([]string{text}, m.queued...), replaced
-				m.returnQueued()
-				m.save()
-				return nil
-			}
-			for _, a := range attached {
-				m.appendEntry(newNotice(m.palette, "·", term.Dim, "attached "+a))
-			}
-			for _, path := range missing {
-				m.showNotice("@" + path + " is not a file, so it was sent as text.")
-			}
-			return m.ask(text, sent+files, replaced)
-		}
+		p.files, p.attached, p.missing, p.err = attachments(text)
+		return p
 	})
+}
+
+// prepared is a saved message with its attachments.
+type prepared struct {
+	text, sent        string // sent: with pastes in place of chips
+	id                string // of the conversation
+	replaced          *exchange
+	files             string
+	attached, missing []string
+	err               error
+}
+
+func (p prepared) apply(m *Model) tea.Cmd {
+	t := &m.talk
+	if t.preparing != p.text || m.record.id != p.id {
+		return nil // given back to the editor, or another conversation is open
+	}
+	t.preparing = ""
+	if p.err != nil {
+		m.showError(sentence(p.err.Error()) + "\nYour message is back in the editor.")
+		t.queued, t.editing = append([]string{p.text}, t.queued...), p.replaced
+		m.returnQueued()
+		m.save()
+		return nil
+	}
+	for _, a := range p.attached {
+		m.appendEntry(newNotice(m.palette, "·", term.Dim, "attached "+a))
+	}
+	for _, path := range p.missing {
+		m.showNotice("@" + path + " is not a file, so it was sent as text.")
+	}
+	return m.ask(p.text, p.sent+p.files, p.replaced)
 }
 
 // attachments returns the files named in a message, a line about each, and paths that are no file.
@@ -180,13 +194,13 @@ func pathStart(text string) int {
 var globEscaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // completePath completes the @path that starts at index and ends the text.
-func (m *Model) completePath(start int) tea.Cmd {
-	text := m.editor.text
+func completePath(m *Model, start int) tea.Cmd {
+	text := m.input.editor.text
 	path := text[start+1:]
-	return m.runAsync(func() outcome {
+	return m.background.run(func() tea.Msg {
 		matches, err := filepath.Glob(globEscaper.Replace(expandHome(path)) + "*")
 		if err != nil || len(matches) == 0 {
-			return noteOutcome("no file begins with " + path)
+			return noted("no file begins with " + path)
 		}
 		common := matches[0]
 		for _, f := range matches[1:] {
@@ -197,24 +211,31 @@ func (m *Model) completePath(start int) tea.Cmd {
 		if info, err := os.Stat(common); err == nil && info.IsDir() && len(matches) == 1 {
 			common += "/"
 		}
-		var names []string
+		c := pathCompleted{text: text, completed: text[:start] + "@" + common}
 		for _, f := range matches[:min(len(matches), maxCompletions)] {
-			names = append(names, filepath.Base(f))
+			c.names = append(c.names, filepath.Base(f))
 		}
-		return func(m *Model) tea.Cmd {
-			if m.editor.text == text {
-				m.editor.set(text[:start] + "@" + common)
-			}
-			if len(names) == 1 {
-				names = nil
-			}
-			return m.note(strings.Join(names, "  "))
-		}
+		return c
 	})
 }
 
-// compose opens the text in $EDITOR.
-func (m *Model) compose() tea.Cmd {
+type pathCompleted struct {
+	text, completed string
+	names           []string
+}
+
+func (c pathCompleted) apply(m *Model) tea.Cmd {
+	if m.input.editor.text == c.text {
+		m.input.editor.set(c.completed)
+	}
+	if len(c.names) == 1 {
+		c.names = nil
+	}
+	return m.note(strings.Join(c.names, "  "))
+}
+
+// composeMessage opens the text in $EDITOR.
+func composeMessage(m *Model) tea.Cmd {
 	program := os.Getenv("VISUAL")
 	if program == "" {
 		program = os.Getenv("EDITOR")
@@ -222,37 +243,52 @@ func (m *Model) compose() tea.Cmd {
 	if program == "" || m.plain {
 		return m.showError("No editor is set. Set EDITOR, for example to vi.")
 	}
-	text := m.editor.text
-	return m.runAsync(func() outcome {
+	text := m.input.editor.text
+	return m.background.run(func() tea.Msg {
 		file, err := os.CreateTemp("", "ossrun-*.md")
 		if err == nil {
 			_, err = file.WriteString(text)
 			err = errors.Join(err, file.Close())
 		}
 		if err != nil {
-			return errorOutcome(fmt.Errorf("opening an editor: %w", err))
+			return failed{fmt.Errorf("opening an editor: %w", err)}
 		}
 		cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
-		cmd.Stdin = m.options.In // the terminal itself, which Bubble Tea does not have: see input
-		return func(*Model) tea.Cmd {
-			return tea.ExecProcess(cmd, func(err error) tea.Msg {
-				return outcome(func(m *Model) tea.Cmd { return m.readComposed(file.Name(), err) })
-			})
-		}
+		cmd.Stdin = m.options.In // the terminal itself: see keyInput
+		return editorReady{cmd, file.Name()}
 	})
 }
 
-// readComposed reads the edited text back, or reports why editing failed.
-func (m *Model) readComposed(path string, editErr error) tea.Cmd {
-	return m.runAsync(func() outcome {
-		text, err := os.ReadFile(path)
-		if err := errors.Join(editErr, err, os.Remove(path)); err != nil {
-			return errorOutcome(fmt.Errorf("the editor failed: %w", err))
+// editorReady and editorClosed are $EDITOR before and after it ran on the file path.
+type editorReady struct {
+	cmd  *exec.Cmd
+	path string
+}
+
+func (r editorReady) apply(*Model) tea.Cmd {
+	return tea.ExecProcess(r.cmd, func(err error) tea.Msg { return editorClosed{r.path, err} })
+}
+
+type editorClosed struct {
+	path string
+	err  error
+}
+
+// apply reads the edited text back, or reports why editing failed.
+func (c editorClosed) apply(m *Model) tea.Cmd {
+	return m.background.run(func() tea.Msg {
+		text, err := os.ReadFile(c.path)
+		if err := errors.Join(c.err, err, os.Remove(c.path)); err != nil {
+			return failed{fmt.Errorf("the editor failed: %w", err)}
 		}
-		return func(m *Model) tea.Cmd {
-			m.editor.set("")
-			m.editor.insert(strings.TrimRight(string(text), "\n"))
-			return nil
-		}
+		return composed(strings.TrimRight(string(text), "\n"))
 	})
+}
+
+type composed string
+
+func (c composed) apply(m *Model) tea.Cmd {
+	m.input.editor.set("")
+	m.input.editor.insert(string(c))
+	return nil
 }

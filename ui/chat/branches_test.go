@@ -24,10 +24,10 @@ func TestEditAndBranches(t *testing.T) {
 	s.ask("second?")
 	s.play(0, step)
 	s.ask("/edit 1")
-	if s.m.editor.text != "first?" {
-		t.Fatalf("the editor has %q", s.m.editor.text)
+	if s.m.input.editor.text != "first?" {
+		t.Fatalf("the editor has %q", s.m.input.editor.text)
 	}
-	s.m.editor.set("changed?")
+	s.m.input.editor.set("changed?")
 	s.keys("enter")
 	s.play(0, step)
 	if text := s.text(); strings.Contains(text, "first?") || strings.Contains(text, "blue") ||
@@ -51,7 +51,7 @@ func TestEditAndBranches(t *testing.T) {
 	}
 	s.ask("/edit")
 	s.keys("esc")
-	if s.m.editor.text != "" || s.m.editing != nil {
+	if s.m.input.editor.text != "" || s.m.talk.editing != nil {
 		t.Error("Esc does not leave the question as it was")
 	}
 }
@@ -72,7 +72,7 @@ func TestCompact(t *testing.T) {
 	again := newStage(t, 80, 24, Options{})
 	again.m.restore(claimedChat{chat: k})
 	if !strings.Contains(again.text(), "They spoke of red.") ||
-		len(again.m.conversation.messages()) != 3 {
+		len(again.m.talk.conversation.messages()) != 3 {
 		t.Errorf("restored:\n%s", again.text())
 	}
 }
@@ -81,7 +81,7 @@ func TestContextColours(t *testing.T) {
 	s := newStage(t, 80, 24, Options{})
 	for used, want := range map[int]string{1000: "\x1b[2mcontext 1 %", 100_000: "\x1b[33mcontext 76 %",
 		120_000: "\x1b[1;31mcontext 92 %"} {
-		s.m.context = used
+		s.m.talk.context = used
 		if !strings.Contains(s.m.View(), want) {
 			t.Errorf("%d tokens: no %q in %q", used, want, s.m.View())
 		}
@@ -95,10 +95,10 @@ func TestAttachments(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newStage(t, 120, 24, Options{}, fine("a"), fine("b"), fine("c"))
-	s.m.editor.set("read @" + filepath.Join(folder, "no"))
+	s.m.input.editor.set("read @" + filepath.Join(folder, "no"))
 	s.send(s.send(key("tab"))())
-	if s.m.editor.text != "read @"+path {
-		t.Fatalf("Tab makes %q", s.m.editor.text)
+	if s.m.input.editor.text != "read @"+path {
+		t.Fatalf("Tab makes %q", s.m.input.editor.text)
 	}
 	s.send(s.send(key("enter"))())
 	s.play(0, step)
@@ -117,7 +117,7 @@ func TestAttachments(t *testing.T) {
 	if got := s.runner.requests[1].Messages[2].Text(); !strings.Contains(got, long) {
 		t.Errorf("sent %q", got)
 	}
-	s.m.editor.set("mail me@example.com or @nobody")
+	s.m.input.editor.set("mail me@example.com or @nobody")
 	s.send(s.send(key("enter"))())
 	s.play(0, step)
 	if got := s.runner.requests[2].Messages[4].Text(); got != "mail me@example.com or @nobody" {
@@ -128,7 +128,7 @@ func TestAttachments(t *testing.T) {
 		t.Errorf("a name of no file is sent in silence:\n%s", s.text())
 	}
 	s.command("look at @" + folder)
-	if !strings.Contains(s.text(), "is a folder. ") || s.m.editor.text == "" {
+	if !strings.Contains(s.text(), "is a folder. ") || s.m.input.editor.text == "" {
 		t.Errorf("a folder:\n%s", s.text())
 	}
 }
@@ -136,22 +136,22 @@ func TestAttachments(t *testing.T) {
 func TestHistorySearch(t *testing.T) {
 	s := newStage(t, 80, 24, Options{})
 	for _, q := range []string{"the capital of France", "a poem", "the capital of Peru"} {
-		s.m.history.add(q)
+		s.m.input.history.add(q)
 	}
 	s.typing("draft")
 	s.keys("ctrl+r")
 	s.typing("CAPITAL")
-	if s.m.editor.text != "the capital of Peru" {
-		t.Errorf("found %q", s.m.editor.text)
+	if s.m.input.editor.text != "the capital of Peru" {
+		t.Errorf("found %q", s.m.input.editor.text)
 	}
 	s.golden("history-search")
 	s.keys("ctrl+r")
-	if s.m.editor.text != "the capital of France" {
-		t.Errorf("the older one: %q", s.m.editor.text)
+	if s.m.input.editor.text != "the capital of France" {
+		t.Errorf("the older one: %q", s.m.input.editor.text)
 	}
 	s.keys("esc")
-	if s.m.editor.text != "draft" || s.m.searching != nil {
-		t.Errorf("left with %q", s.m.editor.text)
+	if s.m.input.editor.text != "draft" || s.m.modes.search() != nil {
+		t.Errorf("left with %q", s.m.input.editor.text)
 	}
 }
 

@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	m := newModel(ctx, o)
 	m.clipboard, m.caret = out, &out.caret
-	defer func() { m.releaseLock() }()
+	defer func() { m.record.releaseLock() }()
 	defer m.background.Wait()
 	defer cancel()
 	mouse := tea.WithMouseCellMotion()
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) error {
 		mouse = func(*tea.Program) {}
 	}
 	program := tea.NewProgram(m,
-		tea.WithInput(input(o.In)), tea.WithOutput(out), tea.WithAltScreen(), mouse,
+		tea.WithInput(keyInput(o.In)), tea.WithOutput(out), tea.WithAltScreen(), mouse,
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
 	// Not tea.WithContext: a killed program leaves its reader running.
 	stop := context.AfterFunc(ctx, program.Quit)
@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) error {
 
 // farewell is printed at the end: the last question and answer, and how to resume.
 func (m *Model) farewell() string {
-	e := m.conversation.current
+	e := m.talk.conversation.current
 	if e == nil || m.width == 0 {
 		m.save()
 		return ""
@@ -127,7 +127,7 @@ func (m *Model) farewell() string {
 		write(e.answer.runs(l))
 		b.WriteByte('\n')
 	}
-	if m.saver.store != nil {
+	if m.record.saver.store != nil {
 		b.WriteString(l.dim(m.resumeHint(), m.width) + "\n")
 	}
 	return b.String()

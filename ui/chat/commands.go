@@ -12,6 +12,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -38,37 +39,37 @@ func init() {
 		return func(m *Model, _ string) tea.Cmd { return do(m) }
 	}
 	commands = []command{
-		{name: "help", help: "the keys and commands", run: noArgument((*Model).help)},
+		{name: "help", help: "the keys and commands", run: noArgument(showHelp)},
 		{name: "new", help: "begin another conversation", run: noArgument((*Model).reset)},
-		{name: "effort", argument: "low|medium|high", run: (*Model).setEffort,
+		{name: "effort", argument: "low|medium|high", run: setEffort,
 			help: "how long the model thinks (Shift+Tab)", values: effortValues},
-		{name: "system", argument: "TEXT", run: (*Model).setSystem,
+		{name: "system", argument: "TEXT", run: setSystem,
 			help: "the model's instructions; \"off\" removes them"},
-		{name: "tools", help: "what the model may call", run: noArgument((*Model).listTools)},
+		{name: "tools", help: "what the model may call", run: noArgument(listTools)},
 		{name: "regenerate", help: "ask the last question again",
 			run: noArgument((*Model).regenerate)},
-		{name: "edit", argument: "N", run: (*Model).edit, values: questionValues,
+		{name: "edit", argument: "N", run: editQuestion, values: questionValues,
 			help: "change question N, or the last, and send it again"},
-		{name: "branch", argument: "N", run: (*Model).branch, values: branchValues,
+		{name: "branch", argument: "N", run: showBranch, values: branchValues,
 			help: "go to the next branch, or branch N, of answers"},
 		{name: "compact", help: "continue from a summary, which is shorter",
-			run: noArgument((*Model).compact)},
-		{name: "model", argument: "NAME", run: (*Model).switchTo, load: modelValues,
+			run: noArgument(compact)},
+		{name: "model", argument: "NAME", run: switchModel, load: modelValues,
 			help: "continue with another model"},
 		{name: "editor", help: "write the message in $EDITOR (Ctrl+G)",
-			run: noArgument((*Model).compose)},
-		{name: "copy", argument: "N", run: (*Model).copy, values: codeValues,
+			run: noArgument(composeMessage)},
+		{name: "copy", argument: "N", run: copyText, values: codeValues,
 			help: "copy the last answer, or code block N (OSC 52)"},
-		{name: "show", argument: "N", run: (*Model).showPicture, values: pictureValues,
+		{name: "show", argument: "N", run: showPicture, values: pictureValues,
 			help: "the last picture that a tool made, or picture N"},
-		{name: "sessions", argument: "WORDS", run: (*Model).sessions, load: sessionsFor("/resume "),
+		{name: "sessions", argument: "WORDS", run: listSessions, load: sessionsFor("/resume "),
 			pickFirst: true, help: "earlier conversations; WORDS search them"},
-		{name: "resume", argument: "ID|NAME", run: (*Model).resume, load: sessionsFor("/resume "),
+		{name: "resume", argument: "ID|NAME", run: resumeSession, load: sessionsFor("/resume "),
 			help: "continue an earlier conversation"},
-		{name: "rename", argument: "NAME", run: (*Model).rename, help: "name this conversation"},
-		{name: "delete", argument: "ID|NAME", run: (*Model).remove, load: sessionsFor("/delete "),
+		{name: "rename", argument: "NAME", run: renameSession, help: "name this conversation"},
+		{name: "delete", argument: "ID|NAME", run: deleteSession, load: sessionsFor("/delete "),
 			help: "delete this conversation, or another, for good"},
-		{name: "export", argument: "FILE.md|.json", run: (*Model).export,
+		{name: "export", argument: "FILE.md|.json", run: exportVisible,
 			help: "write the conversation to a file"},
 		{name: "quit", help: "leave (Ctrl+C, Ctrl+D)", run: noArgument((*Model).quit)},
 	}
@@ -139,11 +140,11 @@ func (m *Model) runCommand(name, argument string) tea.Cmd {
 		return m.showError(fmt.Sprintf("/%s is not complete. Type %s.", name,
 			strings.Join(names, " or ")))
 	}
-	m.editor.set("")
+	m.input.editor.set("")
 	return matches[0].run(m, argument)
 }
 
-func (m *Model) help() tea.Cmd {
+func showHelp(m *Model) tea.Cmd {
 	rows := []line{styledLine(term.Bold, "Keys")}
 	for _, k := range keysHelp {
 		rows = append(rows, plainLine(k[0], k[1]))
@@ -171,52 +172,32 @@ var keysHelp = [][2]string{
 	{"?", "this page, where nothing is typed"},
 }
 
-// reset starts another conversation; the effort and the instructions stay.
-func (m *Model) reset() tea.Cmd {
-	m.abandon()
-	m.save()
-	m.begin()
-	return nil
-}
-
-// begin shows an empty conversation.
-func (m *Model) begin() {
-	m.abandon()
-	m.tools.markStale()
-	m.conversation = conversation{}
-	m.context, m.rate = 0, 0
-	m.queued, m.unsaved, m.pastes, m.preparing = nil, 0, nil, ""
-	m.name, m.startTime, m.recent = "", m.now, nil
-	m.setID(newID())
-	m.show(nil)
-}
-
-func (m *Model) setEffort(effort string) tea.Cmd {
+func setEffort(m *Model, effort string) tea.Cmd {
 	if effort == "" {
-		return m.showNotice("Effort is " + m.effort + ". Type /effort low, medium or high.")
+		return m.showNotice("Effort is " + m.talk.effort + ". Type /effort low, medium or high.")
 	}
 	if !slices.Contains(efforts, effort) {
 		return m.showError(fmt.Sprintf("Unknown effort %q. Use low, medium or high.", effort))
 	}
-	m.effort = effort
+	m.talk.effort = effort
 	return m.note("Effort: " + effort + ", from the next message.")
 }
 
-func (m *Model) setSystem(text string) tea.Cmd {
+func setSystem(m *Model, text string) tea.Cmd {
 	switch {
-	case text == "" && m.system == "":
+	case text == "" && m.talk.system == "":
 		return m.showNotice("No instructions are set. Type /system TEXT to set some.")
 	case text == "":
-		return m.showNotice("Instructions: " + m.system)
+		return m.showNotice("Instructions: " + m.talk.system)
 	case text == "off":
-		m.system = ""
+		m.talk.system = ""
 		return m.showNotice("Instructions removed, from the next message.")
 	}
-	m.system = text
+	m.talk.system = text
 	return m.showNotice("Instructions, from the next message: " + text)
 }
 
-func (m *Model) switchTo(name string) tea.Cmd {
+func switchModel(m *Model, name string) tea.Cmd {
 	switch {
 	case name == "":
 		return m.showNotice("The model is " + m.options.Model.ID() +
@@ -226,37 +207,42 @@ func (m *Model) switchTo(name string) tea.Cmd {
 	case m.busy():
 		return nil
 	}
-	return m.runAsync(func() outcome {
-		model, err := m.options.Switch(m.ctx, name)
+	open := m.options.Switch
+	return m.background.run(func() tea.Msg {
+		model, err := open(m.ctx, name)
 		if err != nil {
-			return errorOutcome(err)
+			return failed{err}
 		}
-		return func(m *Model) tea.Cmd {
-			m.options.Model = model
-			m.showNotice("The next answers come from " + model.ID() +
-				". It is loaded with the next message.")
-			m.save()
-			return nil
-		}
+		return modelOpened{model}
 	})
+}
+
+type modelOpened struct{ model session.Runner }
+
+func (o modelOpened) apply(m *Model) tea.Cmd {
+	m.options.Model = o.model
+	m.showNotice("The next answers come from " + o.model.ID() +
+		". It is loaded with the next message.")
+	m.save()
+	return nil
 }
 
 func (m *Model) regenerate() tea.Cmd {
 	if m.busy() {
 		return nil
 	}
-	last := m.conversation.current
+	last := m.talk.conversation.current
 	if last == nil || last.answer == nil {
 		return m.note("Nothing to regenerate yet.")
 	}
 	return m.ask(last.question, last.messages[0].Text(), last)
 }
 
-// copy copies the last answer, or one code block, to the terminal's clipboard (OSC 52).
-func (m *Model) copy(number string) tea.Cmd {
-	text := m.conversation.lastAnswer()
+// copyText copies the last answer, or one code block, to the terminal's clipboard (OSC 52).
+func copyText(m *Model, number string) tea.Cmd {
+	text := m.talk.conversation.lastAnswer()
 	if number != "" {
-		code := m.conversation.current.code()
+		code := m.talk.conversation.current.code()
 		n, ok := nth(number, len(code), 0)
 		if !ok {
 			return m.showError(fmt.Sprintf("No code block %s. Code blocks are numbered above "+
@@ -271,13 +257,12 @@ func (m *Model) copy(number string) tea.Cmd {
 		return nil
 	}
 	out := m.clipboard
-	return m.runAsync(func() outcome {
+	return m.background.run(func() tea.Msg {
 		_, err := io.WriteString(out,
 			"\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07")
 		if err != nil {
-			return errorOutcome(fmt.Errorf("copy: %w", err))
+			return failed{fmt.Errorf("copy: %w", err)}
 		}
-		return noteOutcome(fmt.Sprintf("Copied %s.",
-			formatCount(len([]rune(text)), "character")))
+		return noted(fmt.Sprintf("Copied %s.", formatCount(len([]rune(text)), "character")))
 	})
 }

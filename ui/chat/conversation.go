@@ -170,41 +170,41 @@ func (c *conversation) document(model, system string) string {
 	return b.String()
 }
 
-// edit puts a question into the editor; sending it begins a branch in its place.
-func (m *Model) edit(number string) tea.Cmd {
+// editQuestion puts a question into the editor; sending it begins a branch in its place.
+func editQuestion(m *Model, number string) tea.Cmd {
 	if m.busy() {
 		return nil
 	}
-	questions := m.conversation.questions()
+	questions := m.talk.conversation.questions()
 	n, ok := nth(number, len(questions), len(questions))
 	if !ok {
 		return m.showError(fmt.Sprintf("Nothing to edit: no question %s of %d. /edit alone edits "+
 			"the last.", number, len(questions)))
 	}
-	m.editing = questions[n-1]
-	m.editor.set(m.editing.question)
+	m.talk.editing = questions[n-1]
+	m.input.editor.set(m.talk.editing.question)
 	return m.note(fmt.Sprintf("Question %d of %d. Enter sends it in a new branch, Esc leaves it.",
 		n, len(questions)))
 }
 
-// branch shows another branch of the last fork.
-func (m *Model) branch(number string) tea.Cmd {
+// showBranch shows another branch of the last fork.
+func showBranch(m *Model, number string) tea.Cmd {
 	if m.busy() {
 		return nil
 	}
-	fork := m.conversation.fork()
+	fork := m.talk.conversation.fork()
 	if fork == nil {
 		return m.showNotice("No branches yet. /edit and /regenerate create one.")
 	}
-	list := *m.conversation.siblings(fork)
+	list := *m.talk.conversation.siblings(fork)
 	n, ok := nth(number, len(list), (slices.Index(list, fork)+1)%len(list)+1)
 	if !ok {
 		return m.showError(fmt.Sprintf("No branch %s. There are %s.", number,
 			formatCount(len(list), "branch")))
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
-	m.conversation.current, _ = list[n-1].end()
-	m.context = m.conversation.current.context
+	m.talk.conversation.current, _ = list[n-1].end()
+	m.talk.context = m.talk.conversation.current.context
 	m.show(fork.prev)
 	m.save()
 	return m.note(fmt.Sprintf("Branch %d of %d. /branch shows the next.", n, len(list)))
@@ -221,11 +221,11 @@ func (e *exchange) end() (latest *exchange, length int) {
 // busy reports, with a note for the person, that the conversation cannot change now.
 func (m *Model) busy() bool {
 	switch {
-	case m.live != nil:
+	case m.talk.live != nil:
 		m.note("An answer is being written. Esc stops it.")
-	case m.compacting != nil:
+	case m.talk.compacting != nil:
 		m.note("The conversation is being summarised. Esc stops it.")
-	case m.preparing != "":
+	case m.talk.preparing != "":
 		m.note("A message is being sent. Esc gives it back.")
 	default:
 		return false
@@ -234,8 +234,8 @@ func (m *Model) busy() bool {
 }
 
 // compact asks the model for a summary, with which the conversation continues.
-func (m *Model) compact() tea.Cmd {
-	messages := m.conversation.messages()
+func compact(m *Model) tea.Cmd {
+	messages := m.talk.conversation.messages()
 	if m.busy() {
 		return nil
 	}
@@ -243,37 +243,42 @@ func (m *Model) compact() tea.Cmd {
 		return m.note("Nothing to summarise yet.")
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
-	m.compacting = cancel
+	m.talk.compacting = cancel
 	m.showNotice("Summarising " + formatCount(len(messages), "message") + ".")
 	runner := m.options.Model
-	req := session.Request{Messages: messages, Instructions: m.system,
+	req := session.Request{Messages: messages, Instructions: m.talk.system,
 		Params: m.options.Request.Params}
-	return m.runAsync(func() outcome {
+	return m.background.run(func() tea.Msg {
 		defer cancel()
 		s, err := session.Compact(ctx, runner, req)
-		return func(m *Model) tea.Cmd {
-			if m.compacting = nil; err != nil {
-				m.showError("Nothing was summarised: " + reason(err) + ".")
-			} else {
-				m.applySummary(s, len(messages))
-			}
-			return m.nextQueued(err == nil)
-		}
+		return compacted{s, len(messages), err}
 	})
 }
 
-// applySummary continues the conversation from a summary of count messages.
-func (m *Model) applySummary(s session.Summary, count int) {
-	m.context = s.Usage.Completion
-	e := &exchange{summary: s.Text, entry: len(m.transcript.entries), context: m.context,
-		messages: []session.Message{s.Message()}}
-	m.conversation.add(e, m.conversation.current)
+// compacted is the summary of count messages.
+type compacted struct {
+	summary session.Summary
+	count   int
+	err     error
+}
+
+func (c compacted) apply(m *Model) tea.Cmd {
+	if m.talk.compacting = nil; c.err != nil {
+		m.showError("Nothing was summarised: " + reason(c.err) + ".")
+		return m.nextQueued(false)
+	}
+	t := &m.talk
+	t.context = c.summary.Usage.Completion
+	e := &exchange{summary: c.summary.Text, entry: len(m.transcript.entries), context: t.context,
+		messages: []session.Message{c.summary.Message()}}
+	t.conversation.add(e, t.conversation.current)
 	m.transcript.add(newSummary(m.palette, e.summary))
 	text := fmt.Sprintf("The conversation continues from this summary of %s. They stay "+
-		"on the screen and in /export.", formatCount(count, "message"))
-	if s.Dropped > 0 {
-		text += fmt.Sprintf(" The %d oldest did not fit and are not in it.", s.Dropped)
+		"on the screen and in /export.", formatCount(c.count, "message"))
+	if c.summary.Dropped > 0 {
+		text += fmt.Sprintf(" The %d oldest did not fit and are not in it.", c.summary.Dropped)
 	}
 	m.showNotice(text)
 	m.save()
+	return m.nextQueued(true)
 }

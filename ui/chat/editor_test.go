@@ -149,16 +149,16 @@ func TestEnterAndPaste(t *testing.T) {
 	s.typing("two")
 	s.keys("ctrl+j")
 	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("three\r\nfour\n"), Paste: true})
-	if got, want := s.m.editor.text, "one\ntwo\nthree\nfour\n"; got != want {
+	if got, want := s.m.input.editor.text, "one\ntwo\nthree\nfour\n"; got != want {
 		t.Errorf("editor holds %q, want %q", got, want)
 	}
-	if s.m.live != nil {
+	if s.m.talk.live != nil {
 		t.Error("a paste was sent")
 	}
 	s.golden("multi-line")
 	large := strings.Repeat("a pasted line of some length\n", 20_000)
 	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(large), Paste: true})
-	if len(s.m.pastes) != 1 || s.m.pastes[0] != large {
+	if len(s.m.input.pastes) != 1 || s.m.input.pastes[0] != large {
 		t.Error("a large paste was cut")
 	}
 	s.keys("up", "up", "backspace", "home", "end")
@@ -166,7 +166,7 @@ func TestEnterAndPaste(t *testing.T) {
 
 func TestLongQuestionIsFolded(t *testing.T) {
 	s := newStage(t, 60, 30, Options{})
-	s.m.editor.set(strings.Repeat("line\n", 100) + "end")
+	s.m.input.editor.set(strings.Repeat("line\n", 100) + "end")
 	s.keys("enter")
 	if text := s.text(); !strings.Contains(text, "… 87 more rows, Ctrl+T shows them") ||
 		strings.Count(text, "line\n") != 14 {
@@ -182,8 +182,8 @@ func TestLongQuestionIsFolded(t *testing.T) {
 func TestPastedLineEnds(t *testing.T) {
 	s := newStage(t, 80, 20, Options{})
 	s.send(tea.KeyMsg{Type: tea.KeyRunes, Paste: true, Runes: []rune("one\rtwo\r\nthree\nfour")})
-	if s.m.editor.text != "one\ntwo\nthree\nfour" {
-		t.Errorf("pasted as %q", s.m.editor.text)
+	if s.m.input.editor.text != "one\ntwo\nthree\nfour" {
+		t.Errorf("pasted as %q", s.m.input.editor.text)
 	}
 }
 
@@ -195,14 +195,14 @@ func TestNamesOfKeysAreText(t *testing.T) {
 		s := newStage(t, 80, 24, Options{})
 		s.typing("say ")
 		s.typing(word)
-		if want := "say " + word; s.m.editor.text != want || s.m.quitting || s.m.live != nil {
-			t.Errorf("the editor has %q, not %q", s.m.editor.text, want)
+		if want := "say " + word; s.m.input.editor.text != want || s.m.quitting || s.m.talk.live != nil {
+			t.Errorf("the editor has %q, not %q", s.m.input.editor.text, want)
 		}
 		s.keys("ctrl+u", "ctrl+r")
-		s.m.history.add("go " + word)
+		s.m.input.history.add("go " + word)
 		s.typing(word)
-		if s.m.editor.text != "go "+word {
-			t.Errorf("%q is not searched but %q found", word, s.m.editor.text)
+		if s.m.input.editor.text != "go "+word {
+			t.Errorf("%q is not searched but %q found", word, s.m.input.editor.text)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestDeleted(t *testing.T) {
 		s.ask(question)
 		s.play(0, step)
 		s.m.background.Wait()
-		return s.m.id
+		return s.m.record.id
 	}
 	gone := func(when string) {
 		t.Helper()
@@ -102,7 +102,7 @@ func TestDeleted(t *testing.T) {
 	}
 	s.typing("n")
 	s.m.background.Wait()
-	if _, err := find(store, s.m.id); err != nil {
+	if _, err := find(store, s.m.record.id); err != nil {
 		t.Fatal("it was deleted without a yes")
 	}
 	s.command("/delete")
@@ -121,7 +121,7 @@ func TestDeleted(t *testing.T) {
 	s.command("/new")
 	s.choose("/sessions")
 	s.typing("d")
-	if s.m.confirming != nil || s.m.editor.text != "/sessions d" {
+	if s.m.modes.confirmation() != nil || s.m.input.editor.text != "/sessions d" {
 		t.Fatalf("a search begins to delete:\n%s", s.text())
 	}
 	s.keys("backspace", "down", "up")

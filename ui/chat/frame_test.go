@@ -60,13 +60,13 @@ func longConversation(tb testing.TB, tokens []string, measure func() int64) []in
 	s.m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})
 	begin := func() *live {
 		a := newAnswer(s.m.palette, s.clock.read(), 0)
-		e := s.m.conversation.ask("?", len(s.m.transcript.entries), a)
+		e := s.m.talk.conversation.ask("?", len(s.m.transcript.entries), a)
 		s.m.transcript.add(newQuestion(s.m.palette, "And what else is there to say about it?"))
 		s.m.transcript.add(a)
-		s.m.turns++
-		s.m.live = &live{number: s.m.turns, cancel: func() {}, queue: newEventQueue(), answer: a,
+		s.m.talk.turns++
+		s.m.talk.live = &live{number: s.m.talk.turns, cancel: func() {}, queue: newEventQueue(), answer: a,
 			exchange: e, started: s.clock.read()}
-		return s.m.live
+		return s.m.talk.live
 	}
 	feed := func(l *live, tokens []string, think int) frame {
 		f := frame{number: l.number}

@@ -50,10 +50,10 @@ func TestAFullDiskIsNoSavedConversation(t *testing.T) {
 	}
 	s.ask("And now?")
 	s.play(0, step)
-	if text := s.m.farewell(); !strings.Contains(text, "To continue: ossrun chat --resume "+s.m.id) {
+	if text := s.m.farewell(); !strings.Contains(text, "To continue: ossrun chat --resume "+s.m.record.id) {
 		t.Errorf("with room again the chat ends with\n%.300s", text)
 	}
-	if k, err := find(store, s.m.id); err != nil || len(k.Exchanges) != 2 {
+	if k, err := find(store, s.m.record.id); err != nil || len(k.Exchanges) != 2 {
 		t.Errorf("kept is %+v, %v", k, err)
 	}
 }

@@ -356,7 +356,7 @@ func TestUpdateAndViewWaitForNothing(t *testing.T) {
 	}
 	for _, line := range lines {
 		take(line, func() {
-			m.editor.set("")
+			m.input.editor.set("")
 			for _, r := range line {
 				update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}})
 			}

@@ -217,56 +217,52 @@ func (h *history) match(query string, end int) int {
 	return -1
 }
 
-// startSearch begins a search, or continues with the next older entry.
-func (m *Model) startSearch() {
-	if m.searching == nil {
-		m.searching = &search{index: len(m.history.entries), draft: m.editor.text}
-	} else {
-		m.showMatch(m.searching.index)
-	}
-	m.showSearch()
+// startSearch begins a search.
+func startSearch(m *Model) tea.Cmd {
+	s := &search{index: len(m.input.history.entries), draft: m.input.editor.text}
+	m.modes.open(s)
+	return m.note(s.note())
 }
 
-func (m *Model) showMatch(end int) {
-	i := m.history.match(m.searching.query, end)
-	if m.searching.failed = i < 0; i >= 0 {
-		m.searching.index = i
-		m.editor.set(m.history.entries[i])
+// show shows the latest match before end.
+func (s *search) show(in *input, end int) {
+	i := in.history.match(s.query, end)
+	if s.failed = i < 0; i >= 0 {
+		s.index = i
+		in.editor.set(in.history.entries[i])
 	}
 }
 
-func (m *Model) showSearch() {
+func (s *search) note() string {
 	keys := "Ctrl+R older, Enter takes it, Esc leaves"
-	if m.searching.failed {
+	if s.failed {
 		keys = "nothing older has this, Esc leaves"
 	}
-	m.note("history: " + m.searching.query + "▏ " + keys)
+	return "history: " + s.query + "▏ " + keys
 }
 
-// searchKey handles a key during a search, and reports whether it did.
-func (m *Model) searchKey(k tea.KeyMsg, name string) bool {
-	s := m.searching
+func (s *search) key(m *Model, k tea.KeyMsg, name string) (cmd tea.Cmd, taken bool) {
+	end := len(m.input.history.entries)
 	switch {
 	case name == "ctrl+r":
-		m.startSearch()
+		end = s.index
 	case name == "enter" || name == "tab":
-		m.searching = nil
+		m.modes.close(searchRank)
+		return nil, true
 	case name == "esc" || name == "ctrl+c" || name == "ctrl+g":
-		m.searching = nil
-		m.editor.set(s.draft)
+		m.modes.close(searchRank)
+		m.input.editor.set(s.draft)
+		return nil, true
 	case name == "backspace":
 		if runes := []rune(s.query); len(runes) > 0 {
 			s.query = string(runes[:len(runes)-1])
 		}
-		m.showMatch(len(m.history.entries))
-		m.showSearch()
 	case (k.Type == tea.KeyRunes || k.Type == tea.KeySpace) && !k.Alt:
 		s.query += string(k.Runes)
-		m.showMatch(len(m.history.entries))
-		m.showSearch()
 	default:
-		m.searching = nil
-		return false
+		m.modes.close(searchRank)
+		return nil, false
 	}
-	return true
+	s.show(&m.input, end)
+	return m.note(s.note()), true
 }

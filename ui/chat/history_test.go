@@ -15,13 +15,13 @@ func TestHistoryAcrossChats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "history")
 	s := newStage(t, 60, 20, Options{HistoryPath: path})
 	for _, q := range []string{"/help", "two\nlines", "two\nlines", "日本 \"quoted\" <b>"} {
-		s.m.editor.set(q)
+		s.m.input.editor.set(q)
 		if name, _, ok := parseCommand(q); ok && name == "help" {
 			s.keys("enter")
 			continue
 		}
 		s.m.remember(q)
-		s.m.editor.set("")
+		s.m.input.editor.set("")
 	}
 	s.m.background.Wait()
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -32,12 +32,12 @@ func TestHistoryAcrossChats(t *testing.T) {
 	for _, want := range []string{"日本 \"quoted\" <b>", "two\nlines", "two\nlines", "/help",
 		"/help"} {
 		s.keys("up")
-		if got := s.m.editor.text; got != want {
+		if got := s.m.input.editor.text; got != want {
 			t.Errorf("Up shows %q, want %q", got, want)
 		}
 	}
 	s.keys("down", "down", "down", "down")
-	if got := s.m.editor.text; got != "draft" {
+	if got := s.m.input.editor.text; got != "draft" {
 		t.Errorf("Down ends at %q, want the draft", got)
 	}
 }
@@ -128,7 +128,7 @@ func TestHistoryOfOtherReleases(t *testing.T) {
 	}
 	s := newStage(t, 200, 20, Options{HistoryPath: path})
 	if !strings.Contains(s.text(), "a newer ossrun wrote") || !strings.Contains(s.text(),
-		"in version 2, and this one knows version 1") || len(s.m.history.entries) > 0 {
+		"in version 2, and this one knows version 1") || len(s.m.input.history.entries) > 0 {
 		t.Error(s.text())
 	}
 	s.m.remember("a question")

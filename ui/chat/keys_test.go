@@ -62,8 +62,8 @@ func TestSystem(t *testing.T) {
 			t.Errorf("turn %d had instructions %q, want %q", i, got, want)
 		}
 	}
-	if s.m.system != "" {
-		t.Errorf("/system off leaves %q", s.m.system)
+	if s.m.talk.system != "" {
+		t.Errorf("/system off leaves %q", s.m.talk.system)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal("the first Ctrl+C left although an answer was being written")
 	}
 	s.play(0, step)
-	if s.m.live != nil || !strings.Contains(s.text(), "stopped") {
+	if s.m.talk.live != nil || !strings.Contains(s.text(), "stopped") {
 		t.Fatalf("Ctrl+C did not stop the answer:\n%s", s.text())
 	}
 	s.clock.advance(2 * time.Second)
@@ -95,12 +95,12 @@ func TestInterrupt(t *testing.T) {
 	}
 	idle = newStage(t, 80, 20, Options{})
 	idle.typing("a long draft")
-	if leaves(idle.send(key("ctrl+c"))) || idle.m.editor.text != "" {
+	if leaves(idle.send(key("ctrl+c"))) || idle.m.input.editor.text != "" {
 		t.Error("Ctrl+C over a draft must put it away and stay")
 	}
 	idle.keys("up")
-	if idle.m.editor.text != "a long draft" {
-		t.Errorf("Up brings back %q", idle.m.editor.text)
+	if idle.m.input.editor.text != "a long draft" {
+		t.Errorf("Up brings back %q", idle.m.input.editor.text)
 	}
 	if !leaves(idle.send(key("ctrl+c"))) {
 		t.Error("Ctrl+C twice does not leave")
@@ -108,7 +108,7 @@ func TestInterrupt(t *testing.T) {
 	idle = newStage(t, 80, 20, Options{})
 	idle.typing("x")
 	idle.keys("home")
-	if leaves(idle.send(key("ctrl+d"))) || idle.m.editor.text != "" {
+	if leaves(idle.send(key("ctrl+d"))) || idle.m.input.editor.text != "" {
 		t.Error("Ctrl+D on text must delete and not leave")
 	}
 	if !leaves(idle.send(key("ctrl+d"))) {
@@ -137,7 +137,7 @@ func TestRegenerateAndNew(t *testing.T) {
 	s.ask("to be forgotten")
 	s.ask("/new")
 	text = s.text()
-	if s.m.live != nil || len(s.m.conversation.messages()) != 0 ||
+	if s.m.talk.live != nil || len(s.m.talk.conversation.messages()) != 0 ||
 		strings.Contains(text, "second answer") || !strings.Contains(text, "context 0 %") {
 		t.Errorf("after /new:\n%s", text)
 	}
@@ -146,7 +146,7 @@ func TestRegenerateAndNew(t *testing.T) {
 func TestOtherNames(t *testing.T) {
 	for _, name := range []string{"/exit", "/bye", "/quit", "/q"} {
 		s := newStage(t, 80, 20, Options{})
-		s.m.editor.set(name)
+		s.m.input.editor.set(name)
 		if !leaves(s.send(key("enter"))) {
 			t.Errorf("%s does not leave", name)
 		}
@@ -155,7 +155,7 @@ func TestOtherNames(t *testing.T) {
 	s.ask("q")
 	s.play(0, step)
 	s.ask("/clear")
-	if n := len(s.m.conversation.messages()); n != 0 {
+	if n := len(s.m.talk.conversation.messages()); n != 0 {
 		t.Errorf("/clear leaves %d messages", n)
 	}
 }
@@ -176,8 +176,8 @@ func TestARefusedRegenerateLosesNothing(t *testing.T) {
 			!strings.Contains(text, why) || strings.Count(text, "❯ the question") != 1 {
 			t.Errorf("want the answer and %q:\n%s", why, text)
 		}
-		if n := len(s.m.conversation.messages()); n != 2 || s.m.context != 11 {
-			t.Errorf("%d messages, want 2; context %d, want 11", n, s.m.context)
+		if n := len(s.m.talk.conversation.messages()); n != 2 || s.m.talk.context != 11 {
+			t.Errorf("%d messages, want 2; context %d, want 11", n, s.m.talk.context)
 		}
 	}
 	s.runner.refuse = errors.New("no such file")
@@ -213,15 +213,15 @@ func TestCommandLines(t *testing.T) {
 		"/sys":     "No instructions are set.",
 		"/regen  ": "Nothing to regenerate yet.",
 	} {
-		s.m.editor.set(line)
+		s.m.input.editor.set(line)
 		s.keys("enter")
 		if !strings.Contains(s.text(), want) {
 			t.Errorf("%s does not say %q:\n%s", line, want, s.text())
 		}
-		s.m.editor.set("")
+		s.m.input.editor.set("")
 		s.ask("/new")
 	}
-	s.m.editor.set("/usr/bin/env is what?")
+	s.m.input.editor.set("/usr/bin/env is what?")
 	s.keys("enter")
 	s.play(0, step)
 	if len(s.runner.requests) != 1 {
@@ -231,9 +231,9 @@ func TestCommandLines(t *testing.T) {
 		"/h": "/help", "/ef": "/effort ", "/effort m": "/effort medium", "/effort x": "/effort x",
 		"hello": "hello", "/exp": "/export ", "/export x": "/export x",
 	} {
-		s.m.editor.set(in)
+		s.m.input.editor.set(in)
 		s.keys("tab")
-		if got := s.m.editor.text; got != want {
+		if got := s.m.input.editor.text; got != want {
 			t.Errorf("Tab makes %q of %q, want %q", got, in, want)
 		}
 	}
@@ -243,13 +243,13 @@ func TestSendWhileBusy(t *testing.T) {
 	s := newStage(t, 80, 20, Options{}, turn([]session.Event{nil}))
 	s.ask("one")
 	s.ask("two")
-	if s.m.editor.text != "" || !strings.Contains(s.text(), " next: two") {
+	if s.m.input.editor.text != "" || !strings.Contains(s.text(), " next: two") {
 		t.Errorf("a second question while the first is answered:\n%s", s.text())
 	}
 	s.keys("esc")
 	s.play(0, step)
-	if s.m.editor.text != "two" || s.m.live != nil {
-		t.Errorf("after Esc the editor has %q:\n%s", s.m.editor.text, s.text())
+	if s.m.input.editor.text != "two" || s.m.talk.live != nil {
+		t.Errorf("after Esc the editor has %q:\n%s", s.m.input.editor.text, s.text())
 	}
 	s = newStage(t, 80, 20, Options{}, turn(answering("first"), []session.Event{stopped(9, 2)}),
 		turn(answering("second"), []session.Event{stopped(9, 2)}))
@@ -308,7 +308,7 @@ func TestSaveAndCopy(t *testing.T) {
 	s.play(0, step)
 	path := filepath.Join(t.TempDir(), "chat.md")
 	save := func() {
-		s.m.editor.set("/save " + path)
+		s.m.input.editor.set("/save " + path)
 		s.send(s.send(key("enter"))())
 	}
 	save()
@@ -325,7 +325,7 @@ func TestSaveAndCopy(t *testing.T) {
 	if read(t, path) != "precious" || !strings.Contains(s.text(), "does not overwrite") {
 		t.Errorf("another's file was overwritten:\n%s", s.text())
 	}
-	s.m.editor.set("/copy")
+	s.m.input.editor.set("/copy")
 	s.send(s.send(key("enter"))())
 	if want := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte("An **answer**.")) +
 		"\a"; clip.String() != want {

@@ -97,7 +97,7 @@ func TestTheListsKeys(t *testing.T) {
 		t.Errorf("it was overwritten with %s", text)
 	}
 	press("enter")
-	if s.m.id != "0123abc3" || s.m.name != "new" {
-		t.Errorf("Enter opens %s", s.m.id)
+	if s.m.record.id != "0123abc3" || s.m.record.name != "new" {
+		t.Errorf("Enter opens %s", s.m.record.id)
 	}
 }

@@ -166,18 +166,189 @@ func (b *eventQueue) next(ctx context.Context, number int, last time.Time,
 	}
 }
 
+// ask begins a turn after the last exchange, or a branch next to the exchange that it replaces. The
+// replaced part stays on the screen until the new answer begins. sent is text with its attachments.
+func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
+	m.now = m.clock()
+	m.record.changed = m.now
+	t := &m.talk
+	prev := t.conversation.current
+	if replaced != nil {
+		prev = replaced.prev
+	}
+	a, question := newAnswer(m.palette, m.now, len(prev.code())), newQuestion(m.palette, text)
+	ctx, cancel := context.WithCancel(m.ctx)
+	t.turns++
+	l := &live{number: t.turns, cancel: cancel, queue: newEventQueue(), answer: a,
+		question: question, started: m.now, prev: t.conversation.current, replaced: replaced}
+	t.live = l
+	t.conversation.current = prev
+	l.exchange = t.conversation.ask(text, len(m.transcript.entries), a)
+	l.exchange.messages[0] = session.User(sent)
+	if replaced == nil || replaced.question != text {
+		m.transcript.add(question)
+	}
+	m.appendEntry(a)
+
+	req := m.request()
+	m.save()
+	a.tools = len(m.tools.current()) > 0
+	clock, runner, pictures := m.clock, m.tools.recordOffers(m.options.Model), m.options.Pictures
+	start := func() (session.Turn, error) {
+		active, err := m.tools.ready()
+		if err != nil {
+			return nil, err
+		}
+		return session.StartWithTools(ctx, runner, req, active, session.ToolLimits{})
+	}
+	m.background.Go(func() {
+		defer cancel()
+		l.queue.run(start, clock, pictures)
+	})
+	return tea.Batch(l.queue.next(m.ctx, l.number, time.Time{}, clock), m.scheduleTick())
+}
+
+// request is the request for the answer to the last question.
+func (m *Model) request() session.Request {
+	req := m.options.Request
+	t := &m.talk
+	req.Messages, req.Effort, req.Instructions = t.conversation.messages(), t.effort, t.system
+	if m.options.Format != "" {
+		req.Instructions = strings.TrimPrefix(t.system+"\n\n"+m.options.Format, "\n\n")
+	}
+	return req
+}
+
+// show shows the answer, and removes the replaced part.
+func (l *live) show(t *transcript) {
+	l.hasOutput = true
+	if l.replaced == nil {
+		return
+	}
+	l.exchange.entry = l.replaced.entry
+	t.entries = append(t.entries[:l.replaced.entry:l.replaced.entry], l.question, l.answer)
+}
+
+// frame handles the events since the last frame.
+func (m *Model) frame(f frame) tea.Cmd {
+	l := m.talk.live
+	if l == nil || f.number != l.number {
+		return nil // of an abandoned turn
+	}
+	m.now, m.record.changed = f.time, f.time
+	var done *session.Done
+	for _, e := range f.events {
+		if d, ok := e.event.(session.Done); ok {
+			done = &d
+			continue
+		}
+		if !l.hasOutput {
+			l.show(&m.transcript)
+		}
+		if l.answer.take(e.event, e.time) {
+			if l.tokens++; l.tokens == 1 {
+				l.first = e.time
+			}
+			l.latest = e.time
+		}
+	}
+	if done != nil {
+		if err := l.failure(*done); err != nil {
+			m.undoQuestion(err)
+			return nil
+		}
+		if !l.hasOutput {
+			l.show(&m.transcript)
+		}
+		m.finishTurn(*done)
+	}
+	if f.err != nil {
+		m.undoQuestion(f.err)
+		return nil
+	}
+	if f.done {
+		l.exchange.messages = append(l.exchange.messages, f.result.Messages...)
+		l.answer.cite(f.result.Answer, f.result.Citations, m.plain)
+		if l.answer.live { // the runner ended without Done
+			l.answer.finish(m.now, "The engine stopped unexpectedly. Type /regenerate to retry.",
+				term.Red)
+		}
+		m.endTurn()
+		m.save()
+		if l.shouldRetry() {
+			m.showNotice("Lost the server while it was answering. Retrying…")
+			return m.regenerate()
+		}
+		return m.nextQueued(l.finish == session.FinishStop)
+	}
+	if m.now.Sub(m.record.savedAt) >= saveInterval {
+		m.save()
+	}
+	return l.queue.next(m.ctx, l.number, f.time, m.clock)
+}
+
+// nextQueued sends the next queued message, or returns all to the editor unless the answer ended
+// well.
+func (m *Model) nextQueued(well bool) tea.Cmd {
+	t := &m.talk
+	if len(t.queued) == 0 {
+		return nil
+	}
+	if well {
+		next := t.queued[0]
+		t.queued = t.queued[1:]
+		t.unsaved = min(t.unsaved, len(t.queued))
+		return m.prepare(strings.TrimSpace(next), nil)
+	}
+	m.returnQueued()
+	return nil
+}
+
+// returnQueued returns the queued messages to the editor.
+func (m *Model) returnQueued() {
+	in, text := &m.input, append(m.talk.queued, m.input.editor.text)
+	m.talk.queued, m.talk.unsaved = nil, 0
+	in.editor.set(strings.TrimRight(strings.Join(text, "\n"), "\n"))
+	in.returned = in.editor.text
+}
+
+// stop cancels the running answer or summary.
+func (t *talk) stop() {
+	if t.compacting != nil {
+		t.compacting()
+	}
+	if t.live != nil {
+		t.live.stopping = true
+		t.live.cancel()
+	}
+}
+
+// isAnswering reports whether a message is being answered or about to be.
+func (t *talk) isAnswering() bool { return t.live != nil || t.preparing != "" }
+
+func (m *Model) endTurn() {
+	m.talk.live = nil
+	m.modes.close(approvalRank)
+}
+
+// abandon cancels a turn and ignores its end.
+func (m *Model) abandon() {
+	m.talk.stop()
+	m.endTurn()
+}
+
 func (m *Model) finishTurn(d session.Done) {
-	l := m.live
+	l := m.talk.live
 	l.finish = d.Finish
 	last := cmp.Or(d.Last, d.Usage) // with tools it is several turns of the model
-	m.cached = last.Cached
+	m.talk.cached = last.Cached
 	if last.Prompt > 0 { // an interrupted turn does not know it
-		m.context = last.Prompt + last.Completion
+		m.talk.context = last.Prompt + last.Completion
 	}
-	l.exchange.context = m.context
-	m.rate = l.rate()
+	l.exchange.context = m.talk.context
+	m.talk.rate = l.rate()
 	if s := d.Timing.Decode.Seconds(); s > 0 && d.Usage.Completion > 1 {
-		m.rate = float64(d.Usage.Completion-1) / s
+		m.talk.rate = float64(d.Usage.Completion-1) / s
 	}
 	ending, tone := "", term.Dim
 	switch d.Finish {
@@ -185,7 +356,7 @@ func (m *Model) finishTurn(d session.Done) {
 		ending = "stopped"
 	case session.FinishLength:
 		tone = term.Yellow
-		if n := m.options.Model.ContextLength(); n > 0 && m.context >= n {
+		if n := m.options.Model.ContextLength(); n > 0 && m.talk.context >= n {
 			ending = "The context is full. Type /compact to continue from a summary, or /new."
 		} else {
 			limit := "limit set by the server"
@@ -226,15 +397,15 @@ func (l *live) shouldRetry() bool {
 // undoQuestion returns a question without output to the editor; the answer it would have replaced
 // stays.
 func (m *Model) undoQuestion(err error) {
-	l := m.live
-	m.live = nil
-	m.conversation.drop(l.prev)
+	l := m.talk.live
+	m.talk.live = nil
+	m.talk.conversation.drop(l.prev)
 	m.transcript.entries = slices.DeleteFunc(m.transcript.entries, func(e entry) bool {
 		return e == l.answer || e == l.question
 	})
 	regenerating := l.replaced != nil && l.replaced.question == l.exchange.question
 	if !regenerating {
-		m.queued = append([]string{l.exchange.question}, m.queued...)
+		m.talk.queued = append([]string{l.exchange.question}, m.talk.queued...)
 	}
 	m.nextQueued(false)
 	m.save()

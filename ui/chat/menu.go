@@ -52,8 +52,8 @@ func valueCommand(text string) (*command, string) {
 
 // choices are the menu's rows for the current text.
 func (m *Model) choices() []choice {
-	text := m.editor.text
-	if m.textPrompt != nil {
+	text := m.input.editor.text
+	if m.modes.prompt() != nil {
 		return nil
 	}
 	if text == "" {
@@ -70,10 +70,10 @@ func (m *Model) choices() []choice {
 	} else if c == nil {
 		return nil
 	}
-	all := m.menu.values
+	all := m.input.menu.values
 	if c.values != nil {
 		all = c.values(m)
-	} else if m.menu.command != c.name {
+	} else if m.input.menu.command != c.name {
 		return nil
 	}
 	return filterChoices(all, words)
@@ -92,35 +92,40 @@ func filterChoices(all []choice, words string) (rows []choice) {
 
 // loadMenu loads the values of a command once its name is typed.
 func (m *Model) loadMenu() tea.Cmd {
-	c, _ := valueCommand(m.editor.text)
+	c, _ := valueCommand(m.input.editor.text)
+	n := &m.input.menu
 	if c == nil || c.load == nil || m.plain {
-		m.menu = menu{text: m.menu.text, index: m.menu.index, loads: m.menu.loads}
+		*n = menu{text: n.text, index: n.index, loads: n.loads}
 		return nil
 	}
-	if m.menu.command == c.name {
+	if n.command == c.name {
 		return nil
 	}
-	m.menu.command, m.menu.values, m.menu.loaded = c.name, nil, false
-	m.menu.loads++
-	read, n := c.load(m), m.menu.loads
-	return m.runAsync(func() outcome {
-		values := read()
-		return func(m *Model) tea.Cmd {
-			if m.menu.command == c.name && m.menu.loads == n {
-				m.menu.values, m.menu.loaded = values, true
-			}
-			return nil
-		}
-	})
+	n.command, n.values, n.loaded = c.name, nil, false
+	n.loads++
+	read, load := c.load(m), n.loads
+	return m.background.run(func() tea.Msg { return menuLoaded{c.name, load, read()} })
+}
+
+type menuLoaded struct {
+	command string
+	load    int
+	values  []choice
+}
+
+func (l menuLoaded) apply(m *Model) tea.Cmd {
+	if menu := &m.input.menu; menu.command == l.command && menu.loads == l.load {
+		menu.values, menu.loaded = l.values, true
+	}
+	return nil
 }
 
 // chosen is the row that Enter takes, or nil.
-func (m *Model) chosen() *choice {
-	rows := m.choices()
-	index := m.menu.index
-	if m.menu.text != m.editor.text { // the text has changed since
+func (i *input) chosen(rows []choice) *choice {
+	text, index := i.editor.text, i.menu.index
+	if i.menu.text != text { // it has changed since
 		index = -1
-		if c, _ := valueCommand(m.editor.text); c != nil && c.pickFirst || m.editor.text == "" {
+		if c, _ := valueCommand(text); c != nil && c.pickFirst || text == "" {
 			index = 0
 		}
 	}
@@ -131,32 +136,32 @@ func (m *Model) chosen() *choice {
 }
 
 // moveChoice moves through the menu, and reports whether there is one.
-func (m *Model) moveChoice(delta int) bool {
-	rows := m.choices()
-	if len(rows) == 0 || m.plain || m.history.isShowing(m.editor.text) {
+func (i *input) moveChoice(rows []choice, delta int) bool {
+	text := i.editor.text
+	if len(rows) == 0 || i.history.isShowing(text) {
 		return false
 	}
 	index := -1
-	if m.menu.text == m.editor.text {
-		index = m.menu.index
-	} else if m.chosen() != nil {
+	if i.menu.text == text {
+		index = i.menu.index
+	} else if i.chosen(rows) != nil {
 		index = 0
 	}
 	switch index += delta; {
-	case m.editor.text == "" && (index < 0 || index >= len(rows)):
+	case text == "" && (index < 0 || index >= len(rows)):
 		return false // earlier questions are above these
 	case index < 0:
 		index = len(rows) - 1
 	case index >= len(rows):
 		index = 0
 	}
-	m.menu.text, m.menu.index = m.editor.text, index
+	i.menu.text, i.menu.index = text, index
 	return true
 }
 
 // takeChoice runs or completes the chosen row.
 func (m *Model) takeChoice(c choice) tea.Cmd {
-	m.editor.set(c.text)
+	m.input.editor.set(c.text)
 	if strings.HasSuffix(c.text, " ") { // an argument follows
 		return nil
 	}
@@ -167,40 +172,40 @@ func (m *Model) takeChoice(c choice) tea.Cmd {
 	return m.runCommand(name, argument)
 }
 
-func (m *Model) complete() {
-	text, rows := m.editor.text, m.choices()
+func (i *input) complete(rows []choice) {
+	text := i.editor.text
 	c, _ := valueCommand(text)
-	if chosen := m.chosen(); chosen != nil {
+	if chosen := i.chosen(rows); chosen != nil {
 		text = chosen.text
 	} else if len(rows) > 0 && (c != nil || !strings.Contains(text, " ")) {
 		text = rows[0].text
 	}
-	m.editor.set(text)
+	i.editor.set(text)
 }
 
-// hintRows is the menu in at most limit rows, including the chosen one.
-func (m *Model) hintRows(limit int) []term.Row {
-	if m.editor.text == "" { // the transcript shows a new chat's choices
+// menuRows is the menu in at most limit rows, including the chosen one.
+func (i *input) menuRows(s *screen, rows []choice, limit int) []term.Row {
+	if i.editor.text == "" { // the transcript shows a new chat's choices
 		return nil
 	}
-	rows := m.choices()
-	chosen, index := m.chosen(), 0
-	for i := range rows {
-		if chosen != nil && rows[i].text == chosen.text {
-			index = i
+	chosen, index := i.chosen(rows), 0
+	for n := range rows {
+		if chosen != nil && rows[n].text == chosen.text {
+			index = n
 		}
 	}
+	blank := s.indent()
 	var keys []term.Row
-	if c, _ := valueCommand(m.editor.text); c != nil && c.name == "sessions" && len(rows) > 0 &&
+	if c, _ := valueCommand(i.editor.text); c != nil && c.name == "sessions" && len(rows) > 0 &&
 		limit > 2 {
-		limit = max(m.height-8, limit) - 1
+		limit = max(s.height-8, limit) - 1
 		text := "Type to search · Down chooses · Enter opens · Esc closes"
-		if m.chosenSession() != "" {
+		if i.chosenSession(rows) != nil {
 			text = "Enter opens · r renames · d deletes · e exports · Esc closes"
 		}
-		keys = []term.Row{{{Text: strings.Repeat(" ", m.margin())}, {Style: term.Dim,
+		keys = []term.Row{{{Text: blank}, {Style: term.Dim,
 			Text: term.Cut(fmt.Sprintf("%s · %d of %d", text, index+1, len(rows)),
-				max(m.width-2*m.margin(), 0))}}}
+				s.textWidth())}}}
 	}
 	above, below := 0, len(rows)
 	if below > limit {
@@ -208,12 +213,11 @@ func (m *Model) hintRows(limit int) []term.Row {
 		above = min(max(index-limit+1, 0), len(rows)-limit)
 		below = above + limit
 	}
-	blank := strings.Repeat(" ", m.margin())
-	visible := term.Prefix(choiceRows(rows[above:below], chosen, m.width-m.margin()),
+	visible := term.Prefix(choiceRows(rows[above:below], chosen, s.width-s.margin()),
 		term.Span{Text: blank}, term.Span{Text: blank})
 	if numHidden := len(rows) - len(visible); numHidden > 0 {
 		visible = append(visible, term.Row{{Style: term.Dim, Text: term.Cut(fmt.Sprintf(
-			"%s… %d more: Up and Down, or type on", blank, numHidden), m.width)}})
+			"%s… %d more: Up and Down, or type on", blank, numHidden), s.width)}})
 	}
 	return append(visible, keys...)
 }
@@ -286,18 +290,20 @@ func effortValues(*Model) (all []choice) {
 
 func questionValues(m *Model) []choice {
 	var texts []string
-	for _, e := range m.conversation.questions() {
+	for _, e := range m.talk.conversation.questions() {
 		texts = append(texts, e.question)
 	}
 	return numberedChoices("edit", texts)
 }
 
-func codeValues(m *Model) []choice { return numberedChoices("copy", m.conversation.current.code()) }
+func codeValues(m *Model) []choice {
+	return numberedChoices("copy", m.talk.conversation.current.code())
+}
 
 func branchValues(m *Model) []choice {
 	var texts []string
-	if fork := m.conversation.fork(); fork != nil {
-		for _, e := range *m.conversation.siblings(fork) {
+	if fork := m.talk.conversation.fork(); fork != nil {
+		for _, e := range *m.talk.conversation.siblings(fork) {
 			_, length := e.end()
 			texts = append(texts, firstLine(e.question)+" ("+formatCount(length, "question")+")")
 		}
@@ -325,19 +331,21 @@ func modelValues(m *Model) func() []choice {
 // sessionsFor are the saved conversations for a command, except the visible one.
 func sessionsFor(command string) func(m *Model) func() []choice {
 	return func(m *Model) func() []choice {
-		store, currentID, clock := m.saver.store, m.id, m.clock
+		store, currentID, clock := m.record.saver.store, m.record.id, m.clock
 		return func() []choice { return sessionChoices(store, currentID, command, clock()) }
 	}
 }
 
-// chosenSession is the conversation chosen with Up or Down in a list, or "".
-func (m *Model) chosenSession() (id string) {
-	c, _ := valueCommand(m.editor.text)
-	if c == nil || c.name != "sessions" && c.name != "resume" || m.menu.text != m.editor.text ||
-		m.chosen() == nil {
-		return ""
+// chosenSession is the conversation chosen with Up or Down in a list, or nil.
+func (i *input) chosenSession(rows []choice) *choice {
+	c, _ := valueCommand(i.editor.text)
+	if c == nil || c.name != "sessions" && c.name != "resume" || i.menu.text != i.editor.text {
+		return nil
 	}
-	return m.chosen().session
+	if chosen := i.chosen(rows); chosen != nil && chosen.session != "" {
+		return chosen
+	}
+	return nil
 }
 
 // sessionChoices are all saved conversations except one, for a command.

@@ -16,18 +16,18 @@ func TestMenu(t *testing.T) {
 		turn(answering("three"), []session.Event{stopped(30, 2)}))
 	s.typing("/effort ")
 	s.keys("down", "down", "enter")
-	if s.m.effort != "medium" || s.m.editor.text != "" {
-		t.Errorf("the second row of /effort is %s, %q is typed", s.m.effort, s.m.editor.text)
+	if s.m.talk.effort != "medium" || s.m.input.editor.text != "" {
+		t.Errorf("the second row of /effort is %s, %q is typed", s.m.talk.effort, s.m.input.editor.text)
 	}
 	s.typing("/e")
 	s.keys("up") // from below: the last that begins so
 	s.keys("enter")
-	if s.m.editor.text != "/export " {
-		t.Errorf("the row of a command with an argument gives %q", s.m.editor.text)
+	if s.m.input.editor.text != "/export " {
+		t.Errorf("the row of a command with an argument gives %q", s.m.input.editor.text)
 	}
 	s.keys("esc")
-	if s.m.editor.text != "" || s.m.quitting {
-		t.Errorf("Esc leaves %q", s.m.editor.text)
+	if s.m.input.editor.text != "" || s.m.quitting {
+		t.Errorf("Esc leaves %q", s.m.input.editor.text)
 	}
 	s.ask("first")
 	s.play(0, step)
@@ -39,22 +39,22 @@ func TestMenu(t *testing.T) {
 		t.Errorf("/edit lists no questions:\n%s", text)
 	}
 	s.keys("down", "enter")
-	if s.m.editor.text != "first" {
-		t.Fatalf("/edit 1 gives %q", s.m.editor.text)
+	if s.m.input.editor.text != "first" {
+		t.Fatalf("/edit 1 gives %q", s.m.input.editor.text)
 	}
 	s.keys("enter")
 	s.play(0, step)
-	if s.m.context != 32 {
-		t.Errorf("context %d", s.m.context)
+	if s.m.talk.context != 32 {
+		t.Errorf("context %d", s.m.talk.context)
 	}
 	s.typing("/branch ")
 	s.keys("down", "enter")
-	if text := s.text(); !strings.Contains(text, "two") || s.m.context != 22 {
-		t.Errorf("branch 1, whose context is %d, is\n%s", s.m.context, text)
+	if text := s.text(); !strings.Contains(text, "two") || s.m.talk.context != 22 {
+		t.Errorf("branch 1, whose context is %d, is\n%s", s.m.talk.context, text)
 	}
 	s.keys("up", "up", "up") // sent lines are walked through, not the menus of commands in them
-	if s.m.editor.text != "/edit 1" {
-		t.Errorf("Up gives %q", s.m.editor.text)
+	if s.m.input.editor.text != "/edit 1" {
+		t.Errorf("Up gives %q", s.m.input.editor.text)
 	}
 }
 

@@ -65,9 +65,9 @@ func TestAllowedIsOneToolOfOneServer(t *testing.T) {
 			for {
 				select {
 				case ask := <-approval.asks:
-					m := &Model{options: Options{Approval: approval}, asking: &ask}
+					m := &Model{options: Options{Approval: approval}, modes: modes{approvalRank: &ask}}
 					asked[ask.server+" "+ask.tool]++
-					m.approve(key)
+					ask.answer(m, key)
 				case text := <-done:
 					if key != "n" && text != allowed {
 						t.Errorf("%s, for %s: %s", function, allowed, text)

@@ -95,9 +95,9 @@ func TestARefusedMessageComesBack(t *testing.T) {
 		s.ask("the message")
 		c.meanwhile(s)
 		s.play(0, step)
-		if text := s.text(); s.m.editor.text != c.editor || !strings.Contains(text, c.says) ||
-			strings.Count(text, "❯ the message") != 1 || len(s.m.conversation.first) > 0 {
-			t.Errorf("%s: the editor has %q:\n%s", c.name, s.m.editor.text, text)
+		if text := s.text(); s.m.input.editor.text != c.editor || !strings.Contains(text, c.says) ||
+			strings.Count(text, "❯ the message") != 1 || len(s.m.talk.conversation.first) > 0 {
+			t.Errorf("%s: the editor has %q:\n%s", c.name, s.m.input.editor.text, text)
 		}
 		s.runner.refuse = nil
 		s.keys("enter")

@@ -165,11 +165,13 @@ func (c *conversation) pictures() (all []string) {
 	return all
 }
 
-func pictureValues(m *Model) []choice { return numberedChoices("show", m.conversation.pictures()) }
+func pictureValues(m *Model) []choice {
+	return numberedChoices("show", m.talk.conversation.pictures())
+}
 
 // showPicture shows picture N, or the last, until Enter.
-func (m *Model) showPicture(number string) tea.Cmd {
-	all := m.conversation.pictures()
+func showPicture(m *Model, number string) tea.Cmd {
+	all := m.talk.conversation.pictures()
 	n, ok := nth(number, len(all), len(all))
 	switch {
 	case len(all) == 0:
@@ -182,19 +184,24 @@ func (m *Model) showPicture(number string) tea.Cmd {
 	if m.options.Graphics == NoGraphics || m.plain {
 		return m.showNotice("This terminal cannot show pictures. Saved as " + path + ".")
 	}
-	return m.runAsync(func() outcome {
-		picture := pictureScreen{path: path}
-		if err := draw(&picture.drawn, m.options.Graphics, path); err != nil {
-			return errorOutcome(fmt.Errorf("show: %w", err))
+	graphics := m.options.Graphics
+	return m.background.run(func() tea.Msg {
+		picture := &pictureScreen{path: path}
+		if err := draw(&picture.drawn, graphics, path); err != nil {
+			return failed{fmt.Errorf("show: %w", err)}
 		}
-		return func(*Model) tea.Cmd {
-			return tea.Exec(&picture, func(err error) tea.Msg {
-				if err != nil {
-					return errorOutcome(fmt.Errorf("show: %w", err))
-				}
-				return nil
-			})
+		return pictureReady{picture}
+	})
+}
+
+type pictureReady struct{ screen *pictureScreen }
+
+func (r pictureReady) apply(*Model) tea.Cmd {
+	return tea.Exec(r.screen, func(err error) tea.Msg {
+		if err != nil {
+			return failed{fmt.Errorf("show: %w", err)}
 		}
+		return nil
 	})
 }
 

@@ -59,7 +59,7 @@ func TestPicturesAreKept(t *testing.T) {
 	}
 	want := []string{filepath.Join(ours, "figure-1.png"), lie, filepath.Join(ours, "figure-1-2.png"),
 		lie}
-	if got := s.m.conversation.pictures(); strings.Join(got, " ") != strings.Join(want, " ") {
+	if got := s.m.talk.conversation.pictures(); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("pictures %q, want %q", got, want)
 	}
 	if shown := s.text(); !strings.Contains(shown, "wrote "+want[2]) ||
@@ -79,8 +79,8 @@ func TestPicturesAreKept(t *testing.T) {
 		t.Errorf("/show 9:\n%s", s.text())
 	}
 	s.m.background.Wait()
-	o.Resume = s.m.id
-	if got := newStage(t, 80, 24, o).m.conversation.pictures(); len(got) != 4 || got[2] != want[2] {
+	o.Resume = s.m.record.id
+	if got := newStage(t, 80, 24, o).m.talk.conversation.pictures(); len(got) != 4 || got[2] != want[2] {
 		t.Errorf("after /resume there are %q", got)
 	}
 }

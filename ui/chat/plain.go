@@ -1,7 +1,12 @@
-// The chat for terminals that can only print lines (TERM=dumb, an editor's shell, a screen reader).
+// The chat without a screen. RunPlain is for terminals that can only print lines (TERM=dumb, an
+// editor's shell, a screen reader): it drives the same Model, with lines typed into its editor, and
+// prints new transcript entries. So a command or a tool exists once.
 //
-// It drives the same Model: lines are typed into its editor, and new transcript entries are
-// printed. So a command or a tool exists once.
+// Ask is for `ossrun chat PROMPT`: it continues a saved conversation or begins one, and is saved
+// with its answer. A terminal shows the answer as Markdown.
+//
+// What must stay true: a question without an answer leaves the conversation unchanged; a Page never
+// writes above its first row.
 
 package chat
 
@@ -10,11 +15,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/markdown"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 const plainWidth = 80
@@ -26,7 +37,7 @@ func RunPlain(ctx context.Context, o Options) error {
 	m := newModel(ctx, o)
 	m.clipboard, m.plain = o.Out, true
 	m.width, m.height, m.laidOut = plainWidth, 24, plainWidth
-	defer func() { m.releaseLock() }()
+	defer func() { m.record.releaseLock() }()
 	defer m.background.Wait()
 	defer cancel()
 	p := &linePrinter{model: m, out: bufio.NewWriter(o.Out), done: map[entry]bool{},
@@ -54,7 +65,7 @@ func RunPlain(ctx context.Context, o Options) error {
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				if !m.isAnswering() {
+				if !m.talk.isAnswering() {
 					return ctx.Err()
 				}
 				lines = nil // only the answer is awaited
@@ -65,7 +76,7 @@ func RunPlain(ctx context.Context, o Options) error {
 			_, cmd := m.Update(msg)
 			p.skipTyped()
 			p.start(cmd)
-			if lines == nil && !m.isAnswering() {
+			if lines == nil && !m.talk.isAnswering() {
 				return p.flush()
 			}
 		case <-ctx.Done():
@@ -75,9 +86,6 @@ func RunPlain(ctx context.Context, o Options) error {
 	}
 	return p.flush()
 }
-
-// isAnswering reports whether a message is being answered or about to be.
-func (m *Model) isAnswering() bool { return m.live != nil || m.preparing != "" }
 
 type linePrinter struct {
 	model    *Model
@@ -120,12 +128,12 @@ func (p *linePrinter) start(cmd tea.Cmd) {
 func (p *linePrinter) line(text string) {
 	m, wasAsked := p.model, p.hasPrompt
 	p.hasPrompt = false
-	if m.confirming != nil {
-		p.start(m.answerConfirmation(strings.TrimSpace(text)))
+	if c := m.modes.confirmation(); c != nil {
+		p.start(c.answer(m, strings.TrimSpace(text)))
 		return
 	}
-	if m.asking != nil && wasAsked { // otherwise the question is printed again
-		m.approve(strings.TrimSpace(text))
+	if a := m.modes.ask(); a != nil && wasAsked { // otherwise the question is printed again
+		a.answer(m, strings.TrimSpace(text))
 		return
 	}
 	if rest, ok := strings.CutSuffix(text, `\`); ok {
@@ -134,22 +142,21 @@ func (p *linePrinter) line(text string) {
 		return
 	}
 	m.now = m.clock()
-	m.typed++
-	m.message = ""
-	m.editor.set("")
-	m.editor.insert(p.typed + text)
+	m.notices.keyTyped()
+	m.input.editor.set("")
+	m.input.editor.insert(p.typed + text)
 	p.typed = ""
-	if p.sent = ""; !m.isAnswering() {
-		p.sent = strings.TrimSpace(m.editor.text)
+	if p.sent = ""; !m.talk.isAnswering() {
+		p.sent = strings.TrimSpace(m.input.editor.text)
 	}
 	p.start(m.send())
 	p.skipTyped()
-	m.editor.set("")
+	m.input.editor.set("")
 }
 
 // skipTyped skips the question just typed on the last line.
 func (p *linePrinter) skipTyped() {
-	if l := p.model.live; l != nil && l.exchange.question == p.sent {
+	if l := p.model.talk.live; l != nil && l.exchange.question == p.sent {
 		p.done[l.question], p.sent = true, ""
 	}
 }
@@ -170,22 +177,22 @@ func (p *linePrinter) flush() error {
 		}
 		p.done[e] = true
 	}
-	if m.message != "" {
-		fmt.Fprintf(p.out, "[%s]\n", m.message)
-		m.message = ""
+	if m.notices.message != "" {
+		fmt.Fprintf(p.out, "[%s]\n", m.notices.message)
+		m.notices.message = ""
 	}
-	switch {
-	case m.confirming != nil && !p.hasPrompt:
-		fmt.Fprintf(p.out, "\n%s (y deletes, anything else keeps) ", m.confirming.text)
+	switch c, a := m.modes.confirmation(), m.modes.ask(); {
+	case c != nil && !p.hasPrompt:
+		fmt.Fprintf(p.out, "\n%s (y deletes, anything else keeps) ", c.text)
 		p.hasPrompt = true
-	case m.asking != nil && !p.hasPrompt && m.live != nil && m.live.answer.hasRunningCall():
-		fmt.Fprintf(p.out, "\n%s\n", m.asking.head())
-		for _, row := range m.palette.PaintAll(formatArguments(m.asking.arguments, plainWidth-2)) {
+	case a != nil && !p.hasPrompt && m.talk.live != nil && m.talk.live.answer.hasRunningCall():
+		fmt.Fprintf(p.out, "\n%s\n", a.head())
+		for _, row := range m.palette.PaintAll(formatArguments(a.arguments, plainWidth-2)) {
 			fmt.Fprintln(p.out, "  "+strings.TrimRight(ansi.Strip(row), " "))
 		}
 		fmt.Fprint(p.out, "y allow, a allow in this chat, n refuse, d refuse in this chat: ")
 		p.hasPrompt = true
-	case !m.isAnswering() && !p.hasPrompt && !m.quitting:
+	case !m.talk.isAnswering() && !p.hasPrompt && !m.quitting:
 		fmt.Fprint(p.out, "\n> ")
 		p.hasPrompt = true
 	}
@@ -194,7 +201,7 @@ func (p *linePrinter) flush() error {
 
 func (p *linePrinter) rows(e entry) {
 	l := layout{palette: p.model.palette, width: plainWidth, wide: plainWidth, height: 24,
-		unfolded: p.model.unfolded, now: p.model.now, notices: p.model.notices}
+		unfolded: p.model.unfolded, now: p.model.now, notices: p.model.notices.number}
 	for _, r := range e.runs(l) {
 		for _, row := range r.rows {
 			fmt.Fprintln(p.out, strings.TrimRight(ansi.Strip(r.prefix+row), " "))
@@ -261,4 +268,95 @@ func (p *linePrinter) text(all string) {
 		_, _ = io.WriteString(p.out, all[p.offset:]) // flush reports write errors
 		p.offset = len(all)
 	}
+}
+
+// A Question is asked without the screen.
+type Question struct{ model *Model }
+
+// Ask adds a question to the conversation o.Resume, or begins one. Close must follow.
+func Ask(ctx context.Context, o Options, text string) (*Question, session.Request) {
+	m := newModel(ctx, o)
+	m.now = m.clock()
+	m.record.changed = m.now
+	a := newAnswer(m.palette, m.now, len(m.talk.conversation.current.code()))
+	a.tools = len(o.Tools) > 0
+	prev := m.talk.conversation.current
+	m.talk.live = &live{answer: a, started: m.now, prev: prev,
+		exchange: m.talk.conversation.ask(text, 0, a)}
+	return &Question{m}, m.request()
+}
+
+func (q *Question) Take(e session.Event) {
+	m := q.model
+	m.now = m.clock()
+	if d, ok := e.(session.Done); ok {
+		m.finishTurn(d)
+		return
+	}
+	m.talk.live.answer.take(e, m.now)
+}
+
+// Save saves the question with its answer, or returns why it cannot.
+func (q *Question) Save(r session.Result) error {
+	m, l := q.model, q.model.talk.live
+	if m.record.saver.store == nil || len(l.answer.parts) == 0 {
+		return nil
+	}
+	l.exchange.messages = append(l.exchange.messages, r.Messages...)
+	l.answer.cite(r.Answer, r.Citations, false)
+	m.talk.live = nil
+	m.save()
+	m.background.Wait()
+	return m.record.saver.store.Unsaved(records.KindChat, m.record.id)
+}
+
+// Close unlocks the conversation for other chats.
+func (q *Question) Close() {
+	q.model.background.Wait()
+	q.model.record.releaseLock()
+}
+
+// A Page is Markdown on a terminal while it is written. Finished rows stay; the rows of the
+// unfinished block below them are redrawn.
+type Page struct {
+	out           io.Writer
+	text          *markdown.Stream
+	clean         term.Cleaner
+	width, height int
+	stable, tail  int // rows already written
+	complete      bool
+}
+
+// NewPage begins a page at the start of a row on a terminal of width x height.
+func NewPage(out io.Writer, p term.Palette, width, height int) *Page {
+	return &Page{out: out, text: markdown.New(p, 0), width: width, height: height}
+}
+
+func (p *Page) Push(text string) error {
+	p.text.Push(p.clean.Push(text))
+	return p.draw()
+}
+
+func (p *Page) End() error {
+	p.text.Push(p.clean.Flush())
+	p.text.End()
+	p.complete = true
+	return p.draw()
+}
+
+func (p *Page) draw() error {
+	stable, tail := p.text.Rows(min(p.width, maxTextWidth), p.width)
+	if hiddenRows := len(tail) - max(p.height-1, 1); hiddenRows > 0 && !p.complete {
+		tail = tail[hiddenRows:] // rows that scrolled off the screen cannot be redrawn
+	}
+	var b strings.Builder
+	if p.tail > 0 {
+		fmt.Fprintf(&b, "\r\x1b[%dA\x1b[J", p.tail)
+	}
+	for _, row := range slices.Concat(stable[p.stable:], tail) {
+		b.WriteString(row + "\n")
+	}
+	p.stable, p.tail = len(stable), len(tail)
+	_, err := io.WriteString(p.out, b.String())
+	return err
 }

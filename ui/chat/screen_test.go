@@ -126,7 +126,7 @@ func key(name string) tea.KeyMsg {
 // ask types a question and sends it. The turn then waits in its event queue.
 func (s *stage) ask(text string) {
 	s.typing(text)
-	if cmd := s.send(key("enter")); s.m.preparing != "" || s.m.unsaved > 0 {
+	if cmd := s.send(key("enter")); s.m.talk.preparing != "" || s.m.talk.unsaved > 0 {
 		s.send(cmd()) // when it is kept
 	}
 }
@@ -135,17 +135,17 @@ func (s *stage) ask(text string) {
 // turn's end where n is 0, stamps them a step apart and takes them as one frame.
 func (s *stage) play(n int, step time.Duration) tea.Cmd {
 	s.t.Helper()
-	if s.m.live == nil {
+	if s.m.talk.live == nil {
 		s.t.Fatal("no turn is under way")
 	}
-	box := s.m.live.queue
+	box := s.m.talk.live.queue
 	hosttest.Until(s.t, "the turn goes on", func() bool {
 		box.mu.Lock()
 		defer box.mu.Unlock()
 		return box.done || n > 0 && len(box.events) >= n
 	})
 	box.mu.Lock()
-	f := frame{number: s.m.live.number}
+	f := frame{number: s.m.talk.live.number}
 	if n == 0 || n > len(box.events) {
 		n = len(box.events)
 		f.done, f.result, f.err = box.done, box.result, box.err
@@ -260,7 +260,7 @@ func TestStop(t *testing.T) {
 	s.golden("stopping")
 	s.play(0, step)
 	s.golden("stopped")
-	if s.m.live != nil {
+	if s.m.talk.live != nil {
 		t.Fatal("the turn goes on after Esc")
 	}
 	s.ask("and now?")
@@ -286,10 +286,10 @@ func TestErrors(t *testing.T) {
 	s.ask("a very long question")
 	s.play(0, step)
 	s.golden("errors")
-	if s.m.editor.text != "a very long question" {
-		t.Errorf("the refused question is not back in the editor but %q", s.m.editor.text)
+	if s.m.input.editor.text != "a very long question" {
+		t.Errorf("the refused question is not back in the editor but %q", s.m.input.editor.text)
 	}
-	if n := len(s.m.conversation.messages()); n != 2 {
+	if n := len(s.m.talk.conversation.messages()); n != 2 {
 		t.Errorf("%d messages, want the first question and its half answer", n)
 	}
 	s.runner.refuse = nil
@@ -376,8 +376,8 @@ func TestPages(t *testing.T) {
 	}
 	s.typing("is it? ")
 	s.keys("?")
-	if text := s.text(); s.m.editor.text != "is it? ?" || !strings.Contains(text, "Four.") {
-		t.Errorf("typing leaves %q and\n%s", s.m.editor.text, text)
+	if text := s.text(); s.m.input.editor.text != "is it? ?" || !strings.Contains(text, "Four.") {
+		t.Errorf("typing leaves %q and\n%s", s.m.input.editor.text, text)
 	}
 	s.ask("")
 	s.keys("?")

@@ -1,4 +1,5 @@
-// Conversations saved in a records.Store, so that a chat can be closed, killed and resumed.
+// Conversations saved in a records.Store, so that a chat can be closed, killed and resumed, and so
+// that `ossrun sessions` lists, shows, exports and deletes them.
 //
 // A conversation is one record, written as a whole: after every question and answer, at every
 // change of name or branch, and at most once a second during an answer. What must stay true: a
@@ -29,6 +30,19 @@ const saveInterval = time.Second
 
 // saveTimeout bounds the wait for the store, whose disk may hang.
 const saveTimeout = 2 * time.Second
+
+// A record is where and how the conversation is saved.
+type record struct {
+	saver     saver
+	lock      func(id string) (release func(), ok bool) // Options.Claim
+	unlock    func()                                    // only the work of claiming accesses it
+	claiming  <-chan struct{}
+	id, name  string // of the conversation; name is "" until it is set
+	startTime time.Time
+	changed   time.Time       // when the conversation last got a message or token
+	savedAt   time.Time       // when the conversation was last saved
+	exported  map[string]bool // files written by /export
+}
 
 // A savedChat is the value of a conversation's record.
 type savedChat struct {
@@ -79,21 +93,22 @@ func newID() string {
 func title(question string) string { return term.Cut(firstLine(question), 50) }
 
 func (m *Model) snapshot() *savedChat {
-	k := &savedChat{ID: m.id, Name: m.name, Model: m.options.Model.ID(), Effort: m.effort,
-		System: m.system, Began: m.startTime, Changed: m.changed, Current: -1,
-		Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.pastes}
+	r, t := &m.record, &m.talk
+	k := &savedChat{ID: r.id, Name: r.name, Model: m.options.Model.ID(), Effort: t.effort,
+		System: t.system, Began: r.startTime, Changed: r.changed, Current: -1,
+		Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.input.pastes}
 	var walk func(list []*exchange, prev int)
 	walk = func(list []*exchange, prev int) {
 		for _, e := range list {
 			index := len(k.Exchanges)
-			if e == m.conversation.current {
+			if e == t.conversation.current {
 				k.Current = index
 			}
 			k.Exchanges = append(k.Exchanges, e.save(prev))
 			walk(e.next, index)
 		}
 	}
-	walk(m.conversation.first, -1)
+	walk(t.conversation.first, -1)
 	if k.Name == "" && len(k.Exchanges) > 0 {
 		k.Name = title(k.Exchanges[0].Question)
 	} else if k.Name == "" && len(k.Queued) > 0 {
@@ -105,12 +120,12 @@ func (m *Model) snapshot() *savedChat {
 // unsent are the messages that were sent but never asked, oldest first: queued, or given back to
 // the editor.
 func (m *Model) unsent() (all []string) {
-	if m.preparing != "" {
-		all = append(all, m.preparing)
+	if m.talk.preparing != "" {
+		all = append(all, m.talk.preparing)
 	}
-	all = append(all, m.queued...)
-	if m.returned != "" && m.editor.text == m.returned {
-		all = append(all, m.returned)
+	all = append(all, m.talk.queued...)
+	if m.input.returned != "" && m.input.editor.text == m.input.returned {
+		all = append(all, m.input.returned)
 	}
 	return all
 }
@@ -156,46 +171,46 @@ type claimedChat struct {
 }
 
 // setID gives the visible conversation a new, unique ID.
-func (m *Model) setID(id string) {
-	m.setOwner(id, func() func() { return m.claim(&savedChat{ID: id}, "").release })
+func (r *record) setID(id string, background *jobs) {
+	r.setOwner(id, background, func() func() { return r.claim(&savedChat{ID: id}, "").release })
 }
 
 // setOwner releases the previous conversation's lock and takes another. Claims are files, so they
 // are handled one after the other in the background.
-func (m *Model) setOwner(id string, take func() (release func())) {
-	previous, done := m.claiming, make(chan struct{})
-	m.id, m.claiming = id, done
-	m.background.Go(func() {
+func (r *record) setOwner(id string, background *jobs, take func() (release func())) {
+	previous, done := r.claiming, make(chan struct{})
+	r.id, r.claiming = id, done
+	background.Go(func() {
 		defer close(done)
 		if previous != nil {
 			<-previous
 		}
-		m.releaseLock()
-		m.unlock = take()
+		r.releaseLock()
+		r.unlock = take()
 	})
 }
 
 // releaseLock unlocks the conversation for other chats.
-func (m *Model) releaseLock() {
-	if m.unlock != nil {
-		m.unlock()
-		m.unlock = nil
+func (r *record) releaseLock() {
+	if r.unlock != nil {
+		r.unlock()
+		r.unlock = nil
 	}
 }
 
 // claim locks a conversation for this chat, or a copy of it if another chat has it open: two
 // writers would lose each other's messages. currentID is the conversation that this chat has.
-func (m *Model) claim(k *savedChat, currentID string) claimedChat {
-	if m.options.Claim == nil || k.ID == currentID {
+func (r *record) claim(k *savedChat, currentID string) claimedChat {
+	if r.lock == nil || k.ID == currentID {
 		return claimedChat{chat: k}
 	}
-	release, ok := m.options.Claim(k.ID)
+	release, ok := r.lock(k.ID)
 	if ok {
 		return claimedChat{chat: k, release: release}
 	}
 	from := *k
 	k.ID, k.Name = newID(), k.Name+" (copy)"
-	release, _ = m.options.Claim(k.ID)
+	release, _ = r.lock(k.ID)
 	return claimedChat{chat: k, original: &from, release: release}
 }
 
@@ -203,15 +218,19 @@ func (m *Model) claim(k *savedChat, currentID string) claimedChat {
 func (m *Model) restore(r claimedChat) {
 	k := r.chat
 	m.abandon()
-	if k.ID != m.id {
-		m.setOwner(k.ID, func() func() { return r.release })
+	if k.ID != m.record.id {
+		m.record.setOwner(k.ID, &m.background, func() func() { return r.release })
 	}
-	m.name, m.startTime, m.changed, m.context, m.rate = k.Name, k.Began, k.Changed, 0, 0
-	m.system, m.queued, m.pastes, m.preparing = k.System, k.Queued, k.Pastes, ""
-	m.unsaved = 0
-	m.rebuild(k)
+	m.record.name, m.record.startTime, m.record.changed = k.Name, k.Began, k.Changed
+	m.input.pastes = k.Pastes
+	t := &m.talk
+	t.system, t.queued, t.preparing, t.unsaved = k.System, k.Queued, "", 0
+	t.conversation, t.context, t.rate = restoreConversation(k, m.palette, m.now), 0, 0
+	if t.conversation.current != nil {
+		t.context = t.conversation.current.context
+	}
 	m.show(nil)
-	if len(m.queued) > 0 {
+	if len(t.queued) > 0 {
 		m.returnQueued()
 		m.note("Unsent messages are back in the editor. Enter sends them.")
 	}
@@ -219,15 +238,14 @@ func (m *Model) restore(r claimedChat) {
 		m.showNotice(fmt.Sprintf("%q is open in another chat, so you are in a copy (%s). Changes "+
 			"are not shared.", r.original.Name, k.ID))
 		m.save()
-	} else if len(k.Exchanges)+len(m.queued) > 0 {
+	} else if len(k.Exchanges)+len(t.queued) > 0 {
 		m.showNotice(fmt.Sprintf("Continuing %q (%s), last changed %s.", k.Name, k.ID,
 			ago(k.Changed, m.clock())))
 	}
 }
 
-// rebuild restores the conversation tree.
-func (m *Model) rebuild(k *savedChat) {
-	m.conversation = conversation{}
+// restoreConversation restores the conversation tree.
+func restoreConversation(k *savedChat, p term.Palette, now time.Time) (c conversation) {
 	all := make([]*exchange, len(k.Exchanges))
 	for i, ke := range k.Exchanges {
 		var prev *exchange
@@ -237,27 +255,27 @@ func (m *Model) rebuild(k *savedChat) {
 		e := &exchange{question: ke.Question, summary: ke.Summary, context: ke.Context,
 			messages: ke.Messages}
 		if ke.Summary == "" {
-			e.answer = m.restoreAnswer(ke, len(prev.code()))
+			e.answer = restoreAnswer(ke, p, now, len(prev.code()))
 		}
-		m.conversation.add(e, prev)
+		c.add(e, prev)
 		all[i] = e
 	}
-	if m.conversation.current = nil; k.Current >= 0 && k.Current < len(all) {
-		m.conversation.current = all[k.Current]
-		m.context = all[k.Current].context
+	if c.current = nil; k.Current >= 0 && k.Current < len(all) {
+		c.current = all[k.Current]
 	}
+	return c
 }
 
 // restoreAnswer restores a saved answer.
-func (m *Model) restoreAnswer(k savedExchange, codeOffset int) *answer {
-	a := newAnswer(m.palette, time.Time{}, codeOffset)
+func restoreAnswer(k savedExchange, palette term.Palette, now time.Time, codeOffset int) *answer {
+	a := newAnswer(palette, time.Time{}, codeOffset)
 	a.sources = k.Sources
 	for _, p := range k.Parts {
 		text := term.Clean(p.Text)
 		took := time.Duration(p.Seconds * float64(time.Second))
 		switch start := (time.Time{}).Add(time.Hour); p.Kind {
 		case "thought":
-			a.parts = append(a.parts, &reasoningText{text: newProse(m.palette, term.Dim, text),
+			a.parts = append(a.parts, &reasoningText{text: newProse(palette, term.Dim, text),
 				tokens: p.Tokens, started: start, endTime: start.Add(took)})
 		case "call":
 			a.parts = append(a.parts, &call{name: term.Clean(p.Name), arguments: text,
@@ -266,7 +284,7 @@ func (m *Model) restoreAnswer(k savedExchange, codeOffset int) *answer {
 				endTime: start.Add(took)})
 		default:
 			code := codeOffset + len(a.code())
-			s := &answerText{text: markdown.New(m.palette, code), codeOffset: code,
+			s := &answerText{text: markdown.New(palette, code), codeOffset: code,
 				aside: p.Kind == "aside"}
 			s.text.Push(text)
 			s.text.End()
@@ -277,14 +295,14 @@ func (m *Model) restoreAnswer(k savedExchange, codeOffset int) *answer {
 	if k.Live {
 		ending, tone = "The chat ended here. Type /regenerate to retry.", term.Yellow
 	}
-	a.finish(m.now, term.Clean(ending), tone)
+	a.finish(now, term.Clean(ending), tone)
 	return a
 }
 
 // show puts the current branch on the screen. Entries up to and including the exchange from are
 // kept; nil: only the greeting.
 func (m *Model) show(from *exchange) {
-	path := m.conversation.path()
+	path := m.talk.conversation.path()
 	if from == nil {
 		m.transcript = transcript{follow: true}
 		m.transcript.add(&greeting{m})
@@ -310,14 +328,14 @@ func (m *Model) show(from *exchange) {
 // save saves the conversation in the background; done is closed once it is stored.
 func (m *Model) save() (stored <-chan struct{}) {
 	done := make(chan struct{})
-	if m.saver.store == nil || len(m.conversation.first) == 0 && len(m.unsent()) == 0 {
+	if m.record.saver.store == nil || len(m.talk.conversation.first) == 0 && len(m.unsent()) == 0 {
 		close(done)
 		return done
 	}
-	m.savedAt = m.now
-	m.saver.queue(m.snapshot())
+	m.record.savedAt = m.now
+	m.record.saver.queue(m.snapshot())
 	m.background.Go(func() {
-		m.saver.flush()
+		m.record.saver.flush()
 		close(done)
 	})
 	return done
@@ -343,12 +361,12 @@ func (m *Model) saveAndWait() (wait func() bool) {
 func (m *Model) resumeHint() string {
 	why := errors.New("the disk did not answer")
 	if m.saveAndWait()() {
-		why = m.saver.store.Unsaved(records.KindChat, m.id)
+		why = m.record.saver.store.Unsaved(records.KindChat, m.record.id)
 	}
 	if why != nil {
 		return "This conversation was not saved: " + why.Error() + "."
 	}
-	return "To continue: ossrun chat --resume " + m.id
+	return "To continue: ossrun chat --resume " + m.record.id
 }
 
 // A saver writes the latest snapshot of each conversation; a snapshot replaced before it was
@@ -437,3 +455,56 @@ func (k *savedChat) words() string {
 	}
 	return strings.ToLower(b.String())
 }
+
+// A Saved is a saved conversation.
+type Saved struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Model     string    `json:"model"`
+	Began     time.Time `json:"began"`
+	Changed   time.Time `json:"changed"`
+	Questions int       `json:"questions"`
+
+	record *savedChat
+}
+
+func (k *savedChat) summary() Saved {
+	s := Saved{ID: k.ID, Name: term.Clean(k.Name), Model: k.Model, Began: k.Began,
+		Changed: k.Changed, record: k}
+	for _, e := range k.Exchanges {
+		if e.Summary == "" {
+			s.Questions++
+		}
+	}
+	return s
+}
+
+// List returns all conversations of a store, latest first.
+func List(store records.Store) []Saved {
+	all := []Saved{}
+	for _, k := range savedChats(store) {
+		all = append(all, k.summary())
+	}
+	return all
+}
+
+// Find finds a saved conversation by its ID, an ID prefix, or its name; "" is the latest.
+func Find(store records.Store, name string) (Saved, error) {
+	k, err := find(store, name)
+	if err != nil {
+		return Saved{}, err
+	}
+	return k.summary(), nil
+}
+
+// Markdown is the visible branch, as /export writes it.
+func (s Saved) Markdown() string {
+	c := restoreConversation(s.record, term.Palette{}, time.Time{})
+	return c.document(s.Model, s.record.System)
+}
+
+// Document is the conversation with every branch, as /export writes it to a .json file.
+func (s Saved) Document() ([]byte, error) { return json.MarshalIndent(s.record, "", "  ") }
+
+// Delete deletes the conversation and its traces in p, unless a chat has it open.
+func (p Stores) Delete(s Saved) error { return p.eraseClosed(s.record) }

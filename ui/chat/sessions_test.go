@@ -32,7 +32,7 @@ func diskStore(t *testing.T) records.Store {
 // command types a line, runs what it starts and takes the answer.
 func (s *stage) command(line string) {
 	s.t.Helper()
-	s.m.editor.set(line)
+	s.m.input.editor.set(line)
 	if cmd := s.send(key("enter")); cmd != nil {
 		s.send(cmd())
 	}
@@ -52,7 +52,7 @@ func TestAKilledChatGoesOn(t *testing.T) {
 		turn(reasoning("Let me see."), answering("The first:\n```go\nx := 1\n```\n answer."),
 			[]session.Event{stopped(9, 2)}),
 		turn(answering("The second answer is cut right here by the kill"), []session.Event{nil}))
-	s.m.id = "0123abcd"
+	s.m.record.id = "0123abcd"
 	s.ask("first question")
 	s.play(0, step)
 	s.ask("second question")
@@ -61,7 +61,7 @@ func TestAKilledChatGoesOn(t *testing.T) {
 		k, err := find(store, "")
 		return err == nil && len(k.Exchanges) == 2 && len(k.Exchanges[1].Parts) == 1
 	})
-	next := newStage(t, 80, 24, Options{Store: store, Resume: s.m.id},
+	next := newStage(t, 80, 24, Options{Store: store, Resume: s.m.record.id},
 		turn(answering("Yes."), []session.Event{stopped(9, 2)}))
 	next.golden("resumed")
 	next.ask("third question")
@@ -74,7 +74,7 @@ func TestAKilledChatGoesOn(t *testing.T) {
 		!strings.HasSuffix(got, "|second question|The second answer is cut |third question") {
 		t.Errorf("the model is given %q", got)
 	}
-	if next.m.id != s.m.id {
+	if next.m.record.id != s.m.record.id {
 		t.Error("the conversation has become another one")
 	}
 }
@@ -115,7 +115,7 @@ func TestSessions(t *testing.T) {
 	}
 	s.keys("ctrl+w", "down") // France is the latest, the cache the next
 	s.send(s.send(key("enter"))())
-	if text := s.text(); !strings.Contains(text, "pages of 32") || s.m.editor.text != "" {
+	if text := s.text(); !strings.Contains(text, "pages of 32") || s.m.input.editor.text != "" {
 		t.Errorf("the second row is not the one that is gone on with:\n%s", text)
 	}
 	s.command("/new")
@@ -158,7 +158,7 @@ func TestFarewell(t *testing.T) {
 	if got := s.m.farewell(); got != "" {
 		t.Errorf("nothing was said, and %q stays", got)
 	}
-	s.m.id = "0123abcd"
+	s.m.record.id = "0123abcd"
 	s.ask("first")
 	s.play(0, step)
 	s.ask("second")
@@ -182,10 +182,10 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 	one.ask("question")
 	one.play(0, step)
 	one.m.background.Wait()
-	o.Resume = one.m.id
+	o.Resume = one.m.record.id
 	two := newStage(t, 80, 24, o, turn(answering("of the second chat"), []session.Event{stopped(9, 2)}))
 	if text := two.text(); !strings.Contains(text, "is open in another chat, so you are in a copy") ||
-		!strings.Contains(text, "❯ question") || two.m.id == one.m.id {
+		!strings.Contains(text, "❯ question") || two.m.record.id == one.m.record.id {
 		t.Errorf("the second chat is told:\n%s", text)
 	}
 	one.ask("more")
@@ -196,23 +196,23 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 	two.m.background.Wait()
 	for _, c := range []struct {
 		id, has, hasNot string
-	}{{one.m.id, "of the first chat", "of the second"}, {two.m.id, "of the second", "of the first"}} {
+	}{{one.m.record.id, "of the first chat", "of the second"}, {two.m.record.id, "of the second", "of the first"}} {
 		k, err := find(store, c.id)
 		if err != nil || !strings.Contains(k.words(), c.has) || strings.Contains(k.words(), c.hasNot) {
 			t.Errorf("%s keeps %+v: %v", c.id, k, err)
 		}
 	}
-	id := one.m.id
+	id := one.m.record.id
 	one.m.background.Wait()
-	one.m.releaseLock()
+	one.m.record.releaseLock()
 	three := newStage(t, 80, 24, Options{Store: store, Claim: claim, Resume: id})
-	if three.m.id != id || strings.Contains(three.text(), "copy") {
+	if three.m.record.id != id || strings.Contains(three.text(), "copy") {
 		t.Errorf("a conversation that was left is still another's:\n%s", three.text())
 	}
 	three.command("/new")
 	three.m.background.Wait()
 	_, old := open.Load(id)
-	if _, now := open.Load(three.m.id); old || !now {
+	if _, now := open.Load(three.m.record.id); old || !now {
 		t.Errorf("after /new the chat holds the one before: %v, its own: %v", old, now)
 	}
 }
@@ -257,18 +257,18 @@ func TestASentMessageIsKeptFirst(t *testing.T) {
 	s.keys("esc") // both come back to the editor
 	s.send(quick())
 	s.send(cmd())
-	if want := "what says @" + file + "\nquick"; s.m.editor.text != want || s.m.live != nil {
-		t.Errorf("the editor has %q, want %q:\n%s", s.m.editor.text, want, s.text())
+	if want := "what says @" + file + "\nquick"; s.m.input.editor.text != want || s.m.talk.live != nil {
+		t.Errorf("the editor has %q, want %q:\n%s", s.m.input.editor.text, want, s.text())
 	}
-	s.m.editor.set("what says @" + file)
+	s.m.input.editor.set("what says @" + file)
 	cmd = s.send(key("enter"))
 	s.ask("a second, meanwhile")
 	held("what says @" + file + "|a second, meanwhile")
 	s.send(cmd())
-	s.m.saver.flush()
+	s.m.record.saver.flush()
 	held("a second, meanwhile|what says @" + file)
 	s.send(s.play(0, step)())
-	s.m.saver.flush()
+	s.m.record.saver.flush()
 	held("what says @" + file + "|a second, meanwhile")
 	s.ask("a third")
 	held("a third|what says @" + file + "|a second, meanwhile")

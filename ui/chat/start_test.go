@@ -18,7 +18,7 @@ func TestRecent(t *testing.T) {
 		s := newStage(t, 80, 24, Options{Store: store}, turn(answering("Yes."),
 			[]session.Event{stopped(9, 2)}))
 		s.keys("enter") // before they are read
-		if s.m.id == "0123abc4" || s.m.live != nil {
+		if s.m.record.id == "0123abc4" || s.m.talk.live != nil {
 			t.Fatal("Enter opens what is not on the screen")
 		}
 		s.send(s.m.readRecent()())
@@ -35,25 +35,25 @@ func TestRecent(t *testing.T) {
 		s := begin()
 		s.keys(keys...)
 		s.send(s.send(key("enter"))())
-		if s.m.id != want || s.m.editor.text != "" || strings.Contains(s.text(), "Recent") {
-			t.Errorf("%v and Enter open %s, not %s:\n%s", keys, s.m.id, want, s.text())
+		if s.m.record.id != want || s.m.input.editor.text != "" || strings.Contains(s.text(), "Recent") {
+			t.Errorf("%v and Enter open %s, not %s:\n%s", keys, s.m.record.id, want, s.text())
 		}
-		if s.keys("up"); strings.Contains(s.m.editor.text, "/resume") {
-			t.Errorf("nobody typed %q", s.m.editor.text)
+		if s.keys("up"); strings.Contains(s.m.input.editor.text, "/resume") {
+			t.Errorf("nobody typed %q", s.m.input.editor.text)
 		}
 		s.keys("ctrl+u")
 		s.command("/new")
-		if s.keys("enter"); s.m.live != nil || len(s.m.conversation.first) > 0 {
+		if s.keys("enter"); s.m.talk.live != nil || len(s.m.talk.conversation.first) > 0 {
 			t.Error("Enter opens a conversation that is not on the screen")
 		}
 	}
 	s := begin()
-	s.m.history.add("an earlier question")
-	if s.keys("up"); s.m.editor.text != "an earlier question" {
-		t.Errorf("Up over the first row gives %q", s.m.editor.text)
+	s.m.input.history.add("an earlier question")
+	if s.keys("up"); s.m.input.editor.text != "an earlier question" {
+		t.Errorf("Up over the first row gives %q", s.m.input.editor.text)
 	}
-	if s.keys("down"); s.m.editor.text != "" || !strings.Contains(s.text(), "❯ Parse") {
-		t.Errorf("Down gives %q:\n%s", s.m.editor.text, s.text())
+	if s.keys("down"); s.m.input.editor.text != "" || !strings.Contains(s.text(), "❯ Parse") {
+		t.Errorf("Down gives %q:\n%s", s.m.input.editor.text, s.text())
 	}
 	if s.typing("2"); strings.Contains(s.text(), "Recent") {
 		t.Errorf("it stays behind what is typed:\n%s", s.text())
@@ -66,11 +66,11 @@ func TestRecent(t *testing.T) {
 	}
 	store = earlierChats(t)
 	s = begin()
-	s.m.editor.set("/delete 0123abc4")
+	s.m.input.editor.set("/delete 0123abc4")
 	for cmd := s.send(key("enter")); cmd != nil; {
 		msg := cmd()
 		cmd = s.send(msg)
-		if s.m.confirming != nil {
+		if s.m.modes.confirmation() != nil {
 			cmd = s.send(key("y"))
 		}
 	}
@@ -93,7 +93,7 @@ func TestRecentIsRead(t *testing.T) {
 	}
 	hosttest.Until(t, "the start has conversations", func() bool {
 		m.Update(<-messages)
-		return len(m.recent) > 0
+		return len(m.input.recent) > 0
 	})
 }
 

@@ -220,11 +220,11 @@ func toolOptions(like *scriptTool) func(t *testing.T) Options {
 
 func putChat(store records.Store, id string, at time.Time, questions ...string) {
 	m := newModel(context.Background(), Options{Model: &script{}})
-	m.id, m.changed = id, at
+	m.record.id, m.record.changed = id, at
 	for _, question := range questions {
 		a := newAnswer(m.palette, m.now, 0)
 		a.finish(m.now, "", 0)
-		m.conversation.ask(question, 0, a)
+		m.talk.conversation.ask(question, 0, a)
 	}
 	k := saver{store: store}
 	k.queue(m.snapshot())

@@ -93,7 +93,7 @@ func TestApproval(t *testing.T) {
 	s := newStage(t, 80, 24, o, calling(done)...)
 	question := func() {
 		t.Helper()
-		msg := s.m.nextAsk()()
+		msg := s.m.options.Approval.next(s.m.ctx)()
 		s.send(msg)
 	}
 	s.ask("compute")
@@ -101,7 +101,7 @@ func TestApproval(t *testing.T) {
 	s.golden("approval")
 	s.keys("esc")
 	s.play(0, step)
-	if s.m.asking != nil || s.m.live != nil {
+	if s.m.modes.ask() != nil || s.m.talk.live != nil {
 		t.Fatal("Esc does not end a turn that asks")
 	}
 	s.runner.turns = append(calling(done), calling(done)...)
@@ -150,11 +150,11 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 				s.clock.advance(c.pause)
 				s.typing(string(r))
 			}
-			if open := s.m.asking != nil; open == c.answered {
+			if open := s.m.modes.ask() != nil; open == c.answered {
 				t.Fatalf("open: %v\n%s", open, s.text())
 			}
 			if !c.answered {
-				if got := s.m.editor.text; got != c.before+c.typed || len(approval.decided) > 0 {
+				if got := s.m.input.editor.text; got != c.before+c.typed || len(approval.decided) > 0 {
 					t.Errorf("the editor holds %q; decided %v", got, approval.decided)
 				}
 				if !strings.Contains(s.text(), "Send or clear your text to answer.") {
@@ -163,7 +163,7 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 				s.keys("ctrl+u")
 				s.clock.advance(settleTime)
 				s.typing("n")
-				if s.m.asking != nil {
+				if s.m.modes.ask() != nil {
 					t.Error("n does not answer once the text is cleared")
 				}
 				return
@@ -262,7 +262,7 @@ func TestNewConversationNewTools(t *testing.T) {
 	if !strings.Contains(s.text(), "of the first") {
 		t.Fatalf("the tool did not run:\n%s", s.text())
 	}
-	id := s.m.id
+	id := s.m.record.id
 	s.command("/new")
 	s.ask("compute")
 	s.play(0, step)
@@ -282,7 +282,7 @@ func TestACellIsCode(t *testing.T) {
 		calling(turn(answering("Done."), []session.Event{used(120, 9)}))...)
 	s.ask("Compute")
 	s.play(0, step)
-	if text := s.m.conversation.document("m", ""); !strings.Contains(text,
+	if text := s.m.talk.conversation.document("m", ""); !strings.Contains(text,
 		"\n```python\nimport math\n") || !strings.Contains(text, "\n```\n") {
 		t.Errorf("exported is\n%s", text)
 	}

@@ -68,10 +68,13 @@ func (t *transcript) scroll(rows int) {
 	t.follow = t.top == last
 }
 
+// A page, such as /help, is shown instead of the transcript.
+type page struct{ transcript }
+
 // visibleTranscript is the transcript or page on the screen.
 func (m *Model) visibleTranscript() *transcript {
-	if m.page != nil {
-		return m.page
+	if p := m.modes.page(); p != nil {
+		return &p.transcript
 	}
 	return &m.transcript
 }
@@ -81,24 +84,24 @@ func (m *Model) showPage(rows []line) tea.Cmd {
 	if m.plain {
 		return m.appendEntry(&block{lines: rows})
 	}
-	m.page = &transcript{entries: []entry{&block{lines: rows}}}
+	m.modes.open(&page{transcript{entries: []entry{&block{lines: rows}}}})
 	return nil
 }
 
-// pageKey handles a key while a page is open, and reports whether it did. Any key except the
-// scrolling ones closes the page.
-func (m *Model) pageKey(name string) bool {
+// key closes the page by any key except the scrolling ones.
+func (p *page) key(m *Model, _ tea.KeyMsg, name string) (cmd tea.Cmd, taken bool) {
+	typed := m.input.editor.text != ""
 	switch name {
 	case "pgup", "pgdown", "shift+up", "shift+down", "ctrl+home", "ctrl+end":
-		return false
+		return nil, false
 	case "up", "down":
-		if m.editor.text == "" {
-			m.page.scroll(map[string]int{"up": -1, "down": 1}[name])
-			return true
+		if !typed {
+			p.scroll(map[string]int{"up": -1, "down": 1}[name])
+			return nil, true
 		}
 	}
-	m.page = nil
-	return name == "esc" || m.editor.text == "" && (name == "enter" || name == "?")
+	m.modes.close(pageRank)
+	return nil, name == "esc" || !typed && (name == "enter" || name == "?")
 }
 
 // rowsBelow is the number of rows below the visible ones.
