@@ -329,3 +329,34 @@ func unnamed(f *ast.FuncType) string {
 	}
 	return strings.ReplaceAll(types.ExprString(f), "session.", "")
 }
+
+// The chat's Model is made of parts that have methods of their own.
+func TestTheModelStaysSmall(t *testing.T) {
+	fields, methods := 0, 0
+	for _, name := range files(t, ".go") {
+		if path.Dir(name) != "ui/chat" || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Recv != nil && types.ExprString(n.Recv.List[0].Type) == "*Model" {
+					methods++
+				}
+			case *ast.TypeSpec:
+				if s, ok := n.Type.(*ast.StructType); ok && n.Name.Name == "Model" {
+					fields = s.Fields.NumFields()
+				}
+			}
+			return true
+		})
+	}
+	if fields == 0 || fields > 25 || methods == 0 || methods > 50 {
+		t.Errorf("ui/chat.Model has %d fields and %d methods, and may have 25 and 50", fields,
+			methods)
+	}
+}

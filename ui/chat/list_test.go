@@ -1,12 +1,16 @@
 package chat
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // run sends a message and carries out what follows from it.
@@ -99,5 +103,25 @@ func TestTheListsKeys(t *testing.T) {
 	press("enter")
 	if s.m.record.id != "0123abc3" || s.m.record.name != "new" {
 		t.Errorf("Enter opens %s", s.m.record.id)
+	}
+}
+
+// What work outside Update ends with has a name, which a log can show.
+func TestOutcomesHaveNames(t *testing.T) {
+	s := newStage(t, 80, 24, Options{Store: earlierChats(t), Tools: []session.Tool{&scriptTool{}},
+		Switch: func(context.Context, string) (session.Runner, error) { return &script{}, nil }},
+		turn(answering("Four."), []session.Event{stopped(9, 2)}))
+	for _, c := range [][2]string{{"/tools", "listed"}, {"/model other", "modelOpened"},
+		{"/resume nothing", "failed"}, {"/delete 0123abc3", "deletionFound"}, {"n", "<nil>"},
+		{"/resume 0123abc4", "claimedChat"}, {"@/no/file", "prepared"}} {
+		s.typing(c[0])
+		var msg tea.Msg
+		if cmd := s.send(key("enter")); cmd != nil {
+			msg = cmd()
+		}
+		if got := strings.TrimPrefix(fmt.Sprintf("%T", msg), "chat."); got != c[1] {
+			t.Errorf("%s ends with %s, not %s", c[0], got, c[1])
+		}
+		s.send(msg)
 	}
 }

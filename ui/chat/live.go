@@ -1,6 +1,6 @@
-// The running turn: a goroutine reads its events into a queue, and a command takes them out frame
-// by frame. Events are neither lost nor reordered, and an abandoned turn is still read to its end.
-// Every ending tells the person what to do next.
+// The talk and its running turn: a goroutine reads the turn's events into a queue, and a command
+// takes them out frame by frame. Events are neither lost nor reordered, and an abandoned turn is
+// still read to its end. Every ending tells the person what to do next.
 
 package chat
 
@@ -24,6 +24,22 @@ import (
 // framesPerSecond limits how often new tokens are drawn. The same cores may compute the model, so
 // it is no more than eyes need.
 const framesPerSecond = 30
+
+// A talk is the conversation and the turn that continues it.
+type talk struct {
+	conversation   conversation
+	effort, system string
+	live           *live              // nil: no turn is running
+	turns          int                // started so far
+	preparing      string             // a sent message that is saved before it is asked
+	queued         []string           // messages to send when the answer ends
+	unsaved        int                // how many of the last of them are not in the store yet
+	editing        *exchange          // replaced by the next message
+	compacting     context.CancelFunc // cancels the running summary; nil: none
+	context        int                // tokens in use after the last turn
+	cached         int                // tokens of the last prompt that came from the cache
+	rate           float64            // tokens a second of the last turn
+}
 
 // A live is the running turn, as the Model sees it.
 type live struct {

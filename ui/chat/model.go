@@ -36,32 +36,6 @@ type Model struct {
 	quitting    bool
 }
 
-// An input is what is typed, and what is offered for it.
-type input struct {
-	editor   editor
-	history  *history
-	menu     menu
-	recent   []choice // conversations offered at the start; nil: not read
-	pastes   []string // long pastes of this conversation, shown as chips
-	returned string   // text given back to the editor, as it was then
-}
-
-// A talk is the conversation and the turn that continues it.
-type talk struct {
-	conversation   conversation
-	effort, system string
-	live           *live              // nil: no turn is running
-	turns          int                // started so far
-	preparing      string             // a sent message that is saved before it is asked
-	queued         []string           // messages to send when the answer ends
-	unsaved        int                // how many of the last of them are not in the store yet
-	editing        *exchange          // replaced by the next message
-	compacting     context.CancelFunc // cancels the running summary; nil: none
-	context        int                // tokens in use after the last turn
-	cached         int                // tokens of the last prompt that came from the cache
-	rate           float64            // tokens a second of the last turn
-}
-
 // Messages. An outcome is the result of work outside Update, which applies it.
 type (
 	outcome interface{ apply(m *Model) tea.Cmd }
