@@ -1,4 +1,4 @@
-// What is typed: the editor of the message, and earlier questions, for Up and Down and for Ctrl+R,
+// The input: the editor of the message, and earlier questions, for Up and Down and for Ctrl+R,
 // which searches them as shells do.
 
 package chat
@@ -23,7 +23,7 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// An input is what is typed, and what is offered for it.
+// An input is the typed message, and the choices for it.
 type input struct {
 	editor   editor
 	history  *history
@@ -502,7 +502,7 @@ func (s *search) note() string {
 	return "history: " + s.query + "▏ " + keys
 }
 
-func (s *search) key(m *Model, k tea.KeyMsg, name string) (cmd tea.Cmd, taken bool) {
+func (s *search) key(m *Model, k tea.KeyMsg, name string) (cmd tea.Cmd, ok bool) {
 	end := len(m.input.history.entries)
 	switch {
 	case name == "ctrl+r":

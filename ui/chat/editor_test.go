@@ -195,7 +195,8 @@ func TestNamesOfKeysAreText(t *testing.T) {
 		s := newStage(t, 80, 24, Options{})
 		s.typing("say ")
 		s.typing(word)
-		if want := "say " + word; s.m.input.editor.text != want || s.m.quitting || s.m.talk.live != nil {
+		if want := "say " + word; s.m.input.editor.text != want || s.m.quitting ||
+			s.m.talk.live != nil {
 			t.Errorf("the editor has %q, not %q", s.m.input.editor.text, want)
 		}
 		s.keys("ctrl+u", "ctrl+r")

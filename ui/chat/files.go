@@ -1,6 +1,6 @@
-// Files of a conversation: those named as @path in a message, long pastes, which the editor shows as
-// a chip, and pictures made by tools. Each picture is copied to a permanent folder, numbered in its
-// call, and shown if the terminal can.
+// Files of a conversation: those named as @path in a message, long pastes, which the editor shows
+// as a chip, and pictures made by tools. Each picture is copied to a permanent folder, numbered in
+// its call, and shown if the terminal can.
 //
 // What must stay true: the copy outlives the tool's own folder; a file is read only if its name and
 // first bytes are a picture's, and up to a size; a picture that cannot be copied keeps the tool's

@@ -64,8 +64,8 @@ func longConversation(tb testing.TB, tokens []string, measure func() int64) []in
 		s.m.transcript.add(newQuestion(s.m.palette, "And what else is there to say about it?"))
 		s.m.transcript.add(a)
 		s.m.talk.turns++
-		s.m.talk.live = &live{number: s.m.talk.turns, cancel: func() {}, queue: newEventQueue(), answer: a,
-			exchange: e, started: s.clock.read()}
+		s.m.talk.live = &live{number: s.m.talk.turns, cancel: func() {}, queue: newEventQueue(),
+			answer: a, exchange: e, started: s.clock.read()}
 		return s.m.talk.live
 	}
 	feed := func(l *live, tokens []string, think int) frame {

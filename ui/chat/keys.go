@@ -1,5 +1,5 @@
-// Key bindings by Bubble Tea's names, and keys unknown to it: CSI u (kitty, tmux, iTerm2) and xterm's
-// modifyOtherKeys, needed because the legacy form cannot tell Shift+Enter from Enter.
+// Key bindings by Bubble Tea's names, and keys unknown to it: CSI u (kitty, tmux, iTerm2) and
+// xterm's modifyOtherKeys, needed because the legacy form cannot tell Shift+Enter from Enter.
 //
 // What must stay true: such a key does the same as in its legacy form.
 
@@ -24,10 +24,10 @@ const doublePress = time.Second
 // lineEnds converts a paste's line ends: most terminals send CR.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// A mode takes keys before the editor: it reports whether it took one.
+// A mode gets keys before the editor, and reports whether it handled one.
 type mode interface {
 	rank() int
-	key(m *Model, k tea.KeyMsg, name string) (cmd tea.Cmd, taken bool)
+	key(m *Model, k tea.KeyMsg, name string) (cmd tea.Cmd, ok bool)
 }
 
 // Ranks of modes: a lower one gets a key first.
@@ -82,7 +82,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		if o == nil {
 			continue
 		}
-		if cmd, taken := o.key(m, k, name); taken {
+		if cmd, ok := o.key(m, k, name); ok {
 			return cmd
 		}
 	}

@@ -121,7 +121,7 @@ func (p *textPrompt) key(m *Model, _ tea.KeyMsg, name string) (tea.Cmd, bool) {
 }
 
 // listKey handles a key for the chosen conversation, and reports whether it did.
-func listKey(m *Model, name string) (cmd tea.Cmd, taken bool) {
+func listKey(m *Model, name string) (cmd tea.Cmd, ok bool) {
 	chosen := m.input.chosenSession(m.choices())
 	if chosen == nil {
 		return nil, false

@@ -65,7 +65,8 @@ func TestAllowedIsOneToolOfOneServer(t *testing.T) {
 			for {
 				select {
 				case ask := <-approval.asks:
-					m := &Model{options: Options{Approval: approval}, modes: modes{approvalRank: &ask}}
+					m := &Model{options: Options{Approval: approval}}
+					m.modes.open(&ask)
 					asked[ask.server+" "+ask.tool]++
 					ask.answer(m, key)
 				case text := <-done:

@@ -80,7 +80,8 @@ func TestPicturesAreKept(t *testing.T) {
 	}
 	s.m.background.Wait()
 	o.Resume = s.m.record.id
-	if got := newStage(t, 80, 24, o).m.talk.conversation.pictures(); len(got) != 4 || got[2] != want[2] {
+	if got := newStage(t, 80, 24, o).m.talk.conversation.pictures(); len(got) != 4 ||
+		got[2] != want[2] {
 		t.Errorf("after /resume there are %q", got)
 	}
 }

@@ -397,7 +397,7 @@ func (k *saver) flush() {
 	k.mu.Unlock()
 	for _, s := range all {
 		if value, err := json.Marshal(s); err == nil { // texts and numbers
-			// Unsaved reports what is not stored
+			// Unsaved reports a failure
 			_ = k.store.Put(records.Record{Kind: records.KindChat, Key: s.ID, Value: value})
 		}
 	}

@@ -1,6 +1,6 @@
-// The start of a chat: model, device, and the latest conversations, one of which can be opened, while
-// the model is loaded. The loader writes its progress from its own goroutine; the chat reads it at
-// each tick of its clock.
+// The start of a chat: model, device, and the latest conversations, one of which can be opened,
+// while the model is loaded. The loader writes its progress from its own goroutine; the chat reads
+// it at each tick of its clock.
 //
 // What must stay true: conversations are read outside Update; they are listed only before the first
 // message, and a key opens only a visible one.

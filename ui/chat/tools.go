@@ -230,7 +230,7 @@ func (a *approvalAsk) answer(m *Model, key string) bool {
 }
 
 // open shows the question. Arguments taller than a third of the screen are shown in the transcript,
-// where they scroll, while it is open.
+// which scrolls, while it is open.
 func (a *approvalAsk) open(m *Model) {
 	m.modes.open(a)
 	a.since = m.clock()

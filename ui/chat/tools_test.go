@@ -154,7 +154,8 @@ func TestTypingAnswersNoQuestion(t *testing.T) {
 				t.Fatalf("open: %v\n%s", open, s.text())
 			}
 			if !c.answered {
-				if got := s.m.input.editor.text; got != c.before+c.typed || len(approval.decided) > 0 {
+				if got := s.m.input.editor.text; got != c.before+c.typed ||
+					len(approval.decided) > 0 {
 					t.Errorf("the editor holds %q; decided %v", got, approval.decided)
 				}
 				if !strings.Contains(s.text(), "Send or clear your text to answer.") {
@@ -255,7 +256,9 @@ func TestNewConversationNewTools(t *testing.T) {
 	other := &scriptTool{result: session.ToolResult{Text: "of the second"}}
 	answer := turn(answering("done"), []session.Event{stopped(9, 2)})
 	s := newStage(t, 80, 24, Options{Tools: []session.Tool{tool}, Store: diskStore(t),
-		ReplaceTools: func() ([]session.Tool, error) { return []session.Tool{other}, tool.Close() }},
+		ReplaceTools: func() ([]session.Tool, error) {
+			return []session.Tool{other}, tool.Close()
+		}},
 		append(calling(answer), calling(answer)...)...)
 	s.ask("compute")
 	s.play(0, step)

@@ -89,7 +89,7 @@ func (m *Model) showPage(rows []line) tea.Cmd {
 }
 
 // key closes the page by any key except the scrolling ones.
-func (p *page) key(m *Model, _ tea.KeyMsg, name string) (cmd tea.Cmd, taken bool) {
+func (p *page) key(m *Model, _ tea.KeyMsg, name string) (cmd tea.Cmd, ok bool) {
 	typed := m.input.editor.text != ""
 	switch name {
 	case "pgup", "pgdown", "shift+up", "shift+down", "ctrl+home", "ctrl+end":
