@@ -25,6 +25,7 @@ var level = map[string]int{
 	"runtime/openai/messages":    3,
 	"runtime/openai/ollama":      3,
 	"runtime/openai/answer":      4,
+	"runtime/openai/fields":      5,
 	"runtime/openai/keys":        5,
 	"runtime/serve":              3,
 	"runtime/session":            6,

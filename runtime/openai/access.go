@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
@@ -32,14 +33,14 @@ import (
 )
 
 // faultBodyOf returns the form of faults for the clients of a path.
-func faultBodyOf(path string) func(f *answer.Fault, id string) any {
+func faultBodyOf(path string) func(f *fields.Fault, id string) any {
 	switch {
 	case strings.HasPrefix(path, "/v1/messages"):
 		return messages.FaultBody
 	case strings.HasPrefix(path, "/api/"):
 		return ollama.FaultBody
 	}
-	return answer.OpenAIFault
+	return fields.OpenAIFault
 }
 
 func (p *port) wrap(next http.Handler) http.Handler {
@@ -57,8 +58,8 @@ func (p *port) wrap(next http.Handler) http.Handler {
 				p.Log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
 					string(debug.Stack()))
 				if e.Status == 0 {
-					answer.WriteFault(e, answer.Failure(http.StatusInternalServerError,
-						answer.KindServer, "internal error"))
+					answer.WriteFault(e, fields.Failure(http.StatusInternalServerError,
+						fields.KindServer, "internal error"))
 				}
 			}
 			p.driver.LogRequest(r, e, time.Since(start))
@@ -100,27 +101,27 @@ var keylessPaths = []string{"/", "/docs", "/openapi.json", "/health", "/ready", 
 	"/api/version"}
 
 // admit returns why a request is refused before its body is read, nil if it is admitted.
-func (p *port) admit(e *answer.Exchange, r *http.Request) *answer.Fault {
+func (p *port) admit(e *answer.Exchange, r *http.Request) *fields.Fault {
 	origin := r.Header.Get("Origin")
 	switch {
 	case process.Stranger(r.Context()):
-		return answer.Refusal(http.StatusForbidden, "", "user_not_allowed", "this server serves "+
+		return fields.Refusal(http.StatusForbidden, "", "user_not_allowed", "this server serves "+
 			"the programs of its own user; start it with a key or with --any-user to use it")
 	case !p.isKnownHost(r):
-		return answer.Refusal(http.StatusForbidden, "", "host_not_allowed", "the request is for "+
-			answer.Brief(r.Host)+", which is not a name of this server; to allow it, start the "+
-			"server with --allowed-hosts "+answer.Brief(hostName(r.Host)))
+		return fields.Refusal(http.StatusForbidden, "", "host_not_allowed", "the request is for "+
+			fields.Brief(r.Host)+", which is not a name of this server; to allow it, start the "+
+			"server with --allowed-hosts "+fields.Brief(hostName(r.Host)))
 	case origin != "" && !p.isAllowedOrigin(origin, r.Host):
-		return answer.Refusal(http.StatusForbidden, "", "origin_not_allowed", "pages of "+
-			answer.Brief(origin)+" may not use this server; --allowed-origins allows them")
+		return fields.Refusal(http.StatusForbidden, "", "origin_not_allowed", "pages of "+
+			fields.Brief(origin)+" may not use this server; --allowed-origins allows them")
 	case origin != "" && r.Method == http.MethodPost && !isJSON(r):
-		return answer.Refusal(http.StatusUnsupportedMediaType, "", "unsupported_media_type",
+		return fields.Refusal(http.StatusUnsupportedMediaType, "", "unsupported_media_type",
 			"a page must send its request as Content-Type: application/json")
 	case !isPreflight(r) && !p.authorized(e, r):
-		return answer.Refusal(http.StatusUnauthorized, "", "invalid_api_key",
+		return fields.Refusal(http.StatusUnauthorized, "", "invalid_api_key",
 			"missing or wrong API key: send it as Authorization: Bearer KEY")
 	case r.URL.Path == "/metrics" && e.Key != nil && !e.Key.Admin:
-		return answer.Refusal(http.StatusForbidden, "", "admin_required",
+		return fields.Refusal(http.StatusForbidden, "", "admin_required",
 			"this key may not read the metrics: they tell of all clients")
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -51,11 +52,11 @@ func TestModels(t *testing.T) {
 	if r := porttest.Ask(t, "GET", srv.URL+"/v1/models/GPT-OSS-20B", ""); r.Status != 200 {
 		t.Errorf("in capitals: %d", r.Status)
 	}
-	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/models/gpt-4", ""), 404, answer.KindInvalid, "model",
-		"model_not_found", "gpt-4")
+	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/models/gpt-4", ""), 404,
+		fields.KindInvalid, "model", "model_not_found", "gpt-4")
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		r := porttest.Ask(t, "POST", srv.URL+path, `{"model":"gpt-4","messages":[`+porttest.Hello+`],"input":"hi"}`)
-		porttest.WantFault(t, r, 404, answer.KindInvalid, "model", "model_not_found", "gpt-4")
+		porttest.WantFault(t, r, 404, fields.KindInvalid, "model", "model_not_found", "gpt-4")
 	}
 	// Without a model the served one answers, under its own name.
 	if m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",
@@ -75,7 +76,7 @@ func TestModelThatCannotBeUsedNow(t *testing.T) {
 		func(o *openai.Options) { o.Models = brokenSource{o.Models} })
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		r := porttest.Ask(t, "POST", srv.URL+path, `{"messages":[`+porttest.Hello+`],"input":"hi"}`)
-		porttest.WantFault(t, r, 503, answer.KindServer, "", answer.KindServer, "being loaded")
+		porttest.WantFault(t, r, 503, fields.KindServer, "", fields.KindServer, "being loaded")
 	}
 }
 
@@ -95,7 +96,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/responses/x", 405, "method_not_allowed"},
 	} {
 		r := porttest.Ask(t, c.method, srv.URL+c.path, "")
-		porttest.WantFault(t, r, c.status, answer.KindInvalid, "", c.code, c.path)
+		porttest.WantFault(t, r, c.status, fields.KindInvalid, "", c.code, c.path)
 		if (r.Header.Get("Allow") != "") != (c.status == 405) {
 			t.Errorf("%s %s: Allow %q", c.method, c.path, r.Header.Get("Allow"))
 		}
@@ -163,7 +164,7 @@ func TestKey(t *testing.T) {
 			t.Errorf("%s with %q: status %d, want %d", c.path, c.header, r.Status, c.status)
 		}
 		if r.Status == 401 {
-			porttest.WantFault(t, r, 401, answer.KindInvalid, "", "invalid_api_key", "API key")
+			porttest.WantFault(t, r, 401, fields.KindInvalid, "", "invalid_api_key", "API key")
 		}
 	}
 }
@@ -253,7 +254,7 @@ func TestBodyThatIsTooLarge(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", path, io.LimitReader(endless{}, 2<<20+1)))
 		porttest.WantFault(t, porttest.Reply{Status: w.Code, Header: w.Header(),
-			Body: w.Body.String()}, 413, answer.KindInvalid, "",
+			Body: w.Body.String()}, 413, fields.KindInvalid, "",
 			"request_too_large", "2 MiB")
 	}
 }
@@ -359,7 +360,7 @@ func TestPanicIsAnAnswer(t *testing.T) {
 	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) { panic("a bug") },
 		func(o *openai.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 	r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`)
-	porttest.WantFault(t, r, 500, answer.KindServer, "", answer.KindServer, "internal error")
+	porttest.WantFault(t, r, 500, fields.KindServer, "", fields.KindServer, "internal error")
 	if !strings.Contains(log.String(), "a bug") || strings.Contains(r.Body, "a bug") {
 		t.Errorf("log %s, answer %s", log.String(), r.Body)
 	}

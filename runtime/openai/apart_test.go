@@ -7,8 +7,8 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/records"
 )
@@ -196,7 +196,7 @@ func TestCacheSaltIsChecked(t *testing.T) {
 		for salt, code := range map[string]string{`""`: "", `5`: "invalid_type"} {
 			r := porttest.Ask(t, "POST", p.URL+path, `{"messages":[`+porttest.Hello+
 				`],"prompt":"x","input":"x","cache_salt":`+salt+`}`)
-			porttest.WantFault(t, r, 400, answer.KindInvalid, "cache_salt", code, "cache_salt")
+			porttest.WantFault(t, r, 400, fields.KindInvalid, "cache_salt", code, "cache_salt")
 		}
 	}
 }

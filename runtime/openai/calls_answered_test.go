@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -33,7 +33,7 @@ func TestResponsesRefuseAUserWhileACallWaits(t *testing.T) {
 		t.Run(c.items, func(t *testing.T) {
 			srv, f := porttest.Server(t, answertest.Answers("ok"))
 			r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":[`+c.items+`]}`)
-			porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, c.code, c.message)
+			porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, c.code, c.message)
 			if len(f.Requests) != 0 {
 				t.Error("a turn was started")
 			}
@@ -59,7 +59,8 @@ func TestResponsesRefuseAUserWhileAKeptCallWaits(t *testing.T) {
 	refused := func(body string) {
 		t.Helper()
 		r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", body)
-		porttest.WantFault(t, r, 400, answer.KindInvalid, "input", "", "No tool output found for function call call_1.")
+		porttest.WantFault(t, r, 400, fields.KindInvalid, "input", "",
+			"No tool output found for function call call_1.")
 	}
 	const output = `{"type":"function_call_output","call_id":"call_1","output":"rain"}`
 	first := create(`"input":"Rain?"`)
@@ -113,7 +114,7 @@ func TestChatReadsTheDeprecatedPair(t *testing.T) {
 	} {
 		r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions",
 			`{"messages":[`+porttest.Hello+`,`+c.messages+`]}`)
-		porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, c.code, c.message)
+		porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, c.code, c.message)
 	}
 }
 

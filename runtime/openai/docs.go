@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 // example is a route's entry in routes.json.
@@ -75,7 +76,7 @@ func (r reference) rowsOf(path string, lines []string) (all []docField) {
 	return all
 }
 
-func (p *port) showDocs(e *answer.Exchange, request *http.Request) (any, *answer.Fault) {
+func (p *port) showDocs(e *answer.Exchange, request *http.Request) (any, *fields.Fault) {
 	type row struct {
 		example
 		Method, Address, Path, Stream, Example string
@@ -97,7 +98,7 @@ func (p *port) showDocs(e *answer.Exchange, request *http.Request) (any, *answer
 	}
 	var page bytes.Buffer
 	if err := r.page.Execute(&page, rows); err != nil {
-		return nil, answer.Failure(http.StatusInternalServerError, answer.KindServer, err.Error())
+		return nil, fields.Failure(http.StatusInternalServerError, fields.KindServer, err.Error())
 	}
 	writeHTML(e, page.Bytes(), policyOf(page.Bytes()))
 	return nil, nil

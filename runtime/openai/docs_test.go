@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -143,7 +144,7 @@ func TestReferenceExamples(t *testing.T) {
 // requestOf is what a body asks for, without the functions that answer it.
 func requestOf(read answer.Reader, body map[string]any, t *testing.T) string {
 	text, _ := json.Marshal(body)
-	o, f := answer.ParseObject(text)
+	o, f := fields.ParseObject(text)
 	if f != nil {
 		t.Fatal(f)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/chat"
 	"github.com/ossrun/ossrun/runtime/openai/completions"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
@@ -52,8 +53,8 @@ func Readers() map[string]answer.Reader {
 }
 
 // Tables are their parameters.
-func Tables() map[string][]answer.Parameter {
-	return map[string][]answer.Parameter{"POST /v1/chat/completions": chat.Parameters(),
+func Tables() map[string][]fields.Parameter {
+	return map[string][]fields.Parameter{"POST /v1/chat/completions": chat.Parameters(),
 		"POST /v1/completions": completions.Parameters(),
 		"POST /v1/responses":   responses.Parameters(),
 		"POST /v1/messages":    messages.Parameters(), "POST /api/chat": ollama.ChatParameters(),

@@ -29,6 +29,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/serve"
@@ -353,7 +354,8 @@ func TestNaNThroughThePort(t *testing.T) {
 	}
 	poison()
 	porttest.WantFault(t, porttest.Ask(t, "POST", p.URL+"/v1/chat/completions", strings.Replace(longAnswer,
-		`"stream":true,`, "", 1)), 500, answer.KindServer, "", "non_finite_logits", "NaN or infinite")
+		`"stream":true,`, "", 1)), 500, fields.KindServer, "", "non_finite_logits",
+		"NaN or infinite")
 	p.stage.hold()
 	_, text := p.stream(longAnswer)
 	for range 3 {

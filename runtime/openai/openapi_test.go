@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -152,7 +152,7 @@ func TestWhatIsReadHasARow(t *testing.T) {
 	tables := openai.Tables()
 	for route, read := range openai.Readers() {
 		text, _ := json.Marshal(bodyFor(t, openai.Documented{Route: route}))
-		body, f := answer.ParseObject(text)
+		body, f := fields.ParseObject(text)
 		if f != nil {
 			t.Fatal(f)
 		}
@@ -162,7 +162,7 @@ func TestWhatIsReadHasARow(t *testing.T) {
 		}
 		for name := range body.Seen() {
 			if !slices.ContainsFunc(tables[route],
-				func(p answer.Parameter) bool { return p.Name == name }) {
+				func(p fields.Parameter) bool { return p.Name == name }) {
 				t.Errorf("%s reads %s, which has no row", route, name)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -68,7 +69,7 @@ func TestHosts(t *testing.T) {
 			}
 			if w.Code == 403 {
 				porttest.WantFault(t, porttest.Reply{Status: w.Code, Header: w.Header(),
-					Body: w.Body.String()}, 403, answer.KindInvalid, "",
+					Body: w.Body.String()}, 403, fields.KindInvalid, "",
 					"host_not_allowed", "--allowed-hosts")
 			}
 		}
@@ -113,7 +114,7 @@ func TestPages(t *testing.T) {
 		}
 		if c.code != "" {
 			porttest.WantFault(t, porttest.Reply{Status: w.Code, Header: w.Header(),
-				Body: w.Body.String()}, c.status, answer.KindInvalid, "",
+				Body: w.Body.String()}, c.status, fields.KindInvalid, "",
 				c.code, "")
 		}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 //go:embed page/*.html page/*.css page/*.js page/*.txt page/*.json
@@ -64,7 +65,7 @@ func hashOf(page []byte, element string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func (p *port) showPage(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
+func (p *port) showPage(e *answer.Exchange, _ *http.Request) (any, *fields.Fault) {
 	page, policy := chatPage()
 	writeHTML(e, page, policy)
 	return nil, nil
@@ -232,6 +233,6 @@ func (o operation) content() schema {
 
 var notLetters = regexp.MustCompile(`[^A-Za-z]+`)
 
-func (p *port) showDocument(*answer.Exchange, *http.Request) (any, *answer.Fault) {
+func (p *port) showDocument(*answer.Exchange, *http.Request) (any, *fields.Fault) {
 	return p.document(), nil
 }

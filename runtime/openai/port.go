@@ -19,6 +19,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/chat"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
@@ -146,10 +147,10 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuse answers methods that the path lacks.
-func (m methods) refuse(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (m methods) refuse(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 	e.Header().Set("Allow", allowed)
-	return nil, answer.Refusal(http.StatusMethodNotAllowed, "", "method_not_allowed",
+	return nil, fields.Refusal(http.StatusMethodNotAllowed, "", "method_not_allowed",
 		fmt.Sprintf("method %s is not allowed for %s. Use %s", r.Method, r.URL.Path,
 			allowed))
 }
@@ -158,24 +159,24 @@ const routesHint = "the API is under /v1/, with chat/completions, responses, com
 	"messages and models; the chat page is at /"
 
 func refuseRoute(hint string) answer.Handler {
-	return func(_ *answer.Exchange, r *http.Request) (any, *answer.Fault) {
-		return nil, answer.Refusal(http.StatusNotFound, "", "unknown_url",
+	return func(_ *answer.Exchange, r *http.Request) (any, *fields.Fault) {
+		return nil, fields.Refusal(http.StatusNotFound, "", "unknown_url",
 			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, hint))
 	}
 }
 
 // refuseUpgrade refuses a WebSocket: a 426 makes Codex use POST at once (after a 404 it retries
 // seven times).
-func refuseUpgrade(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func refuseUpgrade(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return methods{"POST": nil}.refuse(e, r)
 	}
 	e.Header().Set("Upgrade", "HTTP/1.1")
-	return nil, answer.Refusal(http.StatusUpgradeRequired, "", "websocket_not_supported",
+	return nil, fields.Refusal(http.StatusUpgradeRequired, "", "websocket_not_supported",
 		"there is no WebSocket here; send the request with POST, and stream true for its events")
 }
 
-func (p *port) health(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
+func (p *port) health(e *answer.Exchange, _ *http.Request) (any, *fields.Fault) {
 	if err := p.Ready(); err != nil {
 		e.Header().Set("Retry-After", "1")
 		answer.WriteJSON(e, http.StatusServiceUnavailable, map[string]string{"status": err.Error()})
@@ -186,10 +187,10 @@ func (p *port) health(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) 
 
 func version(v string) answer.Handler {
 	body := map[string]string{"version": v}
-	return func(*answer.Exchange, *http.Request) (any, *answer.Fault) { return body, nil }
+	return func(*answer.Exchange, *http.Request) (any, *fields.Fault) { return body, nil }
 }
 
-func (p *port) showMetrics(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *port) showMetrics(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p.metrics.ServeHTTP(e, r)
 	return nil, nil
 }
@@ -204,7 +205,7 @@ type modelList struct {
 	Models *[]struct{}          `json:"models,omitempty"`
 }
 
-func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	list := modelList{Object: "list", Data: p.driver.AllModels(e), Tools: []map[string]string{}}
 	if p.Offers != nil {
 		kinds, labels := p.Offers()
@@ -223,7 +224,7 @@ func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *answer.Fau
 	return list, nil
 }
 
-func (p *port) showModel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *port) showModel(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	id := r.PathValue("id")
 	if id == "" { // the list's path with a slash
 		return p.listModels(e, r)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -16,15 +16,15 @@ func TestProbes(t *testing.T) {
 	srv, _ := porttest.Server(t, answertest.Answers("ok"))
 	r := porttest.Ask(t, "GET", srv.URL+"/v1/responses", "", "Upgrade", "websocket", "Connection",
 		"Upgrade", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version", "13")
-	porttest.WantFault(t, r, 426, answer.KindInvalid, "", "websocket_not_supported", "POST")
+	porttest.WantFault(t, r, 426, fields.KindInvalid, "", "websocket_not_supported", "POST")
 	if r.Header.Get("Upgrade") == "" {
 		t.Error("426 names no protocol")
 	}
 	if r := porttest.Ask(t, "HEAD", srv.URL+"/", ""); r.Status != 200 {
 		t.Errorf("HEAD /: %d", r.Status)
 	}
-	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses", ""), 405, answer.KindInvalid, "",
-		"method_not_allowed", "POST")
+	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses", ""), 405,
+		fields.KindInvalid, "", "method_not_allowed", "POST")
 
 	for model, status := range map[string]int{"claude-haiku-4-5": 200, "gpt-5-mini": 200,
 		"gpt-oss-21b": 404, "llama": 404} {
@@ -37,8 +37,8 @@ func TestProbes(t *testing.T) {
 				t.Errorf("the model is called %v, not %s", got, model)
 			}
 		}
-		porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", body), 404, answer.KindInvalid,
-			"model", "model_not_found", model)
+		porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", body), 404,
+			fields.KindInvalid, "model", "model_not_found", model)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestNewestFields(t *testing.T) {
 		}
 	}
 	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/models/nope", ""), 404,
-		answer.KindInvalid, "model", "model_not_found", "nope")
+		fields.KindInvalid, "model", "model_not_found", "nope")
 }
 
 // A prompt is logged only if so configured; a background response ends under the id of its request.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -220,12 +220,12 @@ func TestConversationsThatOpenAIRefuses(t *testing.T) {
 		if c.message == "missing" {
 			code = "missing_required_parameter"
 		}
-		porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, code, c.message)
+		porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, code, c.message)
 	}
 	porttest.Post(t, srv, chatRoute, `{"messages":[`+porttest.Hello+`,`+call+`,`+result+`,`+porttest.Hello+`]}`)
 	porttest.Post(t, srv, chatRoute, `{"messages":[`+porttest.Hello+`,`+call+`]}`)
 	r := porttest.Ask(t, "POST", srv.URL+chatRoute, porttest.ChatWith(
 		`"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}}`))
-	porttest.WantFault(t, r, 400, answer.KindInvalid, "response_format.json_schema.name",
+	porttest.WantFault(t, r, 400, fields.KindInvalid, "response_format.json_schema.name",
 		"missing_required_parameter", "name")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/chat"
 	"github.com/ossrun/ossrun/runtime/openai/completions"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
@@ -20,10 +21,10 @@ import (
 type operation struct {
 	route, summary string
 	do             answer.Handler
-	fields
+	members
 }
 
-type fields struct {
+type members struct {
 	body   []string // in the form of fieldSchema
 	query  []string
 	answer string // members of every answer, separated by blanks
@@ -37,7 +38,7 @@ const (
 
 // Parts that several routes share.
 var (
-	itemFields = fields{query: []string{"after string", "limit integer 1 100", "order asc|desc"},
+	itemFields = members{query: []string{"after string", "limit integer 1 100", "order asc|desc"},
 		answer: "object data first_id last_id has_more"}
 	completionObject = "id object created model choices usage"
 )
@@ -47,103 +48,103 @@ func (p *port) operations() []operation {
 	noEmbeddings, notFound := refuseRoute("gpt-oss makes no embeddings"), refuseRoute(routesHint)
 	return []operation{
 		{"POST /v1/chat/completions", "Answer a conversation", p.driver.AnswerHandler(p.chat.Read),
-			fields{body: answer.DocLines(chat.Parameters()),
+			members{body: fields.DocLines(chat.Parameters()),
 				answer: completionObject, stream: sse}},
 		{"POST /v1/completions", "Continue a text", p.driver.AnswerHandler(completions.Read),
-			fields{body: answer.DocLines(completions.Parameters()),
+			members{body: fields.DocLines(completions.Parameters()),
 				answer: completionObject, stream: sse}},
-		{"POST /v1/embeddings", "", noEmbeddings, fields{}},
+		{"POST /v1/embeddings", "", noEmbeddings, members{}},
 
 		{"POST /v1/responses", "Make a response", p.driver.AnswerHandler(p.responses.Read),
-			fields{body: answer.DocLines(responses.Parameters()),
+			members{body: fields.DocLines(responses.Parameters()),
 				answer: "id object created_at status model output error usage", stream: sse}},
-		{"GET /v1/responses", "", refuseUpgrade, fields{}},
+		{"GET /v1/responses", "", refuseUpgrade, members{}},
 		{"GET /v1/responses/{id}", "A stored response, or its events from a number on",
-			p.responses.Show, fields{query: []string{"stream boolean", "starting_after integer 0"},
+			p.responses.Show, members{query: []string{"stream boolean", "starting_after integer 0"},
 				answer: "id object status output", stream: sse}},
 		{"DELETE /v1/responses/{id}", "Delete a response", p.responses.Delete,
-			fields{answer: "id object deleted"}},
+			members{answer: "id object deleted"}},
 		{"POST /v1/responses/{id}/cancel", "End a background response", p.responses.Cancel,
-			fields{answer: "id object status"}},
+			members{answer: "id object status"}},
 		{"GET /v1/responses/{id}/input_items", "What led to a response", p.responses.InputItems,
 			itemFields},
 		{"POST /v1/responses/input_tokens", "Count the tokens of a prompt",
 			p.driver.BodyHandler(p.responses.CountInput),
-			fields{body: []string{"input any", "model string",
+			members{body: []string{"input any", "model string",
 				"instructions string", "tools objects"}, answer: "object input_tokens"}},
 		{"POST /v1/responses/compact", "Make a conversation shorter",
 			p.driver.BodyHandler(p.responses.Compact),
-			fields{body: []string{"input any", "model string", "previous_response_id string"},
+			members{body: []string{"input any", "model string", "previous_response_id string"},
 				answer: "id object output usage"}},
 		{"POST /v1/conversations", "Begin a conversation",
 			p.driver.BodyHandler(p.responses.CreateConversation),
-			fields{body: []string{"items objects", "metadata object"},
+			members{body: []string{"items objects", "metadata object"},
 				answer: "id object created_at"}},
 		{"GET /v1/conversations/{id}", "A conversation", p.responses.ShowConversation,
-			fields{answer: "id object created_at metadata"}},
+			members{answer: "id object created_at metadata"}},
 		{"POST /v1/conversations/{id}", "Change its metadata",
 			p.driver.BodyHandler(p.responses.UpdateConversation),
-			fields{body: []string{"metadata! object"}, answer: "id object created_at metadata"}},
+			members{body: []string{"metadata! object"}, answer: "id object created_at metadata"}},
 		{"DELETE /v1/conversations/{id}", "Delete it", p.responses.DeleteConversation,
-			fields{answer: "id object deleted"}},
+			members{answer: "id object deleted"}},
 		{"GET /v1/conversations/{id}/items", "Its items", p.responses.ListItems, itemFields},
 		{"POST /v1/conversations/{id}/items", "Add items to it",
 			p.driver.BodyHandler(p.responses.AddItems),
-			fields{body: []string{"items! objects"}, answer: itemFields.answer}},
+			members{body: []string{"items! objects"}, answer: itemFields.answer}},
 		{"GET /v1/conversations/{id}/items/{item}", "One item", p.responses.ShowItem,
-			fields{answer: "id type"}},
+			members{answer: "id type"}},
 		{"DELETE /v1/conversations/{id}/items/{item}", "Delete an item", p.responses.DeleteItem,
-			fields{answer: "id"}},
-		{"GET /v1/models", "The models", p.listModels, fields{
+			members{answer: "id"}},
+		{"GET /v1/models", "The models", p.listModels, members{
 			query: []string{"client_version string"}, answer: "object data"}},
-		{"GET /v1/models/{id...}", "A model", p.showModel, fields{
+		{"GET /v1/models/{id...}", "A model", p.showModel, members{
 			answer: "id object created owned_by max_model_len context_length aliases"}},
 
 		{"POST /v1/messages", "Answer a conversation, by Anthropic's API",
-			p.driver.AnswerHandler(p.messages.Read), fields{
-				body:   answer.DocLines(messages.Parameters()),
+			p.driver.AnswerHandler(p.messages.Read), members{
+				body:   fields.DocLines(messages.Parameters()),
 				answer: "id type role model content stop_reason usage", stream: sse}},
 		{"POST /v1/messages/count_tokens", "Count the tokens of its prompt",
 			p.driver.BodyHandler(p.messages.CountTokens),
-			fields{body: []string{"messages! objects", "model string",
+			members{body: []string{"messages! objects", "model string",
 				"system any", "tools objects"}, answer: "input_tokens"}},
 
 		{"POST /api/chat", "Answer a conversation, by Ollama's API",
 			p.driver.AnswerHandler(p.ollama.ReadChat),
-			fields{body: answer.DocLines(ollama.ChatParameters()),
+			members{body: fields.DocLines(ollama.ChatParameters()),
 				answer: "model created_at done", stream: ndjson}},
 		{"POST /api/generate", "Answer a prompt", p.driver.AnswerHandler(p.ollama.ReadGenerate),
-			fields{body: answer.DocLines(ollama.GenerateParameters()),
+			members{body: fields.DocLines(ollama.GenerateParameters()),
 				answer: "model created_at done", stream: ndjson}},
 		{"GET /api/version", "The version of Ollama's API", version(ollama.Version),
-			fields{answer: "version"}},
+			members{answer: "version"}},
 		{"GET /api/tags", "The models, as Ollama lists them", p.ollama.Tags,
-			fields{answer: "models"}},
-		{"GET /api/ps", "Those in memory", p.ollama.Loaded, fields{answer: "models"}},
+			members{answer: "models"}},
+		{"GET /api/ps", "Those in memory", p.ollama.Loaded, members{answer: "models"}},
 		{"POST /api/show", "A model, as Ollama shows it", p.driver.BodyHandler(p.ollama.Show),
-			fields{body: []string{"model! string"}, answer: "details model_info capabilities"}},
+			members{body: []string{"model! string"}, answer: "details model_info capabilities"}},
 		{"POST /api/pull", "Succeeds for an installed model", p.driver.BodyHandler(p.ollama.Pull),
-			fields{body: []string{"model! string", "stream boolean"}, answer: "status",
+			members{body: []string{"model! string", "stream boolean"}, answer: "status",
 				stream: ndjson}},
-		{"POST /api/embed", "", noEmbeddings, fields{}},
-		{"POST /api/embeddings", "", noEmbeddings, fields{}},
+		{"POST /api/embed", "", noEmbeddings, members{}},
+		{"POST /api/embeddings", "", noEmbeddings, members{}},
 
 		{"POST /tokenize", "A text or a conversation as tokens", p.driver.BodyHandler(p.tokenize),
-			fields{body: []string{"prompt string", "messages objects", "tools any", "model string",
+			members{body: []string{"prompt string", "messages objects", "tools any", "model string",
 				"return_token_strs boolean"}, answer: "tokens count"}},
 		{"POST /detokenize", "Tokens as text", p.driver.BodyHandler(p.detokenize),
-			fields{body: []string{"tokens! integers"}, answer: "prompt"}},
+			members{body: []string{"tokens! integers"}, answer: "prompt"}},
 		{"GET /health", "200 when ready, 503 while loading or draining", p.health,
-			fields{answer: "status"}},
-		{"GET /ready", "The same", p.health, fields{answer: "status"}},
-		{"GET /version", "The version", version(p.Version), fields{answer: "version"}},
-		{"GET /metrics", "Prometheus' text, under vLLM's names", p.showMetrics, fields{}},
+			members{answer: "status"}},
+		{"GET /ready", "The same", p.health, members{answer: "status"}},
+		{"GET /version", "The version", version(p.Version), members{answer: "version"}},
+		{"GET /metrics", "Prometheus' text, under vLLM's names", p.showMetrics, members{}},
 		{"GET /openapi.json", "This document", p.showDocument,
-			fields{answer: "openapi info paths"}},
-		{"GET /docs", "This document as a page", p.showDocs, fields{}},
-		{"GET /{$}", "A chat page", p.showPage, fields{}},
-		{" /{$}", "", notFound, fields{}},
-		{" /", "", notFound, fields{}},
+			members{answer: "openapi info paths"}},
+		{"GET /docs", "This document as a page", p.showDocs, members{}},
+		{"GET /{$}", "A chat page", p.showPage, members{}},
+		{" /{$}", "", notFound, members{}},
+		{" /", "", notFound, members{}},
 	}
 }
 

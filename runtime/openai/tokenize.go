@@ -14,18 +14,19 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/chat"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 // tokenize answers with the ids of a prompt, or of a conversation as it would be rendered.
-func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *answer.Object) (
-	any, *answer.Fault) {
+func (p *port) tokenize(e *answer.Exchange, r *http.Request, o *fields.Object) (
+	any, *fields.Fault) {
 	runner, err := p.driver.FindModel(r.Context(), e, o.Text("model"))
 	if err != nil {
 		return nil, answer.Unavailable(err)
 	}
 	strs := o.Flag("return_token_strs")
 	var ids []int32
-	var f *answer.Fault
+	var f *fields.Fault
 	if o.Has("messages") {
 		if req := chat.Parse(o, p.MaxReasoning); o.Fault() == nil {
 			ids, f = p.driver.RenderPrompt(r.Context(), e, &req.Request)
@@ -111,10 +112,10 @@ func (w *pieceWriter) send(threshold int) {
 	}
 }
 
-func (p *port) detokenize(e *answer.Exchange, _ *http.Request, o *answer.Object) (
-	any, *answer.Fault) {
+func (p *port) detokenize(e *answer.Exchange, _ *http.Request, o *fields.Object) (
+	any, *fields.Fault) {
 	o.Need("tokens")
-	ids := answer.IDsOf(o.List("tokens"))
+	ids := fields.IDsOf(o.List("tokens"))
 	if o.Fault() == nil {
 		writeText(e, ids)
 	}

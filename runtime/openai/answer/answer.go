@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -57,13 +58,13 @@ type Form interface {
 	// Beat sends something harmless on a silent stream, so that the client does not give up.
 	Beat()
 	// End sends the last events of a stream; f is why the request failed, nil if it did not.
-	End(usage session.Usage, f *Fault)
+	End(usage session.Usage, f *fields.Fault)
 	// Body is the body of an answer that is not streamed.
 	Body(usage session.Usage) any
 }
 
 // Reader makes a request and its form from the body; faults are added to o.
-type Reader func(o *Object) (*Request, Form)
+type Reader func(o *fields.Object) (*Request, Form)
 
 // Answer is one answer while it is generated.
 type Answer struct {
@@ -86,7 +87,8 @@ type Answer struct {
 
 // AnswerHandler is the handler of a route that generates.
 func (d *Driver) AnswerHandler(read Reader) Handler {
-	return d.BodyHandler(func(e *Exchange, r *http.Request, body *Object) (any, *Fault) {
+	return d.BodyHandler(func(e *Exchange, r *http.Request, body *fields.Object) (any,
+		*fields.Fault) {
 		return nil, d.answer(e, r, body, read)
 	})
 }
@@ -95,9 +97,10 @@ func (d *Driver) AnswerHandler(read Reader) Handler {
 const maxRelaxedHeader = 6000
 
 // answer returns a fault if it has not sent anything yet.
-func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader) *Fault {
+func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
+	read Reader) *fields.Fault {
 	req, form := read(body)
-	if f := body.c.first; f != nil {
+	if f := body.Fault(); f != nil {
 		return f
 	}
 	if f := e.Admit(); f != nil {
@@ -126,13 +129,13 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *Object, read Reader)
 	relaxed := req.Format.relaxed
 	if !req.Dry {
 		if err := a.startTurns(ctx); err != nil {
-			return FaultOf(err, req.History)
+			return fields.FaultOf(err, req.History)
 		}
 		e.Prepared()
 		relaxed = append(relaxed, a.Turns[0].Result().Relaxed...)
 	}
 	e.relaxed = e.SetHeader("X-Ossrun-Relaxed",
-		shorten(strings.Join(relaxed, "; "), maxRelaxedHeader))
+		fields.Shorten(strings.Join(relaxed, "; "), maxRelaxedHeader))
 	return a.run()
 }
 
@@ -146,11 +149,11 @@ func (d *Driver) ModelOf(ctx context.Context, e *Exchange, r *Request) (session.
 }
 
 // Ignore reports further parts of the request without effect.
-func (a *Answer) Ignore(fields []string) {
-	a.Request.Ignored = append(a.Request.Ignored, fields...)
+func (a *Answer) Ignore(names []string) {
+	a.Request.Ignored = append(a.Request.Ignored, names...)
 	slices.Sort(a.Request.Ignored)
 	a.Exchange.ignored = a.Exchange.SetHeader("X-Ossrun-Ignored",
-		Brief(strings.Join(slices.Compact(slices.Clone(a.Request.Ignored)), ", ")))
+		fields.Brief(strings.Join(slices.Compact(slices.Clone(a.Request.Ignored)), ", ")))
 }
 
 // startTurns starts a turn for each choice. If one cannot start, the others are cancelled.
@@ -176,7 +179,7 @@ func (a *Answer) startTurns(ctx context.Context) error {
 	return nil
 }
 
-func (a *Answer) run() *Fault {
+func (a *Answer) run() *fields.Fault {
 	patient := patientWriter{e: a.Exchange}
 	follow := follower{turns: a.Turns, cancel: a.Cancel, silence: a.Driver.Silence, batch: a.take,
 		onIdle: patient.quiet, notStreamed: true}
@@ -210,7 +213,7 @@ func (a *Answer) run() *Fault {
 	usage := a.count()
 	failed := a.failure()
 	if dropped {
-		failed = FaultOf(context.Canceled, a.Request.History)
+		failed = fields.FaultOf(context.Canceled, a.Request.History)
 	}
 	switch {
 	case writeErr != nil:
@@ -296,7 +299,7 @@ func (a *Answer) count() (all session.Usage) {
 }
 
 // failure returns the request's failure, nil if it succeeded.
-func (a *Answer) failure() *Fault {
+func (a *Answer) failure() *fields.Fault {
 	for _, d := range a.Dones {
 		if f := a.FailureOf(*d); f != nil {
 			return f
@@ -306,36 +309,38 @@ func (a *Answer) failure() *Fault {
 }
 
 // FailureOf returns the fault of a failed turn, nil for others.
-func (a *Answer) FailureOf(d session.Done) *Fault {
+func (a *Answer) FailureOf(d session.Done) *fields.Fault {
 	switch d.Finish {
 	case session.FinishError:
 		if d.Err == nil {
-			return Failure(http.StatusInternalServerError, KindServer, "the model failed")
+			return fields.Failure(http.StatusInternalServerError, fields.KindServer,
+				"the model failed")
 		}
-		return FaultOf(d.Err, a.Request.History)
+		return fields.FaultOf(d.Err, a.Request.History)
 	case session.FinishCancelled:
 		if a.ctx.Err() != nil {
-			return FaultOf(context.Canceled, a.Request.History)
+			return fields.FaultOf(context.Canceled, a.Request.History)
 		}
-		return Failure(http.StatusServiceUnavailable, KindServer,
+		return fields.Failure(http.StatusServiceUnavailable, fields.KindServer,
 			"the request was cancelled by the server")
 	}
 	return nil
 }
 
 // RenderPrompt returns the prompt of a request.
-func (d *Driver) RenderPrompt(ctx context.Context, e *Exchange, req *Request) ([]int32, *Fault) {
+func (d *Driver) RenderPrompt(ctx context.Context, e *Exchange, req *Request) ([]int32,
+	*fields.Fault) {
 	e.LimitCache(&req.Turns[0])
 	ids, err := session.Prompt(ctx, d.Store, req.Turns[0])
 	if err != nil {
-		return nil, FaultOf(err, req.History)
+		return nil, fields.FaultOf(err, req.History)
 	}
 	return ids, nil
 }
 
 // Unavailable is the fault of a model that cannot be used.
-func Unavailable(err error) *Fault {
-	f := FaultOf(err, "")
+func Unavailable(err error) *fields.Fault {
+	f := fields.FaultOf(err, "")
 	if f.Status == http.StatusInternalServerError {
 		f.Status = http.StatusServiceUnavailable
 	}

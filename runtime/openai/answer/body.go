@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -106,26 +107,26 @@ func (t *timedBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
+func (d *Driver) readBody(e *Exchange, r *http.Request) (*fields.Object, *fields.Fault) {
 	if name := contentEncoding(r); name != "" && encodings[name] == nil {
-		return nil, Refusal(http.StatusUnsupportedMediaType, "", "unsupported_encoding",
+		return nil, fields.Refusal(http.StatusUnsupportedMediaType, "", "unsupported_encoding",
 			fmt.Sprintf("the request body is in the encoding %q; send it as it is, or in %s",
-				Brief(name), strings.Join(slices.Sorted(maps.Keys(encodings)), ", ")))
+				fields.Brief(name), strings.Join(slices.Sorted(maps.Keys(encodings)), ", ")))
 	}
 	b, err := d.readAll(e, r)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, Refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
+		return nil, fields.Refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
 			fmt.Sprintf("the request body is larger than %d MiB; the server's --max-body "+
 				"raises the limit", tooLarge.Limit>>20))
 	case errors.Is(err, errNoRoom):
-		return nil, FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
+		return nil, fields.FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, Refusal(http.StatusRequestTimeout, "", "request_timeout",
+		return nil, fields.Refusal(http.StatusRequestTimeout, "", "request_timeout",
 			"the request body did not come in time")
 	case err != nil:
-		return nil, Invalid("", "the request body could not be read: %v", err)
+		return nil, fields.Invalid("", "the request body could not be read: %v", err)
 	}
 	if d.LogPrompts {
 		d.Log.Info("prompt", "id", r.Header.Get("X-Request-Id"), "body", string(b))
@@ -133,11 +134,7 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*Object, *Fault) {
 	if f := d.prepare(e, r, len(b)); f != nil {
 		return nil, f
 	}
-	o, f := parseFor(r.Context(), b)
-	if o != nil {
-		o.c.images, o.c.owner = d.IgnoreImages, e.Key.Owner()
-	}
-	return o, f
+	return fields.ParseRequest(r.Context(), b, e.Key.Owner(), d.IgnoreImages)
 }
 
 // readByte estimates the time to read or decompress a byte.
@@ -189,15 +186,15 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 // prepare admits a request to reading and checking, before the scheduler knows it: large ones a few
 // at a time. parsed ends this when the request waits for something else, and Prepared when its
 // turns run or it ends.
-func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *Fault {
+func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *fields.Fault {
 	if n := d.preparing.Add(1); n > int64(d.MaxWaiting) {
 		d.preparing.Add(-1)
-		return FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
+		return fields.FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
 	}
 	leave, err := d.gate.Enter(r.Context(), e.Client, bytes)
 	if err != nil {
 		d.preparing.Add(-1)
-		return FaultOf(err, "")
+		return fields.FaultOf(err, "")
 	}
 	e.parsed = sync.OnceFunc(leave)
 	e.Prepared = sync.OnceFunc(func() {

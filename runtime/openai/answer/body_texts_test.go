@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -58,7 +58,7 @@ func TestPromptsOfMillionsOfItems(t *testing.T) {
 		`[7]`: "1024 items"} {
 		list := strings.Repeat(item+",", 2<<20) + item
 		r := porttest.Ask(t, "POST", srv.URL+"/v1/completions", `{"prompt":[`+list+`]}`)
-		porttest.WantFault(t, r, http.StatusBadRequest, answer.KindInvalid, "prompt", "", want)
+		porttest.WantFault(t, r, http.StatusBadRequest, fields.KindInvalid, "prompt", "", want)
 	}
 	for _, wrong := range []string{`[null]`, `[7,200000000]`, `[7,1.5]`, `[7,"a"]`, `[]`} {
 		if r := porttest.Ask(t, "POST", srv.URL+"/v1/completions", `{"prompt":`+wrong+`}`); r.Status != 400 {

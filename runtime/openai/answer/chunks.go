@@ -9,6 +9,7 @@ package answer
 import (
 	"encoding/json"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -62,9 +63,9 @@ func (c *Chunks) BeatWith(empty func(choice int) any) {
 }
 
 // End ends a stream; see Form.
-func (c *Chunks) End(usage session.Usage, f *Fault) {
+func (c *Chunks) End(usage session.Usage, f *fields.Fault) {
 	if f != nil {
-		c.Emit("", f.body())
+		c.Emit("", fields.OpenAIFault(f, ""))
 	} else if c.Usage {
 		c.Emit("", c.Completion([]any{}, c.WireUsage(usage)))
 	}

@@ -8,16 +8,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // Admit counts a request that is about to generate, unless its key's limit is reached.
-func (e *Exchange) Admit() *Fault {
+func (e *Exchange) Admit() *fields.Fault {
 	retryAfter, why := e.Key.Admit()
 	if why == "" {
 		return nil
 	}
-	f := &Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
+	f := &fields.Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
 		Code: "rate_limit_exceeded", Message: why}
 	return f.WithRetryAfter(int((retryAfter + time.Second - 1) / time.Second))
 }
@@ -43,8 +44,8 @@ func (d *Driver) FindModel(ctx context.Context, e *Exchange, name string) (sessi
 }
 
 func notForKey(name string) error {
-	return Refusal(http.StatusNotFound, "model", "model_not_found", "there is no model "+
-		Brief(name)+" for this key; GET /v1/models lists those that it may use")
+	return fields.Refusal(http.StatusNotFound, "model", "model_not_found", "there is no model "+
+		fields.Brief(name)+" for this key; GET /v1/models lists those that it may use")
 }
 
 // mayUse tells whether the client may use a model under a name that the list may not have.

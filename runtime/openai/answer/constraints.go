@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 // constraintFields are the fields, and the kind of each value (see constrain). With member, the
@@ -37,7 +38,7 @@ var guidedMembers = []string{"json", "json_object", "regex", "choice", "grammar"
 	"disable_any_whitespace", "disable_fallback"}
 
 // Constraints returns the rows of these fields. The given ones are documented by their lines.
-func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
+func (d *Draft) Constraints(documented ...string) (rows []fields.Parameter) {
 	for _, c := range constraintFields {
 		line := c.name
 		if i := slices.IndexFunc(documented, func(l string) bool {
@@ -45,7 +46,7 @@ func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
 		}); i >= 0 {
 			line = documented[i]
 		}
-		row := Row(line, func(o *Object, name string) {
+		row := fields.Row(line, func(o *fields.Object, name string) {
 			v := o.Get(name)
 			if c.member != "" && v.Kind() != jsondoc.Null {
 				v = v.Object().Get(c.member)
@@ -56,9 +57,11 @@ func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
 		case c.name == "text":
 			row = row.WithMembers("format", "verbosity")
 		case c.kind == "more":
+			var names []string
 			for _, c := range constraintFields {
-				row.members = append(row.members, c.name)
+				names = append(names, c.name)
 			}
+			row = row.WithMembers(names...)
 		}
 		rows = append(rows, row)
 	}
@@ -66,7 +69,7 @@ func (d *Draft) Constraints(documented ...string) (rows []Parameter) {
 }
 
 // constrain sets the answer's format from a value.
-func (d *Draft) constrain(v Value, kind string) {
+func (d *Draft) constrain(v fields.Value, kind string) {
 	unset := kind == "json_object" && string(bytes.TrimSpace(v.Raw)) == "false"
 	unset = unset || kind == "grammar" && string(v.Raw) == `""` // llama.cpp's clients send it
 	if unset || v.Kind() == jsondoc.Null {
@@ -84,13 +87,13 @@ func (d *Draft) constrain(v Value, kind string) {
 		f = readFormat(v, schemaForm)
 	case "structured":
 		o := v.Object()
-		o.allowOnly(guidedMembers)
+		allowOnly(o, guidedMembers)
 		for _, kind := range guidedMembers[:5] {
 			d.constrain(o.Get(kind), kind)
 		}
 		return
 	case "more":
-		Read(v.Object(), d.Constraints())
+		fields.Read(v.Object(), d.Constraints())
 		return
 	default:
 		f = guidedField{v, kind}.read()
@@ -111,7 +114,7 @@ func (d *Draft) constrain(v Value, kind string) {
 // guidedField is a value of one kind: json, regex, choice, grammar, json_object, or "" for an
 // unsupported one.
 type guidedField struct {
-	value Value
+	value fields.Value
 	kind  string
 }
 
@@ -126,8 +129,8 @@ func (g guidedField) read() format {
 		if v.Kind() == jsondoc.String { // as a text
 			schema = json.RawMessage(v.Text())
 		}
-		if f.Final, err = jsonschema.CompileWithin(v.c.ctx, schema, false); err != nil {
-			v.c.add(schemaFault(v, err))
+		if f.Final, err = jsonschema.CompileWithin(v.Ctx(), schema, false); err != nil {
+			v.AddFault(schemaFault(v, err))
 			return freeText
 		}
 		f.section = formatSection("response", "", schema)
@@ -138,19 +141,19 @@ func (g guidedField) read() format {
 		}
 		f.Final = jsonschema.AnyObject()
 	case "regex":
-		f.Final, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
+		f.Final, err = Compile(v.Ctx(), func() (*grammar.Grammar, error) {
 			return grammar.Regex(v.Text())
 		})
 	case "choice":
-		texts := TextsOf(v.List())
-		f.Final, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
+		texts := fields.TextsOf(v.List())
+		f.Final, err = Compile(v.Ctx(), func() (*grammar.Grammar, error) {
 			return grammar.TextChoice(texts)
 		})
 	case "grammar":
 		if v.Kind() == jsondoc.Object { // TGI's
 			return readTyped(v.Object())
 		}
-		f.Final, err = Compile(v.c.ctx, func() (*grammar.Grammar, error) {
+		f.Final, err = Compile(v.Ctx(), func() (*grammar.Grammar, error) {
 			return grammar.Rules(v.Text())
 		})
 	default:
@@ -164,8 +167,8 @@ func (g guidedField) read() format {
 }
 
 // readTyped reads TGI's grammar: a type and its value.
-func readTyped(o *Object) format {
-	o.allowOnly([]string{"type", "value"})
+func readTyped(o *fields.Object) format {
+	allowOnly(o, []string{"type", "value"})
 	switch kind := o.Text("type"); kind {
 	case "json", "regex":
 		if o.Need("value") {

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/tools/pdf"
 )
 
@@ -44,10 +45,10 @@ func Unseal(s string) string {
 
 // fileText returns the text of a file part: input_file of responses, file of chat completions. The
 // model reads text only, and this server keeps no files and fetches none.
-func fileText(part *Object) string {
+func fileText(part *fields.Object) string {
 	holder := part.Inner("file")
 	if !holder.Has("file_data") {
-		holder.AddFault(Unsupported(holder.path, "a file by its id or URL",
+		holder.AddFault(fields.Unsupported(holder.Value().Path, "a file by its id or URL",
 			"send its text in file_data"))
 		return ""
 	}
@@ -64,20 +65,20 @@ func fileText(part *Object) string {
 }
 
 // FileContents returns the text of a file from base64; at is its path in o.
-func FileContents(o *Object, path, data string) string {
+func FileContents(o *fields.Object, path, data string) string {
 	b, err := base64.StdEncoding.DecodeString(data)
 	switch {
 	case err != nil:
-		o.AddFault(Invalid(path, "%s is not base64: %v", path, err))
+		o.AddFault(fields.Invalid(path, "%s is not base64: %v", path, err))
 	case pdf.Is(b):
-		text, err := pdf.Text(o.c.ctx, b)
+		text, err := pdf.Text(o.Ctx(), b)
 		if err != nil {
-			o.AddFault(Invalid(path, "%s: %v", path, err))
+			o.AddFault(fields.Invalid(path, "%s: %v", path, err))
 		}
 		return text
 	case !utf8.Valid(b):
-		o.AddFault(Unsupported(path, "a file that is neither text in UTF-8 nor a PDF document",
-			"the model reads text only"))
+		o.AddFault(fields.Unsupported(path,
+			"a file that is neither text in UTF-8 nor a PDF document", "the model reads text only"))
 	default:
 		return string(b)
 	}
@@ -101,7 +102,7 @@ func LeftOutNote(kind string) string { return "[" + kind + " left out: the model
 // refused. In a tool's result (lenient), in the past, or if the server ignores images, a note
 // replaces them: refusing would end the agent's whole conversation. Text inside other parts of a
 // result is read.
-func Content(m *Object, name string, lenient bool) string {
+func Content(m *fields.Object, name string, lenient bool) string {
 	v := m.Get(name)
 	past := m.IsPast()
 	switch v.Kind() {
@@ -132,7 +133,7 @@ func Content(m *Object, name string, lenient bool) string {
 			all = append(all, part.Text("text")+part.Text("refusal"))
 		case (kind == "input_file" || kind == "file") && !lenient && !past:
 			all = append(all, fileText(part))
-		case (m.c.images || lenient || past) && slices.Contains(ImageParts, kind):
+		case (m.LeavesImagesOut() || lenient) && slices.Contains(ImageParts, kind):
 			all = append(all, LeftOutNote(kind))
 		case (lenient || past) && slices.Contains(thoughtParts, kind):
 		case lenient, past, slices.Contains(structuredParts, kind):
@@ -147,7 +148,7 @@ func Content(m *Object, name string, lenient bool) string {
 }
 
 // NeedContent adds a fault for a message without content.
-func NeedContent(m *Object) {
+func NeedContent(m *fields.Object) {
 	if kind := m.Get("content").Kind(); kind == jsondoc.Null ||
 		kind == jsondoc.Array && m.Get("content").Count(1) == 0 {
 		m.Get("content").Missing()

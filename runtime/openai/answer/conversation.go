@@ -11,16 +11,17 @@ package answer
 import (
 	"strings"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // MessagesOf returns the messages of a request, at least one.
-func MessagesOf(o *Object) []Value {
+func MessagesOf(o *fields.Object) []fields.Value {
 	if !o.Need("messages") {
 		return nil
 	}
 	list := o.Get("messages").Messages()
-	if len(list) == 0 && o.c.first == nil {
+	if len(list) == 0 && o.Fault() == nil {
 		o.Get("messages").Invalid(" is empty: at least one message is needed")
 	}
 	return list
@@ -87,12 +88,8 @@ func (c *Conversation) Replace(messages []session.Message) {
 }
 
 // Calls returns the items of a message's list that may become separate messages.
-func (c *Conversation) Calls(v Value) []Value {
-	if len(c.Messages)+v.Count(maxMessages+1) > maxMessages {
-		v.tooMany(CodeContextLength)
-		return nil
-	}
-	return v.List()
+func (c *Conversation) Calls(v fields.Value) []fields.Value {
+	return v.MessagesAfter(len(c.Messages))
 }
 
 // Result adds a tool's result; name is used only if the call is not part of the conversation.
@@ -109,7 +106,7 @@ func (c *Conversation) Result(id, name, output string) {
 
 // ReadCall adds an earlier call of a tool to the conversation. o has its name and its arguments,
 // which custom tools call input.
-func ReadCall(conv *Conversation, o *Object, id string) {
+func ReadCall(conv *Conversation, o *fields.Object, id string) {
 	name := SpacedName(o.Text("namespace"), o.Text("name"))
 	if !ToolName(name) && o.IsPast() {
 		name = "unknown" // from another server, which allows more
@@ -213,10 +210,10 @@ func (l *Ledger) UserSpeaks() { l.required = len(l.called) }
 
 // Overdue is the fault, in OpenAI's words, of a call without a result before the user's last
 // message.
-func (l *Ledger) Overdue() *Fault {
+func (l *Ledger) Overdue() *fields.Fault {
 	ids := l.unanswered(l.called[:l.required])
 	if len(ids) == 0 {
 		return nil
 	}
-	return Invalid("input", "No tool output found for function call %s.", ids[0])
+	return fields.Invalid("input", "No tool output found for function call %s.", ids[0])
 }

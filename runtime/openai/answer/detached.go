@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -35,7 +36,7 @@ func (d *Driver) NewDetached(req *Request, f Form, id string) (*Answer, error) {
 		return nil, err
 	}
 	return &Answer{Request: req, form: f, Driver: d, Runner: runner, ctx: ctx, Cancel: cancel,
-		Exchange: NewExchange(discardWriter{}, id, OpenAIFault),
+		Exchange: NewExchange(discardWriter{}, id, fields.OpenAIFault),
 		Dones:    make([]*session.Done, 1)}, nil
 }
 
@@ -49,7 +50,7 @@ func (a *Answer) RunDetached(r *http.Request) {
 	}()
 	a.Exchange.Status = http.StatusOK
 	if err := a.startTurns(a.ctx); err != nil {
-		f := FaultOf(err, a.Request.History)
+		f := fields.FaultOf(err, a.Request.History)
 		a.Turns = nil
 		a.Exchange.Fault = f.Message
 		a.form.End(session.Usage{}, f)

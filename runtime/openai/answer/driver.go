@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -83,11 +84,12 @@ func New(o Options) *Driver {
 func (d *Driver) Preparing() int64 { return d.preparing.Load() }
 
 // Handler answers a request: with the body of a 200, with a fault, or by itself if both are nil.
-type Handler func(e *Exchange, r *http.Request) (any, *Fault)
+type Handler func(e *Exchange, r *http.Request) (any, *fields.Fault)
 
 // BodyHandler is the handler of a route whose body is an object.
-func (d *Driver) BodyHandler(do func(*Exchange, *http.Request, *Object) (any, *Fault)) Handler {
-	return func(e *Exchange, r *http.Request) (any, *Fault) {
+func (d *Driver) BodyHandler(do func(*Exchange, *http.Request, *fields.Object) (any,
+	*fields.Fault)) Handler {
+	return func(e *Exchange, r *http.Request) (any, *fields.Fault) {
 		o, f := d.readBody(e, r)
 		if f != nil {
 			return nil, f

@@ -4,12 +4,15 @@
 package answer
 
 import (
+	"bytes"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -19,9 +22,9 @@ import (
 type Exchange struct {
 	http.ResponseWriter
 	ID        string
-	Client    string                        // owner of the cached prompts it uses; "": this machine
-	Key       *keys.Client                  // nil: it has no named key
-	faultBody func(f *Fault, id string) any // in the client's form
+	Client    string                               // owner of its cached prompts; "": this machine
+	Key       *keys.Client                         // nil: it has no named key
+	faultBody func(f *fields.Fault, id string) any // in the client's form
 	Status    int
 	Usage     session.Usage
 	Fault     string       // why it failed
@@ -34,7 +37,8 @@ type Exchange struct {
 }
 
 // NewExchange begins an exchange; faultBody makes the body of a fault.
-func NewExchange(w http.ResponseWriter, id string, faultBody func(*Fault, string) any) *Exchange {
+func NewExchange(w http.ResponseWriter, id string, faultBody func(*fields.Fault,
+	string) any) *Exchange {
 	return &Exchange{ResponseWriter: w, ID: id, faultBody: faultBody, parsed: func() {},
 		Prepared: func() {}, Released: func() {}}
 }
@@ -112,12 +116,12 @@ const defaultRetryAfter = 2
 
 // WriteFault answers with an error. If the headers of a full answer were sent already (sse.go), it
 // cuts the connection.
-func WriteFault(e *Exchange, f *Fault) {
-	e.Fault = Brief(f.Message)
+func WriteFault(e *Exchange, f *fields.Fault) {
+	e.Fault = fields.Brief(f.Message)
 	if e.Status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	retryAfter := f.retryAfter
+	retryAfter := f.RetryAfter
 	if retryAfter == 0 && f.Status == http.StatusServiceUnavailable {
 		retryAfter = defaultRetryAfter
 	}
@@ -147,4 +151,15 @@ func WriteJSON(e *Exchange, status int, v any) {
 		e.WriteHeader(status)
 	}
 	_, _ = e.Write(append(b, '\n'))
+}
+
+// Marshal is json.Marshal that leaves <, > and & readable.
+func Marshal(v any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return buf.Bytes()[:buf.Len()-1], nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -68,7 +69,7 @@ const (
 )
 
 // readFormat reads a format in one of the forms that clients use.
-func readFormat(v Value, form formatForm) format {
+func readFormat(v fields.Value, form formatForm) format {
 	if v.Kind() == jsondoc.String && form == schemaForm {
 		switch v.Text() {
 		case "json":
@@ -80,7 +81,7 @@ func readFormat(v Value, form formatForm) format {
 		return freeText
 	}
 	types := []string{"text", "json_object", "json_schema"}
-	kind := Value{c: v.c}
+	kind := v.WithRaw(nil)
 	if v.Kind() == jsondoc.Object {
 		kind = v.Object().Get("type")
 	}
@@ -89,7 +90,7 @@ func readFormat(v Value, form formatForm) format {
 		return guidedField{v, "json"}.read()
 	}
 	o := v.Object()
-	if o == nil || !slices.ContainsFunc(o.members.List,
+	if o == nil || !slices.ContainsFunc(o.Members(),
 		func(m jsondoc.Part) bool { return o.Has(m.Name) }) {
 		return freeText
 	}
@@ -97,12 +98,12 @@ func readFormat(v Value, form formatForm) format {
 }
 
 // namedFormat reads a format with a type. The nested and the flat form are always both accepted.
-func namedFormat(o *Object, form formatForm) format {
+func namedFormat(o *fields.Object, form formatForm) format {
 	const nested = "json_schema"
 	inner, members := o, []string{"name", "description", "schema", "strict"}
 	if o.Has(nested) {
 		inner = o.Object(nested)
-		inner.allowOnly(members)
+		allowOnly(inner, members)
 		members = []string{nested}
 	}
 	f := freeText
@@ -123,16 +124,16 @@ func namedFormat(o *Object, form formatForm) format {
 	default:
 		o.Get("type").MustBe("text, json_object or json_schema")
 	}
-	o.allowOnly(append(members, "type"))
+	allowOnly(o, append(members, "type"))
 	return f
 }
 
 // allowOnly refuses unknown members of a format.
-func (o *Object) allowOnly(names []string) {
+func allowOnly(o *fields.Object, names []string) {
 	if o == nil {
 		return
 	}
-	for _, m := range o.members.List {
+	for _, m := range o.Members() {
 		if v := o.Get(m.Name); v.Kind() != jsondoc.Null && !slices.Contains(names, m.Name) {
 			v.Unsupported(v.Path, "remove it, or use a JSON schema or a grammar")
 		}
@@ -142,7 +143,7 @@ func (o *Object) allowOnly(names []string) {
 // schemaFormat reads name, description, schema and strict. An unsupported schema is refused if
 // strict. Otherwise its supported parts are enforced or, if there are none, any JSON. free tells
 // that the schema needs no name.
-func schemaFormat(o *Object, free bool) format {
+func schemaFormat(o *fields.Object, free bool) format {
 	f := format{Wire: TextFormat{Type: "json_schema", Name: o.Text("name"),
 		Description: o.Text("description")}}
 	if free && f.Wire.Name == "" {
@@ -167,12 +168,12 @@ func schemaFormat(o *Object, free bool) format {
 	var missing []string
 	var err error
 	if o.Flag("strict") {
-		compiled, err = jsonschema.CompileWithin(v.c.ctx, v.Raw, false)
+		compiled, err = jsonschema.CompileWithin(v.Ctx(), v.Raw, false)
 	} else {
-		compiled, missing, err = jsonschema.RelaxedWithin(v.c.ctx, v.Raw, false)
+		compiled, missing, err = jsonschema.RelaxedWithin(v.Ctx(), v.Raw, false)
 	}
 	if err != nil {
-		v.c.add(schemaFault(v, err))
+		v.AddFault(schemaFault(v, err))
 		return f
 	}
 	f.Final = compiled
@@ -182,8 +183,8 @@ func schemaFormat(o *Object, free bool) format {
 	return f
 }
 
-func schemaFault(v Value, err error) *Fault {
-	f := Invalid(v.Path, "%s is not supported: %v", v.Path, err)
+func schemaFault(v fields.Value, err error) *fields.Fault {
+	f := fields.Invalid(v.Path, "%s is not supported: %v", v.Path, err)
 	f.Code = "invalid_json_schema"
 	return f
 }

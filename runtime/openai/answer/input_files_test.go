@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/tools/pdf/pdftest"
 )
@@ -57,7 +57,7 @@ func TestInputFiles(t *testing.T) {
 			`]}]}`)
 		param, _ := porttest.At(porttest.Decode(t, r.Body), "error", "param").(string)
 		code, _ := porttest.At(porttest.Decode(t, r.Body), "error", "code").(string)
-		porttest.WantFault(t, r, 400, answer.KindInvalid, param, code, want)
+		porttest.WantFault(t, r, 400, fields.KindInvalid, param, code, want)
 	}
 	srv, f := porttest.Server(t, answertest.Answers("ok"),
 		func(o *openai.Options) { o.IgnoreImages = true })

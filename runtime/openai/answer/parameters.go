@@ -15,6 +15,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -50,27 +51,31 @@ func (d *Draft) Instruct(text string) {
 }
 
 // Sampling has the rows of sample.Params, except logprobs, which each dialect names differently.
-func (d *Draft) Sampling() (rows []Parameter) {
+func (d *Draft) Sampling() (rows []fields.Parameter) {
 	p := &d.Turn.Params
 	for _, n := range sample.Numbers {
-		rows = append(rows, number(n, p))
+		rows = append(rows, fields.Number(n, p))
 	}
 	return append(rows,
-		Row("seed integer", func(o *Object, name string) {
-			p.Seed = member(o, name, jsondoc.Field.Bits, p.Seed)
+		fields.Row("seed integer", func(o *fields.Object, name string) {
+			p.Seed = o.Bits(name, p.Seed)
 		}),
-		Row("logit_bias object", func(o *Object, name string) { p.LogitBias = logitBias(o, name) }),
-		Boolean("ignore_eos", false, &p.IgnoreEOS),
-		Row("bad_words strings", func(o *Object, name string) { banWords(o, name, p) }))
+		fields.Row("logit_bias object", func(o *fields.Object, name string) {
+			p.LogitBias = logitBias(o, name)
+		}),
+		fields.Boolean("ignore_eos", false, &p.IgnoreEOS),
+		fields.Row("bad_words strings", func(o *fields.Object, name string) {
+			banWords(o, name, p)
+		}))
 }
 
-func (d *Draft) Number(name string) Parameter {
-	return number(sample.NumberNamed(name), &d.Turn.Params)
+func (d *Draft) Number(name string) fields.Parameter {
+	return fields.Number(sample.NumberNamed(name), &d.Turn.Params)
 }
 
 // Stop has the strings that end an answer.
-func (d *Draft) Stop(line string) Parameter {
-	return Row(line, func(o *Object, name string) { d.Turn.Stop = stops(o, name) })
+func (d *Draft) Stop(line string) fields.Parameter {
+	return fields.Row(line, func(o *fields.Object, name string) { d.Turn.Stop = stops(o, name) })
 }
 
 // guidedLines are vLLM's names of constraints, which OpenAI's routes document.
@@ -78,69 +83,69 @@ var guidedLines = []string{"guided_json any", "guided_json_object boolean", "gui
 	"guided_choice strings", "guided_grammar string", "structured_outputs object"}
 
 // CommonRows has the rows of all OpenAI routes. format is the line of the answer's format.
-func (d *Draft) CommonRows(format string) []Parameter {
-	rows := append(RefusedEverywhere(), Text("model", &d.Model),
-		Row("cache_salt string", func(o *Object, name string) {
+func (d *Draft) CommonRows(format string) []fields.Parameter {
+	rows := append(RefusedEverywhere(), fields.Text("model", &d.Model),
+		fields.Row("cache_salt string", func(o *fields.Object, name string) {
 			if d.Turn.Salt = o.Text(name); o.Has(name) && d.Turn.Salt == "" {
 				o.Get(name).MustBe("a string that is not empty")
 			}
 		}),
-		Boolean("stream", false, &d.Stream),
-		Row("detect_loops boolean", func(o *Object, name string) {
+		fields.Boolean("stream", false, &d.Stream),
+		fields.Row("detect_loops boolean", func(o *fields.Object, name string) {
 			d.AllowLoops = !o.Boolean(name, true)
 		}),
-		Row("stop_token_ids integers", func(o *Object, name string) {
+		fields.Row("stop_token_ids integers", func(o *fields.Object, name string) {
 			d.Turn.StopTokens = stopTokens(o, name)
 		}), d.Stop("stop text-or-strings"))
 	return append(rows, d.Constraints(append(guidedLines, format)...)...)
 }
 
 // Choices has the rows of routes with several choices.
-func (d *Draft) Choices() []Parameter {
-	return []Parameter{Integer("n", 1, MaxChoices, 1, &d.N),
-		Row("stream_options object", func(o *Object, name string) {
+func (d *Draft) Choices() []fields.Parameter {
+	return []fields.Parameter{fields.Integer("n", 1, MaxChoices, 1, &d.N),
+		fields.Row("stream_options object", func(o *fields.Object, name string) {
 			d.Usage = o.Object(name).Flag("include_usage")
 		}).WithMembers("include_usage", "include_obfuscation"),
-		Boolean("return_token_ids", false, &d.ShowIDs)}
+		fields.Boolean("return_token_ids", false, &d.ShowIDs)}
 }
 
 // ConversationRows has the rows of OpenAI's routes with a conversation. limits are the lines for
 // the limit of all tokens, in order of precedence.
-func (d *Draft) ConversationRows(limits ...string) []Parameter {
-	rows := append(d.Limit(limits...), Row("max_reasoning_tokens integer -1",
-		func(o *Object, name string) {
+func (d *Draft) ConversationRows(limits ...string) []fields.Parameter {
+	rows := append(d.Limit(limits...), fields.Row("max_reasoning_tokens integer -1",
+		func(o *fields.Object, name string) {
 			d.Turn.MaxReasoning = reasoningLimit(o, name, d.Turn.MaxReasoning)
 		}),
-		Row("reasoning_effort effort", func(o *Object, name string) {
+		fields.Row("reasoning_effort effort", func(o *fields.Object, name string) {
 			d.Turn.Effort = effort(o, name)
 		}),
-		Row("verbosity low|medium|high", func(o *Object, name string) {
+		fields.Row("verbosity low|medium|high", func(o *fields.Object, name string) {
 			d.verbosity = verbosity(o, name)
 		}),
 		// arguments of vLLM's chat template; Harmony uses only this one
-		Row(templateKwargs+" object", nil).WithMembers("reasoning_effort"),
-		Refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
-		Refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
-		Refused("add_generation_prompt", "true", "render a prompt with /v1/completions"),
-		Refused("echo", "false", "put the message in front of the answer yourself"),
-		Refused("truncate_prompt_tokens", "", "send a shorter conversation"),
-		Refused("chat_template", "", "prompts are rendered as Harmony"))
+		fields.Row(templateKwargs+" object", nil).WithMembers("reasoning_effort"),
+		fields.Refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
+		fields.Refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
+		fields.Refused("add_generation_prompt", "true", "render a prompt with /v1/completions"),
+		fields.Refused("echo", "false", "put the message in front of the answer yourself"),
+		fields.Refused("truncate_prompt_tokens", "", "send a shorter conversation"),
+		fields.Refused("chat_template", "", "prompts are rendered as Harmony"))
 	return rows
 }
 
 // RefusedEverywhere are refused by every route of OpenAI's or Anthropic's form.
-func RefusedEverywhere() []Parameter {
-	return []Parameter{
-		Refused("web_search_options", "", "give the model a function that searches"),
-		Refused("use_beam_search", "false", "ask for n choices and choose among them")}
+func RefusedEverywhere() []fields.Parameter {
+	return []fields.Parameter{
+		fields.Refused("web_search_options", "", "give the model a function that searches"),
+		fields.Refused("use_beam_search", "false", "ask for n choices and choose among them")}
 }
 
 // Limit is the limit of all tokens, under the first of its names that is present. Some clients send
 // -1 for "no limit".
-func (d *Draft) Limit(lines ...string) (rows []Parameter) {
+func (d *Draft) Limit(lines ...string) (rows []fields.Parameter) {
 	done := false
 	for _, line := range lines {
-		rows = append(rows, Row(line, func(o *Object, name string) {
+		rows = append(rows, fields.Row(line, func(o *fields.Object, name string) {
 			if done || !o.Has(name) {
 				return
 			}
@@ -156,18 +161,19 @@ func (d *Draft) Limit(lines ...string) (rows []Parameter) {
 }
 
 // logitBias maps token ids to the numbers added to their logits.
-func logitBias(o *Object, name string) map[int32]float32 {
+func logitBias(o *fields.Object, name string) map[int32]float32 {
 	bias := o.Object(name)
-	if bias == nil || len(bias.members.List) == 0 {
+	if bias == nil || len(bias.Members()) == 0 {
 		return nil
 	}
-	m := make(map[int32]float32, len(bias.members.List))
-	for _, b := range bias.members.List {
+	m := make(map[int32]float32, len(bias.Members()))
+	for _, b := range bias.Members() {
 		key := b.Name
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || id < 0 || id >= token.VocabSize {
-			o.c.add(Invalid(bias.PathOf(key), "logit_bias has the key %q, which is not a token id "+
-				"of 0 to %d", key, token.VocabSize-1))
+			o.AddFault(fields.Invalid(bias.PathOf(key),
+				"logit_bias has the key %q, which is not a token id "+
+					"of 0 to %d", key, token.VocabSize-1))
 			return nil
 		}
 		m[int32(id)] = float32(bias.Number(key, -100, 100, 0))
@@ -176,7 +182,7 @@ func logitBias(o *Object, name string) map[int32]float32 {
 }
 
 // stops reads a string or an array of strings.
-func stops(o *Object, name string) []string {
+func stops(o *fields.Object, name string) []string {
 	if !o.Has(name) {
 		return nil
 	}
@@ -188,7 +194,7 @@ func stops(o *Object, name string) []string {
 		v.WrongType("a string or an array of strings")
 		return nil
 	}
-	list := TextsOf(v.List())
+	list := fields.TextsOf(v.List())
 	if len(list) > maxStops {
 		v.Invalid(" has %d strings, at most %d are possible", len(list), maxStops)
 	}
@@ -196,13 +202,13 @@ func stops(o *Object, name string) []string {
 }
 
 // stopTokens reads vLLM's stop_token_ids, without those that end every turn anyway.
-func stopTokens(o *Object, name string) (ids []int32) {
+func stopTokens(o *fields.Object, name string) (ids []int32) {
 	list := o.List(name)
 	if len(list) > maxStops {
 		o.Get(name).Invalid(" has %d ids, at most %d are possible", len(list), maxStops)
 	}
-	for _, v := range list {
-		if id := v.tokenID(); id != token.Return && id != token.Call && id != token.EndOfText {
+	for _, id := range fields.IDsOf(list) {
+		if id != token.Return && id != token.Call && id != token.EndOfText {
 			ids = append(ids, id)
 		}
 	}
@@ -211,14 +217,14 @@ func stopTokens(o *Object, name string) (ids []int32) {
 
 // banWords forbids vLLM's bad_words: their tokens at the start of a text and after a space. A word
 // of several tokens could not be forbidden without its parts.
-func banWords(o *Object, name string, p *sample.Params) {
+func banWords(o *fields.Object, name string, p *sample.Params) {
 	for _, v := range o.List(name) {
 		word := strings.TrimLeft(v.Text(), " ")
 		for _, spelling := range []string{word, " " + word} {
 			ids := token.Get().Encode(nil, spelling)
 			if word == "" || len(ids) != 1 {
-				v.Unsupported(fmt.Sprintf("the bad word %q, which is not one token,", Brief(word)),
-					"words of one token can be banned, or use logit_bias")
+				v.Unsupported(fmt.Sprintf("the bad word %q, which is not one token,",
+					fields.Brief(word)), "words of one token can be banned, or use logit_bias")
 				return
 			}
 			if p.LogitBias == nil {
@@ -231,7 +237,7 @@ func banWords(o *Object, name string, p *sample.Params) {
 
 // verbosity is the instruction for verbosity (chat) or text.verbosity (responses); medium needs
 // none, as the model's default.
-func verbosity(o *Object, name string) string {
+func verbosity(o *fields.Object, name string) string {
 	v := firstNonNull(o.Get(name), o.Object("text").Get("verbosity"))
 	if v.Kind() == jsondoc.Null {
 		return ""
@@ -249,7 +255,7 @@ func verbosity(o *Object, name string) string {
 }
 
 // firstNonNull is the first value that is not null, else the last.
-func firstNonNull(values ...Value) Value {
+func firstNonNull(values ...fields.Value) fields.Value {
 	for _, v := range values[:len(values)-1] {
 		if v.Kind() != jsondoc.Null {
 			return v
@@ -267,7 +273,7 @@ func NotEmpty(list []string) []string {
 
 // reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 is no bound.
 // bound is the default.
-func reasoningLimit(o *Object, name string, bound int) int {
+func reasoningLimit(o *fields.Object, name string, bound int) int {
 	if !o.Has(name) {
 		return bound
 	}
@@ -288,7 +294,7 @@ var ReasoningMembers = []string{"effort", "summary", "generate_summary", "exclud
 const templateKwargs = "chat_template_kwargs"
 
 // effort reads the reasoning effort from all places that clients use, see EffortLevel.
-func effort(o *Object, name string) string {
+func effort(o *fields.Object, name string) string {
 	v := firstNonNull(o.Get(name), o.Object("reasoning").Get("effort"),
 		o.Object(templateKwargs).Get(name))
 	if v.Kind() == jsondoc.Null {
@@ -298,7 +304,7 @@ func effort(o *Object, name string) string {
 }
 
 // EffortLevel maps OpenAI's seven levels of effort onto the model's three.
-func EffortLevel(v Value) string {
+func EffortLevel(v fields.Value) string {
 	switch strings.ToLower(v.Text()) {
 	case "none", "minimal", "low":
 		return "low"
@@ -318,24 +324,24 @@ const (
 	maxMetaString = 512
 )
 
-func CheckMetadata(o *Object, name string) {
+func CheckMetadata(o *fields.Object, name string) {
 	meta := o.Object(name)
 	if meta == nil {
 		return
 	}
-	if n := len(meta.members.List); n > maxMetadata {
+	if n := len(meta.Members()); n > maxMetadata {
 		o.Get(name).Invalid(" has %d members, at most %d are possible", n, maxMetadata)
 	}
-	for _, m := range meta.members.List {
+	for _, m := range meta.Members() {
 		key := m.Name
-		path := meta.PathOf(Brief(key))
+		path := meta.PathOf(fields.Brief(key))
 		if len([]rune(key)) > maxMetaKey {
-			o.c.add(Invalid(path, "a key of metadata is longer than %d characters",
+			o.AddFault(fields.Invalid(path, "a key of metadata is longer than %d characters",
 				maxMetaKey))
 		}
 		if v := meta.Get(key); v.Kind() == jsondoc.Null || len([]rune(v.Text())) >
 			maxMetaString {
-			o.c.add(Invalid(path, "%s must be a string of at most %d characters", path,
+			o.AddFault(fields.Invalid(path, "%s must be a string of at most %d characters", path,
 				maxMetaString))
 		}
 	}

@@ -12,41 +12,9 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
-
-// ReadDated reads the messages of a list in order. Messages that the model has answered, and its
-// own before the last one, are past.
-func ReadDated(list []Value, read func(i int, v Value)) {
-	newest := len(list) - 1
-	if newest > 0 && !isModels(list[newest].Object()) {
-		for newest > 0 && !isModels(list[newest-1].Object()) {
-			newest--
-		}
-	}
-	for i, v := range list {
-		v.c.past = i < newest
-		read(i, v)
-		v.c.past = false
-	}
-}
-
-// isModels tells whether a message or item was made by the model, or on its behalf.
-func isModels(m *Object) bool {
-	if role := m.Get("role"); role.Kind() == jsondoc.String {
-		return role.Text() == "assistant"
-	}
-	kind := m.Get("type")
-	if kind.Kind() != jsondoc.String {
-		return false
-	}
-	text := kind.Text()
-	return text != "message" && !strings.HasSuffix(text, "_output") &&
-		!strings.HasSuffix(text, "_response")
-}
-
-// IsPast tells that the message being read is from the past.
-func (o *Object) IsPast() bool { return o != nil && o.c.past }
 
 // maxDepth limits the depth at which text is looked for in a part.
 const maxDepth = 8
@@ -61,21 +29,14 @@ var thoughtParts = []string{"thinking", "redacted_thinking", "reasoning"}
 
 // TextInside is the text in a part, item or block of any type, "" if it has none: of a search
 // result, a document, a resource of an MCP server, or a shell's output.
-func TextInside(o *Object) string {
-	if o == nil {
-		return ""
-	}
-	trial := *o // the client need not correct its faults
-	trial.c = &firstFault{ctx: o.c.ctx, items: o.c.items, past: true}
-	text := textInside(Value{jsondoc.Field{Raw: trial.raw, Path: trial.path}, trial.c}, maxDepth)
-	o.c.items = trial.c.items
-	if trial.c.isCancelled() {
-		o.c.isCancelled()
+func TextInside(o *fields.Object) (text string) {
+	if o != nil {
+		o.IgnoreFaults(func(v fields.Value) { text = textInside(v, maxDepth) })
 	}
 	return text
 }
 
-func textInside(v Value, levels int) string {
+func textInside(v fields.Value, levels int) string {
 	switch v.Kind() {
 	case jsondoc.String:
 		return v.Text()
@@ -132,7 +93,7 @@ var argumentMembers = []string{"input", "arguments", "action", "operation", "que
 
 // AddForeign records an earlier call of an unknown tool until its result is read. kind is the
 // tool's name if the call has none.
-func (c *Conversation) AddForeign(id, kind string, o *Object) {
+func (c *Conversation) AddForeign(id, kind string, o *fields.Object) {
 	call := foreignCall{name: kind, arguments: "{}"}
 	if name := o.Get("name"); name.Kind() == jsondoc.String && ToolName(name.Text()) {
 		call.name = name.Text()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 // Large bodies are checked a few at a time, and counted; a small one is checked at once, however
@@ -17,12 +19,13 @@ func TestASmallBodyPassesLargeOnes(t *testing.T) {
 		d := New(Options{MaxWaiting: large + 1})
 		leave := make(chan struct{})
 		inside := make(chan struct{}, large)
-		handle := d.BodyHandler(func(*Exchange, *http.Request, *Object) (any, *Fault) {
+		handle := d.BodyHandler(func(*Exchange, *http.Request, *fields.Object) (any,
+			*fields.Fault) {
 			inside <- struct{}{}
 			<-leave
 			return nil, nil
 		})
-		ask := func(client, body string, handle Handler) *Fault {
+		ask := func(client, body string, handle Handler) *fields.Fault {
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(body))
 			e := NewExchange(httptest.NewRecorder(), "", nil)
 			e.Client = client
@@ -38,7 +41,7 @@ func TestASmallBodyPassesLargeOnes(t *testing.T) {
 			t.Errorf("%d are checked at once, %d are counted", n, d.Preparing())
 		}
 		handled := false
-		small := d.BodyHandler(func(*Exchange, *http.Request, *Object) (any, *Fault) {
+		small := d.BodyHandler(func(*Exchange, *http.Request, *fields.Object) (any, *fields.Fault) {
 			handled = true
 			if f := ask("another", `{}`, handle); f == nil || f.Status != http.StatusTooManyRequests {
 				t.Errorf("one more than may wait: %v", f)

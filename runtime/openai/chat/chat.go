@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -43,7 +44,7 @@ type API struct {
 // New makes the dialect; tools are the built-in ones.
 func New(d *answer.Driver, tools *tools.Pool) API { return API{d, tools} }
 
-func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
+func (p API) Read(o *fields.Object) (*answer.Request, answer.Form) {
 	req := Parse(o, p.MaxReasoning)
 	var wanted []tools.Requested
 	if wanted, req.Ignored = p.tools.ReadRequested(o, req.offer, false); len(wanted) > 0 {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -40,6 +40,6 @@ func TestPrediction(t *testing.T) {
 	} {
 		r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+porttest.Hello+`],"prediction":`+
 			c.prediction+`}`)
-		porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, c.code, "prediction")
+		porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, c.code, "prediction")
 	}
 }

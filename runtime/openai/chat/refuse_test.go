@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -129,7 +129,7 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 		t.Run(c.body, func(t *testing.T) {
 			srv, f := porttest.Server(t, answertest.Answers("ok"))
 			r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", c.body)
-			porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, c.code, c.message)
+			porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, c.code, c.message)
 			if len(f.Requests) != 0 {
 				t.Error("a turn was started")
 			}
@@ -143,22 +143,23 @@ func TestStartErrors(t *testing.T) {
 		status                     int
 		kind, param, code, message string
 	}{
-		{fmt.Errorf("turn: %w", sample.ErrNonFinite), 500, answer.KindServer, "", "non_finite_logits",
-			"NaN or infinite"},
-		{&sched.EngineError{Fault: errors.New("gone")}, 500, answer.KindServer, "", "engine_fault",
+		{fmt.Errorf("turn: %w", sample.ErrNonFinite), 500, fields.KindServer, "",
+			"non_finite_logits", "NaN or infinite"},
+		{&sched.EngineError{Fault: errors.New("gone")}, 500, fields.KindServer, "", "engine_fault",
 			"send it again"},
 		{fmt.Errorf("submit: %w", &session.BusyError{RetryAfter: 7 * time.Second}), 429,
 			"rate_limit_error", "", "rate_limit_exceeded", "queue"},
-		{&sched.ContextLengthError{Max: 4096, Needed: 5000}, 400, answer.KindInvalid, "messages",
-			answer.CodeContextLength,
+		{&sched.ContextLengthError{Max: 4096, Needed: 5000}, 400, fields.KindInvalid, "messages",
+			fields.CodeContextLength,
 			"This model's maximum context length is 4096 tokens. However, you requested 5000 " +
 				"tokens."},
-		{&session.RequestError{Param: "effort", Msg: "must be low"}, 400, answer.KindInvalid,
+		{&session.RequestError{Param: "effort", Msg: "must be low"}, 400, fields.KindInvalid,
 			"reasoning_effort", "", "must be low"},
-		{sched.ErrClosed, 503, answer.KindServer, "", answer.KindServer, "shutting down"},
-		{fmt.Errorf("%w: no server answers", session.ErrUnavailable), 503, answer.KindServer, "",
+		{sched.ErrClosed, 503, fields.KindServer, "", fields.KindServer, "shutting down"},
+		{fmt.Errorf("%w: no server answers", session.ErrUnavailable), 503, fields.KindServer, "",
 			"model_unavailable", "no server answers"},
-		{errors.New("the device is gone"), 500, answer.KindServer, "", answer.KindServer, "the device is gone"},
+		{errors.New("the device is gone"), 500, fields.KindServer, "", fields.KindServer,
+			"the device is gone"},
 	} {
 		t.Run(c.message, func(t *testing.T) {
 			srv, _ := porttest.Server(t, answertest.Fails(c.err))
@@ -200,7 +201,7 @@ func TestChatFailsInTheMiddle(t *testing.T) {
 			session.Done{Finish: session.FinishError, Err: errors.New("the device is gone")}}, nil
 	})
 	r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+porttest.Hello+`]}`)
-	porttest.WantFault(t, r, 500, answer.KindServer, "", answer.KindServer, "the device is gone")
+	porttest.WantFault(t, r, 500, fields.KindServer, "", fields.KindServer, "the device is gone")
 	r = porttest.Post(t, srv, "/v1/chat/completions", `{"stream":true,"messages":[`+porttest.Hello+`]}`)
 	list := porttest.Events(t, r.Body)
 	if n := len(list); n < 2 || porttest.At(list[n-2].Json, "error", "message") != "the device is gone" ||

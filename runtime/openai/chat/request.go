@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -27,29 +28,29 @@ type request struct {
 }
 
 // Parameters are the rows of a request.
-func Parameters() []answer.Parameter { return new(request).parameters() }
+func Parameters() []fields.Parameter { return new(request).parameters() }
 
-func (r *request) parameters() []answer.Parameter {
-	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []answer.Parameter{
-		answer.Boolean("include_reasoning", true, &r.reasoning),
-		answer.Row("reasoning object", r.readReasoning).WithMembers(answer.ReasoningMembers...),
-		answer.Row("modalities strings", textOnly),
-		answer.Row("tools objects", r.readTools), answer.Row("tool_choice any", nil),
-		answer.Row("functions objects", r.readFunctions), answer.Row("function_call any", nil),
-	}, r.Sampling(), []answer.Parameter{
-		answer.Boolean("logprobs", false, &r.logprobs),
-		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
-		answer.Row("messages! objects", r.readMessages),
-		answer.Row("prediction object", r.readPrediction),
-		answer.Row("parallel_tool_calls any", nil), answer.Row("user any", nil),
-		answer.Row("metadata object", answer.CheckMetadata),
+func (r *request) parameters() []fields.Parameter {
+	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []fields.Parameter{
+		fields.Boolean("include_reasoning", true, &r.reasoning),
+		fields.Row("reasoning object", r.readReasoning).WithMembers(answer.ReasoningMembers...),
+		fields.Row("modalities strings", textOnly),
+		fields.Row("tools objects", r.readTools), fields.Row("tool_choice any", nil),
+		fields.Row("functions objects", r.readFunctions), fields.Row("function_call any", nil),
+	}, r.Sampling(), []fields.Parameter{
+		fields.Boolean("logprobs", false, &r.logprobs),
+		fields.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
+		fields.Row("messages! objects", r.readMessages),
+		fields.Row("prediction object", r.readPrediction),
+		fields.Row("parallel_tool_calls any", nil), fields.Row("user any", nil),
+		fields.Row("metadata object", answer.CheckMetadata),
 	}, r.ConversationRows("max_completion_tokens integer -1", "max_tokens integer -1"))
 }
 
 // Parse checks a request; bound is the port's limit of reasoning tokens.
-func Parse(o *answer.Object, bound int) *request {
+func Parse(o *fields.Object, bound int) *request {
 	r := &request{Draft: answer.NewDraft("messages", bound)}
-	answer.Read(o, r.parameters())
+	fields.Read(o, r.parameters())
 	switch {
 	case r.logprobs:
 		r.Turn.Params.Logprobs = r.topLogprobs
@@ -63,11 +64,11 @@ func Parse(o *answer.Object, bound int) *request {
 	return r
 }
 
-func (r *request) readReasoning(o *answer.Object, name string) {
+func (r *request) readReasoning(o *fields.Object, name string) {
 	r.reasoning = r.reasoning && !o.Object(name).Flag("exclude")
 }
 
-func textOnly(o *answer.Object, name string) {
+func textOnly(o *fields.Object, name string) {
 	for _, v := range o.List(name) {
 		if m := v.Text(); m != "text" {
 			o.Get(name).Unsupported("the modality "+m, "the model writes text only")
@@ -75,17 +76,17 @@ func textOnly(o *answer.Object, name string) {
 	}
 }
 
-func (r *request) readTools(o *answer.Object, _ string) { r.offer = tools.Read(o) }
+func (r *request) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
 
-func (r *request) readMessages(o *answer.Object, _ string) {
+func (r *request) readMessages(o *fields.Object, _ string) {
 	calls := &answer.Ledger{}
-	answer.ReadDated(answer.MessagesOf(o), func(_ int, v answer.Value) {
+	fields.ReadDated(answer.MessagesOf(o), func(_ int, v fields.Value) {
 		chatMessage(&r.conv, v.Object(), calls)
 	})
 }
 
 // readPrediction reads the expected answer.
-func (r *request) readPrediction(o *answer.Object, name string) {
+func (r *request) readPrediction(o *fields.Object, name string) {
 	p := o.Object(name)
 	r.Predicted = o.Has(name)
 	if p == nil {
@@ -97,7 +98,7 @@ func (r *request) readPrediction(o *answer.Object, name string) {
 	r.Turn.Prediction = answer.Content(p, "content", false)
 }
 
-func chatMessage(conv *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
+func chatMessage(conv *answer.Conversation, m *fields.Object, calls *answer.Ledger) {
 	if m == nil {
 		return
 	}
@@ -133,13 +134,13 @@ func chatMessage(conv *answer.Conversation, m *answer.Object, calls *answer.Ledg
 
 // chatAssistant splits an earlier turn: reasoning, text and calls are separate messages in Harmony.
 // Text before calls is a preamble, text alone the answer.
-func chatAssistant(conv *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
+func chatAssistant(conv *answer.Conversation, m *fields.Object, ledger *answer.Ledger) {
 	conv.Add(session.AssistantReasoning, reasoningOf(m))
 	text := answer.Content(m, "content", false)
 	if text == "" {
 		text = m.Text("refusal")
 	}
-	var calls []answer.Value
+	var calls []fields.Value
 	if m.Has("tool_calls") {
 		calls = conv.Calls(m.Get("tool_calls"))
 	}
@@ -177,7 +178,7 @@ func chatAssistant(conv *answer.Conversation, m *answer.Object, ledger *answer.L
 }
 
 // readFunctions reads the deprecated parameters.
-func (r *request) readFunctions(o *answer.Object, name string) {
+func (r *request) readFunctions(o *fields.Object, name string) {
 	offer := &r.offer
 	if r.functions = o.Has(name); !r.functions {
 		if o.Has("function_call") {
@@ -204,7 +205,7 @@ func (r *request) readFunctions(o *answer.Object, name string) {
 	}
 }
 
-func readFunctionCall(conv *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
+func readFunctionCall(conv *answer.Conversation, m *fields.Object, ledger *answer.Ledger) {
 	call := m.Object("function_call")
 	if call == nil {
 		return
@@ -214,7 +215,7 @@ func readFunctionCall(conv *answer.Conversation, m *answer.Object, ledger *answe
 	answer.ReadCall(conv, call, ledger.Path)
 }
 
-func readFunctionResult(conv *answer.Conversation, m *answer.Object, ledger *answer.Ledger) {
+func readFunctionResult(conv *answer.Conversation, m *fields.Object, ledger *answer.Ledger) {
 	name := m.Text("name")
 	switch {
 	case name == "":
@@ -230,8 +231,8 @@ func readFunctionResult(conv *answer.Conversation, m *answer.Object, ledger *ans
 }
 
 // reasoningOf finds the reasoning of an assistant message of chat completions.
-func reasoningOf(o *answer.Object) string {
-	for _, holder := range []*answer.Object{o, o.Object("provider_specific_fields")} {
+func reasoningOf(o *fields.Object) string {
+	for _, holder := range []*fields.Object{o, o.Object("provider_specific_fields")} {
 		for _, name := range []string{"reasoning", "reasoning_content"} {
 			if v := holder.Get(name); v.Kind() == jsondoc.String {
 				return v.Text()

@@ -9,6 +9,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -50,37 +51,37 @@ func (p textPrompt) echoText() string {
 }
 
 // Parameters are the rows of a request.
-func Parameters() []answer.Parameter { return new(request).parameters() }
+func Parameters() []fields.Parameter { return new(request).parameters() }
 
-func (r *request) parameters() []answer.Parameter {
+func (r *request) parameters() []fields.Parameter {
 	turn := &r.Turn
-	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []answer.Parameter{
-		answer.Boolean("echo", false, &r.echo),
-		answer.Row("prompt! any", func(o *answer.Object, _ string) { r.prompts = readPrompts(o) }),
-		answer.Row("best_of integer 1", r.readBest),
-		answer.RefusedText("suffix", "the model continues texts and does not fill gaps"),
-		answer.Integer("logprobs", 0, sample.MaxTopLogprobs, -1, &turn.Params.Logprobs),
-		answer.Row("allowed_token_ids integers", func(o *answer.Object, _ string) {
+	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []fields.Parameter{
+		fields.Boolean("echo", false, &r.echo),
+		fields.Row("prompt! any", func(o *fields.Object, _ string) { r.prompts = readPrompts(o) }),
+		fields.Row("best_of integer 1", r.readBest),
+		fields.RefusedText("suffix", "the model continues texts and does not fill gaps"),
+		fields.Integer("logprobs", 0, sample.MaxTopLogprobs, -1, &turn.Params.Logprobs),
+		fields.Row("allowed_token_ids integers", func(o *fields.Object, _ string) {
 			turn.Allowed = allowedTokens(o)
 		}),
-		answer.Row("skip_special_tokens boolean", func(o *answer.Object, name string) {
+		fields.Row("skip_special_tokens boolean", func(o *fields.Object, name string) {
 			turn.KeepSpecial = !o.Boolean(name, true)
 		}),
-		answer.Boolean("return_tokens_as_token_ids", false, &r.idNames),
-		answer.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).WithoutDoc(),
-		answer.Row("max_tokens integer 0", r.readLimit), // read after echo and the logprobs
-		answer.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30, &r.keepLast),
-		answer.Row("metadata", answer.CheckMetadata),
+		fields.Boolean("return_tokens_as_token_ids", false, &r.idNames),
+		fields.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).WithoutDoc(),
+		fields.Row("max_tokens integer 0", r.readLimit), // read after echo and the logprobs
+		fields.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30, &r.keepLast),
+		fields.Row("metadata", answer.CheckMetadata),
 	}, r.Sampling())
 }
 
-func Read(o *answer.Object) (*answer.Request, answer.Form) {
+func Read(o *fields.Object) (*answer.Request, answer.Form) {
 	r := &request{Draft: answer.NewDraft("prompt", 0)}
 	r.Unpaced = true // it is for measuring
-	answer.Read(o, r.parameters())
+	fields.Read(o, r.parameters())
 	r.sentChoices, r.N = r.N, r.generated
 	if len(r.prompts)*r.N > maxChoices {
-		o.AddFault(answer.Invalid("prompt", "%d prompts of %d choices are more than %d in one "+
+		o.AddFault(fields.Invalid("prompt", "%d prompts of %d choices are more than %d in one "+
 			"request", len(r.prompts), r.N, maxChoices))
 	}
 	turn := &r.Turn
@@ -110,7 +111,7 @@ func (r *request) scoresPrompt() bool {
 	return r.echo && r.Turn.Params.Logprobs >= 0 || r.promptTop >= 0
 }
 
-func (r *request) readBest(o *answer.Object, name string) {
+func (r *request) readBest(o *fields.Object, name string) {
 	switch r.generated = o.Integer(name, 1, answer.MaxChoices, r.N); {
 	case r.generated < r.N:
 		o.Get(name).Invalid(" is %d, it must be at least n, which is %d", r.generated, r.N)
@@ -120,7 +121,7 @@ func (r *request) readBest(o *answer.Object, name string) {
 	}
 }
 
-func (r *request) readLimit(o *answer.Object, name string) {
+func (r *request) readLimit(o *fields.Object, name string) {
 	r.Turn.MaxTokens = defaultMaxTokens
 	if !o.Has(name) {
 		return
@@ -140,7 +141,7 @@ func (r *request) readLimit(o *answer.Object, name string) {
 
 // readPrompts reads a text, token ids, or a list of either. Names of special tokens in a text
 // become these tokens, as clients that write Harmony themselves expect.
-func readPrompts(o *answer.Object) []textPrompt {
+func readPrompts(o *fields.Object) []textPrompt {
 	if !o.Need("prompt") {
 		return nil
 	}
@@ -154,7 +155,7 @@ func readPrompts(o *answer.Object) []textPrompt {
 	}
 	flat, limit := bytes.IndexByte(v.Raw, '"') < 0 && bytes.IndexByte(v.Raw[1:], '[') < 0, 1024
 	if flat {
-		limit = answer.MaxPrompt
+		limit = fields.MaxPrompt
 	}
 	if v.Count(limit+1) > limit { // each item costs much, so count first
 		v.Invalid(" has more than %d items", limit)
@@ -186,15 +187,15 @@ func readPrompts(o *answer.Object) []textPrompt {
 	return prompts
 }
 
-func promptIDs(v answer.Value, list []answer.Value) []int32 {
-	ids := answer.IDsOf(list)
+func promptIDs(v fields.Value, list []fields.Value) []int32 {
+	ids := fields.IDsOf(list)
 	if len(ids) == 0 {
 		v.Invalid(" holds no token")
 	}
 	return ids
 }
 
-func allowedTokens(o *answer.Object) []int32 {
+func allowedTokens(o *fields.Object) []int32 {
 	if !o.Has("allowed_token_ids") {
 		return nil
 	}
@@ -204,7 +205,7 @@ func allowedTokens(o *answer.Object) []int32 {
 			return ids
 		}
 	}
-	ids := answer.IDsOf(v.List())
+	ids := fields.IDsOf(v.List())
 	if len(ids) == 0 {
 		v.Invalid(" is empty")
 	}

@@ -3,8 +3,8 @@ package messages
 import (
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 func FuzzMessagesRequest(f *testing.F) {
@@ -14,7 +14,7 @@ func FuzzMessagesRequest(f *testing.F) {
 		`"content":[{"type":"tool_result","tool_use_id":"c"}]}`, `,"thinking":{"type":"enabled",`+
 		`"budget_tokens":9}`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		o, bad := answer.ParseObject(b)
+		o, bad := fields.ParseObject(b)
 		if bad == nil {
 			r := parseMessages(o, 0)
 			if bad = o.Fault(); bad == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -33,15 +34,15 @@ type API struct{ *answer.Driver }
 
 func New(d *answer.Driver) API { return API{d} }
 
-func (p API) Read(o *answer.Object) (*answer.Request, answer.Form) {
+func (p API) Read(o *fields.Object) (*answer.Request, answer.Form) {
 	o.Need("max_tokens")
 	req := parseMessages(o, p.MaxReasoning)
 	return &req.Request, &form{req: req}
 }
 
 // CountTokens is POST /v1/messages/count_tokens.
-func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *answer.Object) (
-	any, *answer.Fault) {
+func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *fields.Object) (
+	any, *fields.Fault) {
 	req := parseMessages(o, p.MaxReasoning)
 	if o.Fault() != nil {
 		return nil, o.Fault()
@@ -151,7 +152,7 @@ func (m *form) arguments(text string) {
 
 func (m *form) Beat() { m.send(messageEvent{Type: "ping"}) }
 
-func (m *form) End(usage session.Usage, f *answer.Fault) {
+func (m *form) End(usage session.Usage, f *fields.Fault) {
 	if f != nil {
 		m.Emit("error", FaultBody(f, m.Exchange.ID))
 		return
@@ -288,9 +289,9 @@ var anthropicKinds = map[int]string{
 // threadUnsupported is the code by which Anthropic's SDKs know that a server keeps no threads.
 const threadUnsupported = "thread_unsupported_request"
 
-func FaultBody(f *answer.Fault, id string) any {
+func FaultBody(f *fields.Fault, id string) any {
 	a := anthropicFault{Type: "error", RequestID: id}
-	a.Error.Type, a.Error.Message = anthropicKinds[f.Status], answer.Brief(f.Message)
+	a.Error.Type, a.Error.Message = anthropicKinds[f.Status], fields.Brief(f.Message)
 	if a.Error.Type == "" {
 		a.Error.Type = "api_error"
 	}

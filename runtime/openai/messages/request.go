@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -31,30 +32,30 @@ type request struct {
 const lowBudget, highBudget = 2048, 16384
 
 // Parameters are the rows of a request.
-func Parameters() []answer.Parameter { return new(request).parameters() }
+func Parameters() []fields.Parameter { return new(request).parameters() }
 
-func (r *request) parameters() []answer.Parameter {
-	return slices.Concat([]answer.Parameter{answer.Text("model", &r.Model),
-		answer.Boolean("stream", false, &r.Stream)}, answer.RefusedEverywhere(),
-		[]answer.Parameter{answer.Row("thread", refuseThread)},
+func (r *request) parameters() []fields.Parameter {
+	return slices.Concat([]fields.Parameter{fields.Text("model", &r.Model),
+		fields.Boolean("stream", false, &r.Stream)}, answer.RefusedEverywhere(),
+		[]fields.Parameter{fields.Row("thread", refuseThread)},
 		// context_management asks to forget earlier thinking, which is always done
-		answer.NoEffect("context_management", "cache_control", "inference_geo"),
-		[]answer.Parameter{answer.Row("tools objects", r.readTools),
-			answer.Row("tool_choice object", nil)},
-		r.Sampling(), []answer.Parameter{answer.Row("messages! objects", r.readMessages),
-			answer.Row("system any", nil)},
-		r.Limit("max_tokens! integer 1"), []answer.Parameter{
+		fields.NoEffect("context_management", "cache_control", "inference_geo"),
+		[]fields.Parameter{fields.Row("tools objects", r.readTools),
+			fields.Row("tool_choice object", nil)},
+		r.Sampling(), []fields.Parameter{fields.Row("messages! objects", r.readMessages),
+			fields.Row("system any", nil)},
+		r.Limit("max_tokens! integer 1"), []fields.Parameter{
 			r.Stop("stop_sequences strings"),
-			answer.Row("thinking object", r.readThinking),
-			answer.Row("output_config", r.readOutput)},
+			fields.Row("thinking object", r.readThinking),
+			fields.Row("output_config", r.readOutput)},
 		r.Constraints("output_config object"))
 }
 
 // parseMessages checks a request; bound is the port's limit of reasoning tokens.
-func parseMessages(o *answer.Object, bound int) *request {
+func parseMessages(o *fields.Object, bound int) *request {
 	r := &request{Draft: answer.NewDraft("messages", bound)}
 	r.Turn.Effort = "medium"
-	answer.Read(o, r.parameters())
+	fields.Read(o, r.parameters())
 	r.StandIn, r.Ignored = isOtherVendors(r.Model), r.offer.Ignored
 	r.Turn.Messages = r.conv.Messages
 	r.Instruct(r.conv.Instructions(""))
@@ -65,9 +66,9 @@ func parseMessages(o *answer.Object, bound int) *request {
 
 // refuseThread refuses a conversation stored by the server, with the fault after which Anthropic's
 // SDKs continue without one.
-func refuseThread(o *answer.Object, name string) {
+func refuseThread(o *fields.Object, name string) {
 	if o.Has(name) {
-		o.ReplaceFault(answer.Refusal(http.StatusBadRequest, name, threadUnsupported,
+		o.ReplaceFault(fields.Refusal(http.StatusBadRequest, name, threadUnsupported,
 			"threads are not supported by this server; send the whole conversation in messages"))
 	}
 }
@@ -80,7 +81,7 @@ func isOtherVendors(model string) bool {
 }
 
 // readThinking reads the budget of thinking, and whether the client wants to see it.
-func (r *request) readThinking(o *answer.Object, name string) {
+func (r *request) readThinking(o *fields.Object, name string) {
 	think, turn := o.Object(name), &r.Turn
 	switch think.Text("type") {
 	case "":
@@ -102,7 +103,7 @@ func (r *request) readThinking(o *answer.Object, name string) {
 }
 
 // readOutput reads the effort, which overrides a budget.
-func (r *request) readOutput(o *answer.Object, name string) {
+func (r *request) readOutput(o *fields.Object, name string) {
 	output := o.Object(name)
 	if v := output.Get("effort"); v.Kind() != jsondoc.Null {
 		r.Turn.Effort = answer.EffortLevel(v)
@@ -110,7 +111,7 @@ func (r *request) readOutput(o *answer.Object, name string) {
 }
 
 // readTools reads tools and tool_choice. Tools of Anthropic's own types are ignored.
-func (r *request) readTools(o *answer.Object, name string) {
+func (r *request) readTools(o *fields.Object, name string) {
 	offer := &r.offer
 	for _, v := range offer.List(o, name) {
 		t := v.Object()
@@ -137,14 +138,14 @@ func (r *request) readTools(o *answer.Object, name string) {
 	}
 }
 
-func (r *request) readMessages(o *answer.Object, _ string) {
+func (r *request) readMessages(o *fields.Object, _ string) {
 	conv := &r.conv
 	for _, text := range blockTexts(o, "system") {
 		conv.Developer(text)
 	}
 	var calls answer.Ledger
 	list := answer.MessagesOf(o)
-	answer.ReadDated(list, func(i int, v answer.Value) {
+	fields.ReadDated(list, func(i int, v fields.Value) {
 		m := v.Object()
 		switch m.Text("role") {
 		case "user":
@@ -166,7 +167,7 @@ func (r *request) readMessages(o *answer.Object, _ string) {
 }
 
 // blockTexts are the texts of a string, or of a list of text blocks.
-func blockTexts(o *answer.Object, name string) (texts []string) {
+func blockTexts(o *fields.Object, name string) (texts []string) {
 	v := o.Get(name)
 	switch v.Kind() {
 	case jsondoc.Null:
@@ -189,16 +190,16 @@ func blockTexts(o *answer.Object, name string) (texts []string) {
 }
 
 // blocksOf returns the content blocks of a message; a string is one text block.
-func blocksOf(c *answer.Conversation, m *answer.Object) []*answer.Object {
+func blocksOf(c *answer.Conversation, m *fields.Object) []*fields.Object {
 	v := m.Get("content")
 	switch v.Kind() {
 	case jsondoc.String:
 		text := v.Text()
 		raw, _ := answer.Marshal(text) // a string
-		return []*answer.Object{v.WithRaw(json.RawMessage(`{"type":"text","text":` + string(raw) +
+		return []*fields.Object{v.WithRaw(json.RawMessage(`{"type":"text","text":` + string(raw) +
 			`}`)).Object()}
 	case jsondoc.Array:
-		var list []*answer.Object
+		var list []*fields.Object
 		for _, b := range c.Calls(v) {
 			if block := b.Object(); block != nil {
 				list = append(list, block)
@@ -211,7 +212,7 @@ func blocksOf(c *answer.Conversation, m *answer.Object) []*answer.Object {
 }
 
 // messagesUser splits a message: results of calls first, then the user's text.
-func messagesUser(conv *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
+func messagesUser(conv *answer.Conversation, m *fields.Object, calls *answer.Ledger) {
 	list := blocksOf(conv, m)
 	if len(list) == 0 {
 		m.Get("content").Missing()
@@ -252,7 +253,7 @@ func messagesUser(conv *answer.Conversation, m *answer.Object, calls *answer.Led
 }
 
 // messagesAssistant splits an earlier answer: text before a call is a preamble.
-func messagesAssistant(conv *answer.Conversation, m *answer.Object, calls *answer.Ledger) {
+func messagesAssistant(conv *answer.Conversation, m *fields.Object, calls *answer.Ledger) {
 	list := blocksOf(conv, m)
 	last := len(list) // where the calls end
 	for last > 0 && !strings.HasSuffix(list[last-1].Text("type"), "tool_use") {
@@ -290,12 +291,12 @@ func messagesAssistant(conv *answer.Conversation, m *answer.Object, calls *answe
 }
 
 // isResult tells whether a block is a tool's result: the client's, or a server's.
-func isResult(b *answer.Object) bool {
+func isResult(b *fields.Object) bool {
 	kind := b.Text("type")
 	return kind == "tool_result" || strings.HasSuffix(kind, "_tool_result")
 }
 
-func messagesCall(conv *answer.Conversation, b *answer.Object, calls *answer.Ledger) {
+func messagesCall(conv *answer.Conversation, b *fields.Object, calls *answer.Ledger) {
 	id, name, input := b.Text("id"), b.Text("name"), b.Get("input")
 	if id == "" {
 		b.Get("id").Missing()
@@ -313,7 +314,7 @@ func messagesCall(conv *answer.Conversation, b *answer.Object, calls *answer.Led
 	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, string(input.Raw)))
 }
 
-func documentText(block *answer.Object) string {
+func documentText(block *fields.Object) string {
 	source := block.Object("source")
 	var text string
 	switch kind := source.Text("type"); kind {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 func FuzzOllamaRequest(f *testing.F) {
@@ -15,7 +16,7 @@ func FuzzOllamaRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p := New(answer.New(answer.Options{}))
 		for _, read := range []answer.Reader{p.ReadChat, p.ReadGenerate} {
-			o, bad := answer.ParseObject(b)
+			o, bad := fields.ParseObject(b)
 			if bad == nil {
 				r, _ := read(o)
 				if bad = o.Fault(); bad == nil {

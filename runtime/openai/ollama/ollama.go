@@ -18,6 +18,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -136,7 +137,7 @@ func (l *form) lastLine(m ollamaMessage, usage session.Usage) ollamaAnswer {
 	return a
 }
 
-func (l *form) End(usage session.Usage, f *answer.Fault) {
+func (l *form) End(usage session.Usage, f *fields.Fault) {
 	if f != nil {
 		l.Emit("", FaultBody(f, ""))
 		return
@@ -154,8 +155,8 @@ func (l *form) Body(usage session.Usage) any {
 	return l.lastLine(m, usage)
 }
 
-func FaultBody(f *answer.Fault, _ string) any {
-	return map[string]string{"error": answer.Brief(f.Message)}
+func FaultBody(f *fields.Fault, _ string) any {
+	return map[string]string{"error": fields.Brief(f.Message)}
 }
 
 // Version is the version of Ollama whose API this is: Codex requires at least this one.
@@ -197,7 +198,7 @@ type API struct{ *answer.Driver }
 func New(d *answer.Driver) API { return API{d} }
 
 // Tags lists every name of every model.
-func (p API) Tags(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
+func (p API) Tags(e *answer.Exchange, _ *http.Request) (any, *fields.Fault) {
 	list := []ollamaModel{}
 	for _, m := range p.AllModels(e) {
 		list = append(list, toOllama(m))
@@ -206,7 +207,7 @@ func (p API) Tags(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
 }
 
 // Loaded lists the loaded models, under every name too: clients look for the one they use.
-func (p API) Loaded(e *answer.Exchange, _ *http.Request) (any, *answer.Fault) {
+func (p API) Loaded(e *answer.Exchange, _ *http.Request) (any, *fields.Fault) {
 	loaded, list := p.Models.Stats(), []loadedModel{}
 	for _, m := range p.AllModels(e) {
 		if slices.ContainsFunc(append(m.Aliases, m.ID), func(name string) bool {
@@ -228,8 +229,8 @@ func toOllama(m answer.ModelObject) ollamaModel {
 }
 
 // named returns the model that a request names in model, or, from older clients, in name.
-func (p API) named(e *answer.Exchange, r *http.Request, o *answer.Object) (session.Runner,
-	*answer.Fault) {
+func (p API) named(e *answer.Exchange, r *http.Request, o *fields.Object) (session.Runner,
+	*fields.Fault) {
 	name := cmp.Or(o.Text("model"), o.Text("name"))
 	if name == "" {
 		o.Get("model").Missing()
@@ -244,7 +245,7 @@ func (p API) named(e *answer.Exchange, r *http.Request, o *answer.Object) (sessi
 	return runner, nil
 }
 
-func (p API) Show(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+func (p API) Show(e *answer.Exchange, r *http.Request, o *fields.Object) (any, *fields.Fault) {
 	runner, f := p.named(e, r, o)
 	if f != nil {
 		return nil, f
@@ -264,7 +265,7 @@ func (p API) Show(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *
 
 // Pull succeeds for a model that is already here. Others must be downloaded by the operator with
 // ossrun pull.
-func (p API) Pull(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+func (p API) Pull(e *answer.Exchange, r *http.Request, o *fields.Object) (any, *fields.Fault) {
 	if _, f := p.named(e, r, o); f != nil {
 		return nil, f
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -30,41 +31,41 @@ type request struct {
 }
 
 // ChatParameters are the rows of /api/chat.
-func ChatParameters() []answer.Parameter { return new(request).chatParameters() }
+func ChatParameters() []fields.Parameter { return new(request).chatParameters() }
 
 // GenerateParameters are the rows of /api/generate.
-func GenerateParameters() []answer.Parameter { return new(request).generateParameters() }
+func GenerateParameters() []fields.Parameter { return new(request).generateParameters() }
 
-func (r *request) chatParameters() []answer.Parameter {
-	return append(r.sharedRows(), answer.Row("messages objects", r.readMessages),
-		answer.Row("tools objects", r.readTools), answer.Row("tool_choice", nil))
+func (r *request) chatParameters() []fields.Parameter {
+	return append(r.sharedRows(), fields.Row("messages objects", r.readMessages),
+		fields.Row("tools objects", r.readTools), fields.Row("tool_choice", nil))
 }
 
-func (r *request) generateParameters() []answer.Parameter {
-	return append(r.sharedRows(), answer.Text("prompt", &r.prompt),
-		answer.Text("system", &r.system), answer.Boolean("raw", false, &r.raw),
-		answer.RefusedText("suffix", "write the whole prompt, with raw"),
-		answer.RefusedText("template", "write the whole prompt, with raw"),
-		answer.Row("images", nil))
+func (r *request) generateParameters() []fields.Parameter {
+	return append(r.sharedRows(), fields.Text("prompt", &r.prompt),
+		fields.Text("system", &r.system), fields.Boolean("raw", false, &r.raw),
+		fields.RefusedText("suffix", "write the whole prompt, with raw"),
+		fields.RefusedText("template", "write the whole prompt, with raw"),
+		fields.Row("images", nil))
 }
 
 // sharedRows has the rows of both routes.
-func (r *request) sharedRows() []answer.Parameter {
+func (r *request) sharedRows() []fields.Parameter {
 	return append(r.Constraints("format any"),
-		answer.Row("model! string", func(o *answer.Object, name string) {
+		fields.Row("model! string", func(o *fields.Object, name string) {
 			if r.Model = o.Text(name); r.Model == "" {
 				o.Get(name).Missing()
 			}
 		}),
-		answer.Boolean("stream", true, &r.Stream),
-		answer.Row("options object", r.readOptions),
-		answer.Row("think any", r.readThink),
-		answer.Row("keep_alive any", nil)) // the server's own --keep-alive decides
+		fields.Boolean("stream", true, &r.Stream),
+		fields.Row("options object", r.readOptions),
+		fields.Row("think any", r.readThink),
+		fields.Row("keep_alive any", nil)) // the server's own --keep-alive decides
 }
 
 // loadOnly makes a request without a prompt one that loads the model: one token is computed and
 // discarded. With keep_alive 0 it asks to unload it, which only the server decides.
-func (r *request) loadOnly(o *answer.Object) {
+func (r *request) loadOnly(o *fields.Object) {
 	r.loadReason = "load"
 	alive := strings.Trim(string(o.Get("keep_alive").Raw), `"`) // 0, "0s", of Python's client 0.0
 	if n, err := strconv.ParseFloat(strings.TrimRight(alive, "smh"), 64); err == nil && n == 0 {
@@ -76,14 +77,14 @@ func (r *request) loadOnly(o *answer.Object) {
 }
 
 // options are the rows of the object of this name.
-func (r *request) options() []answer.Parameter {
-	return slices.Concat(r.Sampling(), []answer.Parameter{
+func (r *request) options() []fields.Parameter {
+	return slices.Concat(r.Sampling(), []fields.Parameter{
 		r.Number("repetition_penalty").WithName("repeat_penalty"),
 		r.Stop("stop text-or-strings"),
-		answer.Row("num_predict integer", func(o *answer.Object, name string) {
+		fields.Row("num_predict integer", func(o *fields.Object, name string) {
 			// -1 and -2 are Ollama's values for no limit
 			r.Turn.MaxTokens = max(0, o.Integer(name, -2, 1<<30, 0))
-		})}, answer.NoEffect(ollamaPlacement...), r.Constraints())
+		})}, fields.NoEffect(ollamaPlacement...), r.Constraints())
 }
 
 func newRequest(history string, bound int) *request {
@@ -92,9 +93,9 @@ func newRequest(history string, bound int) *request {
 	return r
 }
 
-func (r *request) readOptions(o *answer.Object, name string) {
+func (r *request) readOptions(o *fields.Object, name string) {
 	options := o.Object(name)
-	answer.Read(options, r.options())
+	fields.Read(options, r.options())
 	for _, unknown := range options.Unread() {
 		r.Ignored = append(r.Ignored, name+"."+unknown)
 	}
@@ -104,7 +105,7 @@ func (r *request) readOptions(o *answer.Object, name string) {
 var ollamaPlacement = []string{"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread",
 	"use_mmap", "use_mlock", "numa", "low_vram"}
 
-func (r *request) readThink(o *answer.Object, name string) {
+func (r *request) readThink(o *fields.Object, name string) {
 	switch v := o.Get(name); v.Kind() {
 	case jsondoc.Null:
 	case jsondoc.Bool:
@@ -116,9 +117,9 @@ func (r *request) readThink(o *answer.Object, name string) {
 	}
 }
 
-func (p API) ReadChat(o *answer.Object) (*answer.Request, answer.Form) {
+func (p API) ReadChat(o *fields.Object) (*answer.Request, answer.Form) {
 	r := newRequest("messages", p.MaxReasoning)
-	answer.Read(o, r.chatParameters())
+	fields.Read(o, r.chatParameters())
 	r.Ignored = append(r.Ignored, r.offer.Ignored...)
 	r.Turn.Messages = r.conv.Messages
 	r.Instruct(r.conv.Instructions(""))
@@ -130,16 +131,16 @@ func (p API) ReadChat(o *answer.Object) (*answer.Request, answer.Form) {
 	return &r.Request, &form{req: r}
 }
 
-func (r *request) readTools(o *answer.Object, _ string) { r.offer = tools.Read(o) }
+func (r *request) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
 
-func (r *request) readMessages(o *answer.Object, name string) {
+func (r *request) readMessages(o *fields.Object, name string) {
 	conv := &r.conv
-	var list []answer.Value
+	var list []fields.Value
 	if o.Has(name) {
 		list = o.Get(name).Messages()
 	}
 	var open openCalls
-	answer.ReadDated(list, func(_ int, v answer.Value) {
+	fields.ReadDated(list, func(_ int, v fields.Value) {
 		m := v.Object()
 		if m == nil {
 			return
@@ -228,10 +229,10 @@ type madeCall struct {
 }
 
 // ollamaAssistant splits an earlier answer and returns its calls.
-func ollamaAssistant(conv *answer.Conversation, m *answer.Object, text string) (
+func ollamaAssistant(conv *answer.Conversation, m *fields.Object, text string) (
 	calls []madeCall) {
 	conv.Add(session.AssistantReasoning, m.Text("thinking"))
-	var list []answer.Value
+	var list []fields.Value
 	if m.Has("tool_calls") {
 		list = conv.Calls(m.Get("tool_calls"))
 	}
@@ -248,7 +249,7 @@ func ollamaAssistant(conv *answer.Conversation, m *answer.Object, text string) (
 			name = "unknown"
 		}
 		if !answer.ToolName(name) {
-			v.AddFault(answer.Invalid(f.PathOf("name"), "%s.function.name is %q, which is not a "+
+			v.AddFault(fields.Invalid(f.PathOf("name"), "%s.function.name is %q, which is not a "+
 				"tool name", v.Path, name))
 			return nil
 		}
@@ -270,7 +271,7 @@ func ollamaAssistant(conv *answer.Conversation, m *answer.Object, text string) (
 }
 
 // images refuses a message's images, or returns the note that replaces them.
-func images(o *answer.Object) (note string) {
+func images(o *fields.Object) (note string) {
 	if len(o.List("images")) == 0 {
 		return ""
 	}
@@ -281,10 +282,10 @@ func images(o *answer.Object) (note string) {
 	return ""
 }
 
-func (p API) ReadGenerate(o *answer.Object) (*answer.Request, answer.Form) {
+func (p API) ReadGenerate(o *fields.Object) (*answer.Request, answer.Form) {
 	r := newRequest("prompt", 0)
 	r.generate = true
-	answer.Read(o, r.generateParameters())
+	fields.Read(o, r.generateParameters())
 	prompt := r.prompt + images(o)
 	if prompt == "" {
 		r.loadOnly(o)

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 type approvalItem struct {
@@ -39,7 +40,7 @@ func (c *composer) askApproval(call *toolCall, arguments string) {
 
 // readAnswer handles an approval request of an earlier response. The following input decides: its
 // answer, or the call that was made for it.
-func (in *inputReader) readAnswer(o *answer.Object, following []answer.Value) {
+func (in *inputReader) readAnswer(o *fields.Object, following []fields.Value) {
 	id := o.Text("id")
 	call := strings.TrimPrefix(id, approvalPrefix)
 	called, reply := in.answerTo(id, following)
@@ -63,10 +64,10 @@ func (in *inputReader) readAnswer(o *answer.Object, following []answer.Value) {
 
 // answerTo tells whether following has the call that was made for a request, and returns the last
 // answer to it. Every caller passes a suffix of one list, so the longest is indexed once.
-func (in *inputReader) answerTo(id string, following []answer.Value) (
-	made bool, reply *answer.Object) {
+func (in *inputReader) answerTo(id string, following []fields.Value) (
+	made bool, reply *fields.Object) {
 	if len(following) > in.answersOf {
-		in.madeCalls, in.answers = map[string]bool{}, map[string]*answer.Object{}
+		in.madeCalls, in.answers = map[string]bool{}, map[string]*fields.Object{}
 		in.answersOf = len(following)
 		for _, v := range following {
 			switch o := v.Object(); o.Text("type") {
@@ -81,8 +82,8 @@ func (in *inputReader) answerTo(id string, following []answer.Value) (
 }
 
 // openRequests handles the approval requests at the end of a stored response.
-func (in *inputReader) openRequests(output []answer.Value, o *answer.Object) {
-	var after []answer.Value
+func (in *inputReader) openRequests(output []fields.Value, o *fields.Object) {
+	var after []fields.Value
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {
 		after = v.Messages()
 	}
@@ -93,10 +94,10 @@ func (in *inputReader) openRequests(output []answer.Value, o *answer.Object) {
 	}
 }
 
-func (in *inputReader) checkAnswer(o *answer.Object) {
+func (in *inputReader) checkAnswer(o *fields.Object) {
 	o.Need("approve")
 	if id := o.Text("approval_request_id"); !in.requests[id] {
-		o.AddFault(answer.Refusal(http.StatusBadRequest, o.PathOf("approval_request_id"), "",
+		o.AddFault(fields.Refusal(http.StatusBadRequest, o.PathOf("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))
 	}
 }

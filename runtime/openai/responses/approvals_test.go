@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -118,8 +118,8 @@ func TestApprovalRefuses(t *testing.T) {
 			sumsTool(`"always"`): {"input[0].approval_request_id", "no request"},
 		`"input":"x",` + sumsTool(`"sometimes"`): {"tools[0].require_approval", "sometimes"},
 	} {
-		porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{`+body+`}`), 400, answer.KindInvalid,
-			want[0], "", want[1])
+		porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{`+body+`}`), 400,
+			fields.KindInvalid, want[0], "", want[1])
 	}
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x",`+sumsTool(`"always"`)+`}`).Body)
 	id, request := m["id"].(string), porttest.LastItem(m, "mcp_approval_request")["id"].(string)
@@ -133,7 +133,7 @@ func TestApprovalRefuses(t *testing.T) {
 		r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"previous_response_id":"`+id+`","input":`+
 			body+`}`)
 		code, _ := porttest.At(porttest.Decode(t, r.Body), "error", "code").(string)
-		porttest.WantFault(t, r, 400, answer.KindInvalid, want[0], code, want[1])
+		porttest.WantFault(t, r, 400, fields.KindInvalid, want[0], code, want[1])
 	}
 	if n := ran.Load(); n != 0 {
 		t.Errorf("%d calls were run", n)

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -291,7 +292,7 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 	if len(s.Tokens) == 0 || s.Log == nil {
 		return false
 	}
-	o, f := answer.ParseObject(s.Request)
+	o, f := fields.ParseObject(s.Request)
 	if f != nil {
 		return false
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
@@ -37,7 +37,8 @@ func TestBackground(t *testing.T) {
 		return m, m["status"] == "in_progress" && len(items) == 2
 	})
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses",
-		`{"input":"y","previous_response_id":"`+id+`"}`), 400, answer.KindInvalid, "previous_response_id",
+		`{"input":"y","previous_response_id":"`+id+`"}`), 400, fields.KindInvalid,
+		"previous_response_id",
 		"", "still being written")
 	close(gate)
 	m = porttest.Ended(t, srv, id)
@@ -81,7 +82,7 @@ func TestBackgroundStream(t *testing.T) {
 			all[len(read):])
 	}
 	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+id+"?stream=true&starting_after=x", ""),
-		400, answer.KindInvalid, "starting_after", "", "sequence number")
+		400, fields.KindInvalid, "starting_after", "", "sequence number")
 }
 
 func TestBackgroundCalls(t *testing.T) {
@@ -119,12 +120,12 @@ func TestBackgroundCancel(t *testing.T) {
 	if f.Active() != 0 {
 		t.Error("the turn still runs")
 	}
-	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/resp_x/cancel", ""), 404, answer.KindInvalid,
-		"response_id", "", "not found")
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/resp_x/cancel", ""), 404,
+		fields.KindInvalid, "response_id", "", "not found")
 	srv, _ = porttest.Server(t, answertest.Answers("ok"))
 	m = porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x"}`).Body)
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/"+m["id"].(string)+"/cancel", ""), 400,
-		answer.KindInvalid, "response_id", "", "background true")
+		fields.KindInvalid, "response_id", "", "background true")
 }
 
 func TestBackgroundDelete(t *testing.T) {
@@ -240,7 +241,7 @@ func TestInputItems(t *testing.T) {
 	}
 	for query, param := range map[string]string{"?order=up": "order", "?limit=0": "limit",
 		"?after=x": "after"} {
-		porttest.WantFault(t, porttest.Ask(t, "GET", url+query, ""), 400, answer.KindInvalid, param,
+		porttest.WantFault(t, porttest.Ask(t, "GET", url+query, ""), 400, fields.KindInvalid, param,
 			"", param+" is")
 	}
 }
@@ -272,6 +273,6 @@ func TestCompact(t *testing.T) {
 	if got := r.Header.Get("X-Ossrun-Ignored"); got != "compaction" {
 		t.Errorf("X-Ossrun-Ignored: %q", got)
 	}
-	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/compact", `{"input":[]}`), 400, answer.KindInvalid,
-		"input", "", "no conversation")
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/compact", `{"input":[]}`),
+		400, fields.KindInvalid, "input", "", "no conversation")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -348,7 +349,7 @@ func (c *composer) cite(citations []session.Citation) {
 }
 
 // readCode adds an earlier call of the interpreter to the conversation, as the model made it.
-func readCode(conv *answer.Conversation, o *answer.Object) {
+func readCode(conv *answer.Conversation, o *fields.Object) {
 	var printed strings.Builder
 	for _, v := range o.List("outputs") {
 		printed.WriteString(v.Object().Text("logs"))
@@ -361,7 +362,7 @@ func readCode(conv *answer.Conversation, o *answer.Object) {
 
 // readSearch adds an earlier call of the browser; false: the item has no action. Its result is not
 // in the item.
-func readSearch(conv *answer.Conversation, o *answer.Object) bool {
+func readSearch(conv *answer.Conversation, o *fields.Object) bool {
 	action := o.Object("action")
 	name, arguments := "browser.search", map[string]string{}
 	switch kind := action.Text("type"); kind {
@@ -400,7 +401,7 @@ func earlierCall(c *answer.Conversation, id, recipient, text, returned string) {
 }
 
 // readServerCall adds a call of an MCP server's tool under the model's name for it.
-func readServerCall(conv *answer.Conversation, o *answer.Object, id string) {
+func readServerCall(conv *answer.Conversation, o *fields.Object, id string) {
 	if o.Text("name") == "" {
 		o.Get("name").Missing()
 	}
@@ -408,7 +409,7 @@ func readServerCall(conv *answer.Conversation, o *answer.Object, id string) {
 	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, o.Text("arguments")))
 }
 
-func readServerResult(conv *answer.Conversation, o *answer.Object, id string) {
+func readServerResult(conv *answer.Conversation, o *fields.Object, id string) {
 	output := o.Text("output")
 	if e := o.Object("error"); e != nil {
 		output = "Error: " + texts(e.List("content")) + e.Text("message")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -27,7 +28,7 @@ import (
 const nearFull = -1
 
 // readCompaction reads the number of tokens from which a conversation is compacted; 0: never.
-func (r *request) readCompaction(o *answer.Object, name string) {
+func (r *request) readCompaction(o *fields.Object, name string) {
 	for _, v := range o.List(name) {
 		entry := v.Object()
 		if entry.Text("type") != "compaction" {
@@ -201,8 +202,8 @@ func countPrompt(ctx context.Context, runner session.Runner, r session.Request) 
 }
 
 // CountInput is POST /v1/responses/input_tokens.
-func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) (
-	any, *answer.Fault) {
+func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *fields.Object) (
+	any, *fields.Fault) {
 	req, runner, f := p.readConversation(e, r, o)
 	if f != nil {
 		return nil, f
@@ -210,7 +211,7 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) 
 	turn := req.Turns[0]
 	tools, _, err := p.tools.Open(req.builtins, "")
 	if err != nil {
-		return nil, answer.FaultOf(err, req.History)
+		return nil, fields.FaultOf(err, req.History)
 	}
 	for _, t := range tools {
 		t.Offer(&turn)
@@ -218,7 +219,7 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) 
 	p.tools.Release(tools, "")
 	n, err := countPrompt(r.Context(), runner, turn)
 	if err != nil {
-		return nil, answer.FaultOf(err, req.History)
+		return nil, fields.FaultOf(err, req.History)
 	}
 	return struct {
 		Object string `json:"object"`
@@ -227,8 +228,8 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *answer.Object) 
 }
 
 // readConversation reads a request with a conversation that needs no answer.
-func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *answer.Object) (*request,
-	session.Runner, *answer.Fault) {
+func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *fields.Object) (*request,
+	session.Runner, *fields.Fault) {
 	req := p.forOwner(e.Key.Owner()).parse(o)
 	if o.Fault() != nil {
 		return nil, nil, o.Fault()
@@ -242,14 +243,14 @@ func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *answer.Ob
 }
 
 // Compact is POST /v1/responses/compact.
-func (p *API) Compact(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+func (p *API) Compact(e *answer.Exchange, r *http.Request, o *fields.Object) (any, *fields.Fault) {
 	req, runner, f := p.readConversation(e, r, o)
 	if f != nil {
 		return nil, f
 	}
 	turn := req.Turns[0]
 	if len(turn.Messages) == 0 {
-		return nil, answer.Invalid("input", "input has no conversation that could be compacted")
+		return nil, fields.Invalid("input", "input has no conversation that could be compacted")
 	}
 	if f := e.Admit(); f != nil {
 		return nil, f
@@ -269,7 +270,7 @@ func (p *API) Compact(e *answer.Exchange, r *http.Request, o *answer.Object) (an
 		return err
 	})
 	if err != nil {
-		return nil, answer.FaultOf(err, req.History)
+		return nil, fields.FaultOf(err, req.History)
 	}
 	e.Usage = summary.Usage
 	return struct {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -60,7 +61,7 @@ func putConversation(store recordStore, id string, s storedConversation) error {
 	err = store.Put(records.Record{Kind: records.KindConversation, Key: id,
 		Value: withItems(value, items)})
 	if errors.Is(err, records.ErrTooLarge) {
-		return answer.Invalid("items", "the conversation is too large: %s. Start another one or "+
+		return fields.Invalid("items", "the conversation is too large: %s. Start another one or "+
 			"delete items", err)
 	}
 	return err
@@ -86,12 +87,12 @@ func withItems(value []byte, items []json.RawMessage) []byte {
 
 // readItems reads the member items, and adds a fault for those that a response could not read after
 // the items before.
-func (p *API) readItems(o *answer.Object, existing []json.RawMessage) (items []json.RawMessage) {
+func (p *API) readItems(o *fields.Object, existing []json.RawMessage) (items []json.RawMessage) {
 	in := &inputReader{conv: &answer.Conversation{}, store: p.store, requests: map[string]bool{}}
-	for _, v := range answer.StoredValues(o.Ctx(), existing, "conversation") {
+	for _, v := range fields.StoredValues(o.Ctx(), existing, "conversation") {
 		in.appendItem(v, nil)
 	}
-	var list []answer.Value
+	var list []fields.Value
 	if o.Has("items") {
 		list = o.Get("items").Messages()
 	}
@@ -107,8 +108,8 @@ func (p *API) readItems(o *answer.Object, existing []json.RawMessage) (items []j
 	return items
 }
 
-func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *answer.Object) (
-	any, *answer.Fault) {
+func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *fields.Object) (
+	any, *fields.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	answer.CheckMetadata(o, "metadata")
 	id, s := answer.NewID("conv_"), storedConversation{now(), metadata(o, "metadata"),
@@ -123,22 +124,22 @@ func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *answer.
 }
 
 func (p *API) conversationOf(e *answer.Exchange, r *http.Request) (id string, s storedConversation,
-	f *answer.Fault) {
+	f *fields.Fault) {
 	id = r.PathValue("id")
 	s, ok := getConversation(p.forOwner(e.Key.Owner()).store, id)
 	if !ok {
-		f = answer.NotFound("conversation_id", "Conversation", id)
+		f = fields.NotFound("conversation_id", "Conversation", id)
 	}
 	return id, s, f
 }
 
-func (p *API) ShowConversation(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) ShowConversation(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	id, s, f := p.conversationOf(e, r)
 	return s.object(id), f
 }
 
-func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *answer.Object) (
-	any, *answer.Fault) {
+func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *fields.Object) (
+	any, *fields.Fault) {
 	answer.CheckMetadata(o, "metadata")
 	o.Need("metadata")
 	if o.Fault() != nil {
@@ -152,13 +153,13 @@ func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *answer.
 
 // changeConversation changes the conversation in the path and answers with it or change's fault.
 func (p *API) changeConversation(r *http.Request, change func(s *storedConversation) error) (
-	any, *answer.Fault) {
+	any, *fields.Fault) {
 	id := r.PathValue("id")
 	var s storedConversation
 	if err := p.store.Change(func(c *records.Change) (err error) {
 		var ok bool
 		if s, ok = getConversation(c, id); !ok {
-			return answer.NotFound("conversation_id", "Conversation", id)
+			return fields.NotFound("conversation_id", "Conversation", id)
 		}
 		if err = change(&s); err == nil {
 			err = putConversation(c, id, s)
@@ -170,19 +171,19 @@ func (p *API) changeConversation(r *http.Request, change func(s *storedConversat
 	return s.object(id), nil
 }
 
-func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	switch ok, err := p.store.Delete(records.KindConversation, id); {
 	case err != nil:
 		return nil, deleteFault(err)
 	case !ok:
-		return nil, answer.NotFound("conversation_id", "Conversation", id)
+		return nil, fields.NotFound("conversation_id", "Conversation", id)
 	}
 	return deletion{id, "conversation.deleted", true}, nil
 }
 
-func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	_, s, f := p.conversationOf(e, r)
 	if f != nil {
 		return nil, f
@@ -190,7 +191,7 @@ func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault
 	return pageOf(r, s.Items)
 }
 
-func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *answer.Object) (any, *answer.Fault) {
+func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *fields.Object) (any, *fields.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	o.Need("items")
 	_, conv, _ := p.conversationOf(e, r)
@@ -205,23 +206,23 @@ func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *answer.Object) (a
 	return pageWith(items, false), f
 }
 
-func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	_, s, f := p.conversationOf(e, r)
 	if f != nil {
 		return nil, f
 	}
 	i := slices.IndexFunc(s.Items, itemNamed(r))
 	if i < 0 {
-		return nil, answer.NotFound("item_id", "Item", r.PathValue("item"))
+		return nil, fields.NotFound("item_id", "Item", r.PathValue("item"))
 	}
 	return s.Items[i], nil
 }
 
-func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	return p.forOwner(e.Key.Owner()).changeConversation(r, func(s *storedConversation) error {
 		n := len(s.Items)
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == n {
-			return answer.NotFound("item_id", "Item", r.PathValue("item"))
+			return fields.NotFound("item_id", "Item", r.PathValue("item"))
 		}
 		return nil
 	})
@@ -232,7 +233,7 @@ func itemNamed(r *http.Request) func(json.RawMessage) bool {
 }
 
 // readConversation puts the response's conversation before its input.
-func (r *request) readConversation(o *answer.Object, name string) {
+func (r *request) readConversation(o *fields.Object, name string) {
 	v, in := o.Get(name), &r.in
 	switch v.Kind() {
 	case jsondoc.Null:
@@ -244,7 +245,7 @@ func (r *request) readConversation(o *answer.Object, name string) {
 	}
 	s, ok := getConversation(in.store, r.conversation)
 	if !ok {
-		o.AddFault(answer.NotFound(name, "Conversation", r.conversation))
+		o.AddFault(fields.NotFound(name, "Conversation", r.conversation))
 	}
 	in.hasHistory = true
 	items := o.Values(s.Items, name)
@@ -252,7 +253,7 @@ func (r *request) readConversation(o *answer.Object, name string) {
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {
 		items = append(items, v.Messages()...) // the items after the conversation
 	}
-	answer.ReadDated(items, func(i int, it answer.Value) {
+	fields.ReadDated(items, func(i int, it fields.Value) {
 		if i < n {
 			in.appendItem(it, items[i+1:])
 		}
@@ -296,7 +297,7 @@ type itemPage struct {
 }
 
 // pageOf is a page of items, which are passed oldest first. The default order is desc.
-func pageOf(r *http.Request, items []json.RawMessage) (any, *answer.Fault) {
+func pageOf(r *http.Request, items []json.RawMessage) (any, *fields.Fault) {
 	query := r.URL.Query()
 	items = slices.Clone(items)
 	switch order := query.Get("order"); order {
@@ -304,13 +305,13 @@ func pageOf(r *http.Request, items []json.RawMessage) (any, *answer.Fault) {
 		slices.Reverse(items)
 	case "asc":
 	default:
-		return nil, answer.Invalid("order", "order is %q, it must be asc or desc", order)
+		return nil, fields.Invalid("order", "order is %q, it must be asc or desc", order)
 	}
 	limit := defaultPage
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxPage {
-			return nil, answer.Invalid("limit", "limit is %q, it must be a number of 1 to %d", text,
+			return nil, fields.Invalid("limit", "limit is %q, it must be a number of 1 to %d", text,
 				maxPage)
 		}
 		limit = n
@@ -318,7 +319,7 @@ func pageOf(r *http.Request, items []json.RawMessage) (any, *answer.Fault) {
 	if afterID := query.Get("after"); afterID != "" {
 		i := slices.IndexFunc(items, func(b json.RawMessage) bool { return idOf(b) == afterID })
 		if i < 0 {
-			return nil, answer.Invalid("after", "after is %q, there is no item with this id",
+			return nil, fields.Invalid("after", "after is %q, there is no item with this id",
 				afterID)
 		}
 		items = items[i+1:]

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -74,11 +74,11 @@ func TestConversation(t *testing.T) {
 		t.Errorf("delete: %s", r.Body)
 	}
 	for method, path := range map[string]string{"GET": "", "DELETE": "", "POST": "/items"} {
-		porttest.WantFault(t, porttest.Ask(t, method, url+path, `{"items":[]}`), 404, answer.KindInvalid, "conversation_id",
-			"", "not found")
+		porttest.WantFault(t, porttest.Ask(t, method, url+path, `{"items":[]}`), 404,
+			fields.KindInvalid, "conversation_id", "", "not found")
 	}
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","conversation":"`+id+`"}`),
-		404, answer.KindInvalid, "conversation", "", "not found")
+		404, fields.KindInvalid, "conversation", "", "not found")
 }
 
 func TestConversationsRefuseWhatTheyCannotRead(t *testing.T) {
@@ -86,7 +86,7 @@ func TestConversationsRefuseWhatTheyCannotRead(t *testing.T) {
 	id := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	for _, method := range []string{"GET", "DELETE"} { // the answer to DELETE was cut off
 		porttest.WantFault(t, porttest.Ask(t, method, srv.URL+"/v1/conversations/"+id+"/items/x", ""), 404,
-			answer.KindInvalid, "item_id", "", "not found")
+			fields.KindInvalid, "item_id", "", "not found")
 	}
 	for body, param := range map[string]string{`{"items":[7]}`: "items[0]",
 		`{"items":[null]}`:                         "items[0]", // it was a panic

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/records"
@@ -82,8 +82,8 @@ func TestTruncation(t *testing.T) {
 	srv, f := porttest.Server(t, fits)
 	input := `"input":[{"role":"user","content":"1"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},` +
 		`{"type":"function_call_output","call_id":"c","output":"x"},{"role":"assistant","content":"2"},{"role":"user","content":"3"}]`
-	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{`+input+`}`), 400, answer.KindInvalid, "input",
-		answer.CodeContextLength, "maximum context length")
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{`+input+`}`), 400,
+		fields.KindInvalid, "input", fields.CodeContextLength, "maximum context length")
 	r := porttest.Post(t, srv, "/v1/responses", `{"truncation":"auto",`+input+`}`)
 	if got := answertest.History(f.Last(t)); got != "assistant <final>: 2\nuser: 3" {
 		t.Errorf("history\n%s", got)
@@ -94,7 +94,7 @@ func TestTruncation(t *testing.T) {
 	srv, _ = porttest.Server(t, answertest.Fails(&sched.ContextLengthError{Needed: 5000,
 		Max: 4096}))
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"truncation":"auto",`+input+`}`), 400,
-		answer.KindInvalid, "input", answer.CodeContextLength, "maximum context length")
+		fields.KindInvalid, "input", fields.CodeContextLength, "maximum context length")
 }
 
 // A stream whose client has left is stored as cancelled, without an error.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -167,7 +167,7 @@ func tryField(t *testing.T, name, says string, c fieldCase) {
 			t.Errorf("status %d: %s", r.Status, r.Body)
 		}
 	case "400":
-		porttest.WantFault(t, r, 400, answer.KindInvalid, name, "unsupported_parameter", name)
+		porttest.WantFault(t, r, 400, fields.KindInvalid, name, "unsupported_parameter", name)
 	default:
 		t.Errorf("the table says %q", says)
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
@@ -134,8 +134,8 @@ func TestDeletingOnAFullDisk(t *testing.T) {
 		porttest.Post(t, srv, "/v1/responses", `{"input":"x"}`)
 	}
 	for _, path := range paths {
-		porttest.WantFault(t, porttest.Ask(t, "DELETE", srv.URL+path, ""), 503, answer.KindServer, "",
-			"", "the disk is full")
+		porttest.WantFault(t, porttest.Ask(t, "DELETE", srv.URL+path, ""), 503, fields.KindServer,
+			"", "", "the disk is full")
 		if r := porttest.Ask(t, "GET", srv.URL+path, ""); r.Status != 200 {
 			t.Errorf("%s is not deleted, and GET answers %d", path, r.Status)
 		}
@@ -175,7 +175,7 @@ func TestAddingOnAFullDisk(t *testing.T) {
 			return
 		}
 		refused++
-		porttest.WantFault(t, r, 503, answer.KindServer, "", "", "the disk is full")
+		porttest.WantFault(t, r, 503, fields.KindServer, "", "", "the disk is full")
 	}
 	for i := range 10 {
 		add(i)

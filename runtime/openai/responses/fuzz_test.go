@@ -7,6 +7,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -20,7 +21,7 @@ func FuzzResponsesRequest(f *testing.F) {
 	}
 	p := New(answer.New(answer.Options{Store: store}), tools.NewPool(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		o, bad := answer.ParseObject(b)
+		o, bad := fields.ParseObject(b)
 		if bad == nil {
 			r := p.parse(o)
 			if bad = o.Fault(); bad == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -27,13 +28,13 @@ type inputReader struct {
 	requests  map[string]bool           // ids of requests for approval
 	approved  *tools.ApprovedCall       // in the end
 	madeCalls map[string]bool           // requests for approval whose calls were made
-	answers   map[string]*answer.Object // to requests for approval
+	answers   map[string]*fields.Object // to requests for approval
 	answersOf int                       // length of the list that made and answers index
 	referred  int                       // bytes of items that were referred to
 }
 
 // openCalls opens the calls at the end of a stored response.
-func (in *inputReader) openCalls(output []answer.Value) {
+func (in *inputReader) openCalls(output []fields.Value) {
 	for _, v := range output {
 		switch o := v.Object(); o.Text("type") {
 		case "function_call", "custom_tool_call":
@@ -42,7 +43,7 @@ func (in *inputReader) openCalls(output []answer.Value) {
 	}
 }
 
-func (in *inputReader) read(o *answer.Object) (ignored []string) {
+func (in *inputReader) read(o *fields.Object) (ignored []string) {
 	v := o.Get("input")
 	switch v.Kind() {
 	case jsondoc.Null:
@@ -60,7 +61,7 @@ func (in *inputReader) read(o *answer.Object) (ignored []string) {
 		return nil
 	}
 	items := v.Messages()
-	answer.ReadDated(items, func(i int, it answer.Value) {
+	fields.ReadDated(items, func(i int, it fields.Value) {
 		if kind := in.appendItem(it, items[i+1:]); kind != "" {
 			ignored = append(ignored, kind)
 		}
@@ -72,7 +73,7 @@ func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(
 
 // appendItem appends one item; after is the list of the following ones. It returns the item's type
 // if the item was ignored.
-func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ignored string) {
+func (in *inputReader) appendItem(v fields.Value, following []fields.Value) (ignored string) {
 	o, conv := v.Object(), in.conv
 	if o == nil {
 		return ""
@@ -93,7 +94,7 @@ func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ign
 		id := o.Text("call_id")
 		in.calls.Answer(id)
 		if _, ok := conv.FunctionOf(id); !ok && !conv.IsAwaited(id) {
-			o.AddFault(answer.Invalid(o.PathOf("call_id"), "No tool call found for function call "+
+			o.AddFault(fields.Invalid(o.PathOf("call_id"), "No tool call found for function call "+
 				"output with call_id %s.", id))
 		}
 		conv.Result(id, o.Text("name"), answer.Content(o, "output", true))
@@ -101,11 +102,11 @@ func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ign
 		id := o.Text("id")
 		raw, ok := in.item(id)
 		if !ok {
-			o.AddFault(answer.NotFound(o.PathOf("id"), "Item", id))
+			o.AddFault(fields.NotFound(o.PathOf("id"), "Item", id))
 			return ""
 		}
 		if in.referred += len(raw); in.referred > answer.StandardBody {
-			o.AddFault(answer.Refusal(http.StatusBadRequest, v.Path, answer.CodeContextLength,
+			o.AddFault(fields.Refusal(http.StatusBadRequest, v.Path, fields.CodeContextLength,
 				fmt.Sprintf("the items that the input refers to have more than %d MiB",
 					answer.StandardBody>>20)))
 			return ""
@@ -149,7 +150,7 @@ func (in *inputReader) appendItem(v answer.Value, following []answer.Value) (ign
 
 // foreignItem reads a call of an unknown tool; its result is in the item or follows. It returns the
 // item's type if the item is ignored.
-func (in *inputReader) foreignItem(o *answer.Object, kind string) (ignored string) {
+func (in *inputReader) foreignItem(o *fields.Object, kind string) (ignored string) {
 	id := cmp.Or(o.Text("call_id"), o.Text("id"))
 	if name, is := strings.CutSuffix(kind, "_call"); is {
 		in.conv.AddForeign(id, name, o)
@@ -163,7 +164,7 @@ func (in *inputReader) foreignItem(o *answer.Object, kind string) (ignored strin
 	return ""
 }
 
-func (in *inputReader) message(o *answer.Object, following []answer.Value) {
+func (in *inputReader) message(o *fields.Object, following []fields.Value) {
 	conv := in.conv
 	switch o.Text("role") {
 	case "system", "developer":
@@ -190,7 +191,7 @@ func (in *inputReader) message(o *answer.Object, following []answer.Value) {
 
 // isPreamble tells whether a message of the assistant precedes a call: by its phase, or by the next
 // item.
-func isPreamble(o *answer.Object, following []answer.Value) bool {
+func isPreamble(o *fields.Object, following []fields.Value) bool {
 	if phase := o.Text("phase"); phase != "" {
 		return phase == "commentary"
 	}
@@ -206,7 +207,7 @@ func isPreamble(o *answer.Object, following []answer.Value) bool {
 	return false
 }
 
-func thoughtOf(o *answer.Object) string {
+func thoughtOf(o *fields.Object) string {
 	if text := texts(o.List("content")); text != "" {
 		return text
 	}
@@ -216,7 +217,7 @@ func thoughtOf(o *answer.Object) string {
 	return texts(o.List("summary"))
 }
 
-func texts(parts []answer.Value) string {
+func texts(parts []fields.Value) string {
 	var list []string
 	for _, p := range parts {
 		if t := p.Object().Text("text"); t != "" {
@@ -230,7 +231,7 @@ func texts(parts []answer.Value) string {
 var toolItems = []string{"additional_tools", "tool_search_output"}
 
 // itemTools are the items of the conversation that offer tools, oldest first.
-func (r *request) itemTools(o *answer.Object) (items []*answer.Object) {
+func (r *request) itemTools(o *fields.Object) (items []*fields.Object) {
 	offers := func(raw []byte) bool {
 		return slices.ContainsFunc(toolItems, func(kind string) bool {
 			return bytes.Contains(raw, []byte(kind))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -52,7 +53,8 @@ func TestReasoningSummary(t *testing.T) {
 		}
 	}
 	r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi","reasoning":{"summary":"long"}}`)
-	porttest.WantFault(t, r, 400, answer.KindInvalid, "reasoning.summary", "", "auto, concise, detailed")
+	porttest.WantFault(t, r, 400, fields.KindInvalid, "reasoning.summary", "",
+		"auto, concise, detailed")
 }
 
 func wantSummary(t *testing.T, list []porttest.Event, thought string) {

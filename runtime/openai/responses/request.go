@@ -14,6 +14,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -50,46 +51,46 @@ type request struct {
 }
 
 // Parameters are the rows of a request.
-func Parameters() []answer.Parameter { return new(request).parameters(nil) }
+func Parameters() []fields.Parameter { return new(request).parameters(nil) }
 
-func (r *request) parameters(p *API) []answer.Parameter {
+func (r *request) parameters(p *API) []fields.Parameter {
 	echo := &r.response
-	return slices.Concat(r.CommonRows("text object"), []answer.Parameter{
-		answer.Boolean("store", true, &r.store),
-		answer.Row("truncation auto|disabled", r.readTruncation),
-		answer.Row("context_management objects", r.readCompaction),
-		answer.Row("background boolean", r.readBackground),
-		answer.Refused("prompt", "", "send its text in instructions or input"),
-		answer.Integer("max_tool_calls", 1, math.MaxInt32, 0, &r.mostCalls),
-	}, r.Sampling(), []answer.Parameter{
-		answer.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
-		answer.Row("include strings", r.readInclude), // read after top_logprobs
-		answer.Row("reasoning object", r.readSummary).WithMembers(answer.ReasoningMembers...),
-		answer.Text("instructions", &r.instructions),
-		answer.Row("previous_response_id string", r.readPrevious),
-		answer.Row("conversation any", r.readConversation), // read after the previous response
-		answer.Row("input any", r.readInput),               // read after both
-		answer.Row("tools objects", func(o *answer.Object, _ string) { // the input has more
+	return slices.Concat(r.CommonRows("text object"), []fields.Parameter{
+		fields.Boolean("store", true, &r.store),
+		fields.Row("truncation auto|disabled", r.readTruncation),
+		fields.Row("context_management objects", r.readCompaction),
+		fields.Row("background boolean", r.readBackground),
+		fields.Refused("prompt", "", "send its text in instructions or input"),
+		fields.Integer("max_tool_calls", 1, math.MaxInt32, 0, &r.mostCalls),
+	}, r.Sampling(), []fields.Parameter{
+		fields.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
+		fields.Row("include strings", r.readInclude), // read after top_logprobs
+		fields.Row("reasoning object", r.readSummary).WithMembers(answer.ReasoningMembers...),
+		fields.Text("instructions", &r.instructions),
+		fields.Row("previous_response_id string", r.readPrevious),
+		fields.Row("conversation any", r.readConversation), // read after the previous response
+		fields.Row("input any", r.readInput),               // read after both
+		fields.Row("tools objects", func(o *fields.Object, _ string) { // the input has more
 			r.offer = tools.Read(o, r.itemTools(o)...)
 			builtins, ignored := p.tools.ReadRequested(o, r.offer, true)
 			r.builtins, r.Ignored = builtins, append(r.Ignored, ignored...)
-		}), answer.Row("tool_choice any", nil),
-		answer.Boolean("parallel_tool_calls", true, &echo.ParallelToolCalls),
-		answer.Text("prompt_cache_key", &r.cacheKey),
-		answer.Text("safety_identifier", &r.safety),
-	}, r.ConversationRows("max_output_tokens integer -1"), []answer.Parameter{
-		answer.Row("user any", func(o *answer.Object, name string) { echo.User = o.Text(name) }),
-		answer.Row("metadata object", func(o *answer.Object, name string) {
+		}), fields.Row("tool_choice any", nil),
+		fields.Boolean("parallel_tool_calls", true, &echo.ParallelToolCalls),
+		fields.Text("prompt_cache_key", &r.cacheKey),
+		fields.Text("safety_identifier", &r.safety),
+	}, r.ConversationRows("max_output_tokens integer -1"), []fields.Parameter{
+		fields.Row("user any", func(o *fields.Object, name string) { echo.User = o.Text(name) }),
+		fields.Row("metadata object", func(o *fields.Object, name string) {
 			answer.CheckMetadata(o, name)
 			echo.Metadata = metadata(o, name)
 		})})
 }
 
 // parse checks a request; the store resolves previous_response_id and item references.
-func (p *API) parse(o *answer.Object) *request {
+func (p *API) parse(o *fields.Object) *request {
 	r := &request{Draft: answer.NewDraft("input", p.MaxReasoning)}
 	r.in = inputReader{conv: &r.conv, store: p.store, requests: map[string]bool{}}
-	answer.Read(o, r.parameters(p))
+	fields.Read(o, r.parameters(p))
 	r.Start = r.starter(p)
 	r.source = func() {
 		if r.store || r.conversation != "" {
@@ -107,16 +108,16 @@ func (p *API) parse(o *answer.Object) *request {
 	return r
 }
 
-func (r *request) readBackground(o *answer.Object, name string) {
+func (r *request) readBackground(o *fields.Object, name string) {
 	if r.response.Background = o.Flag(name); r.response.Background && !r.store {
 		o.Get(name).Invalid(" needs store to be true: the response would be lost")
 	}
 }
 
 // readPrevious puts the conversation of a stored response before the input.
-func (r *request) readPrevious(o *answer.Object, name string) {
+func (r *request) readPrevious(o *fields.Object, name string) {
 	if o.Has(name) && o.Has("conversation") {
-		o.ReplaceFault(answer.Invalid("conversation", "conversation and previous_response_id "+
+		o.ReplaceFault(fields.Invalid("conversation", "conversation and previous_response_id "+
 			"cannot both be given"))
 		return
 	}
@@ -135,12 +136,12 @@ func (r *request) readPrevious(o *answer.Object, name string) {
 	r.in.openRequests(output, o)
 }
 
-func (r *request) readInput(o *answer.Object, _ string) {
+func (r *request) readInput(o *fields.Object, _ string) {
 	r.Ignored = append(r.Ignored, r.in.read(o)...)
 	o.AddFault(r.in.calls.Overdue())
 	r.approved = r.in.approved
 	if last := r.conv.Last(); r.approved != nil && last.CallID != r.approved.ID {
-		o.AddFault(answer.Invalid("input", "the approved call %s must be run before anything "+
+		o.AddFault(fields.Invalid("input", "the approved call %s must be run before anything "+
 			"else is said: send the answer alone", r.approved.Name))
 	}
 }
@@ -187,14 +188,14 @@ func (r *request) nextOwner() string {
 }
 
 // echo fills the response, before it is generated, with the request's parameters.
-func (r *request) echo(o *answer.Object) {
+func (r *request) echo(o *fields.Object) {
 	params, echo := r.Turn.Params, &r.response
 	echo.Object, echo.Status, echo.ServiceTier = "response", "in_progress", "default"
-	echo.Instructions = answer.OrNull(r.instructions)
-	echo.PreviousResponseID = answer.OrNull(r.previous)
-	echo.PromptCacheKey = answer.OrNull(r.cacheKey)
-	echo.Reasoning = reasoningSettings{r.Turn.Effort, answer.OrNull(r.summary)}
-	echo.SafetyIdentifier = answer.OrNull(r.safety)
+	echo.Instructions = fields.OrNull(r.instructions)
+	echo.PreviousResponseID = fields.OrNull(r.previous)
+	echo.PromptCacheKey = fields.OrNull(r.cacheKey)
+	echo.Reasoning = reasoningSettings{r.Turn.Effort, fields.OrNull(r.summary)}
+	echo.SafetyIdentifier = fields.OrNull(r.safety)
 	echo.Store = r.store
 	echo.Text = textSettings{r.Format.Wire, o.Object("text").Text("verbosity")}
 	echo.ToolChoice = cmp.Or(r.offer.ChoiceEcho, any(r.offer.Choice))
@@ -220,7 +221,7 @@ func (r *request) echo(o *answer.Object) {
 }
 
 // readSummary reads reasoning.summary, which has an older name.
-func (r *request) readSummary(o *answer.Object, name string) {
+func (r *request) readSummary(o *fields.Object, name string) {
 	reasoning := o.Object(name)
 	for _, name := range []string{"summary", "generate_summary"} {
 		switch how := reasoning.Text(name); how {
@@ -241,7 +242,7 @@ var includable = []string{"file_search_call.results", "web_search_call.results",
 	"computer_call_output.output.image_url", "code_interpreter_call.outputs",
 	"reasoning.encrypted_content", "message.output_text.logprobs"}
 
-func (r *request) readInclude(o *answer.Object, name string) {
+func (r *request) readInclude(o *fields.Object, name string) {
 	logprobs := r.topLogprobs > 0
 	for _, v := range o.List(name) {
 		switch what := v.Text(); what {
@@ -261,7 +262,7 @@ func (r *request) readInclude(o *answer.Object, name string) {
 }
 
 // metadata is echoed unchanged.
-func metadata(o *answer.Object, name string) json.RawMessage {
+func metadata(o *fields.Object, name string) json.RawMessage {
 	v := o.Get(name)
 	switch v.Kind() {
 	case jsondoc.Null:
@@ -274,7 +275,7 @@ func metadata(o *answer.Object, name string) json.RawMessage {
 }
 
 // readTruncation reads whether the oldest messages of an overlong conversation are dropped.
-func (r *request) readTruncation(o *answer.Object, name string) {
+func (r *request) readTruncation(o *fields.Object, name string) {
 	switch o.Text(name) {
 	case "", "disabled":
 	case "auto":
@@ -284,14 +285,14 @@ func (r *request) readTruncation(o *answer.Object, name string) {
 	}
 }
 
-func previousResponse(store records.Store, id string) (storedResponse, *answer.Fault) {
+func previousResponse(store records.Store, id string) (storedResponse, *fields.Fault) {
 	previous, ok := getResponse(store, id)
 	switch {
 	case !ok:
-		return previous, answer.Refusal(http.StatusNotFound, "previous_response_id",
+		return previous, fields.Refusal(http.StatusNotFound, "previous_response_id",
 			"previous_response_not_found", "Previous response with id '"+id+"' not found.")
 	case previous.running():
-		return previous, answer.Invalid("previous_response_id", "the previous response %q is "+
+		return previous, fields.Invalid("previous_response_id", "the previous response %q is "+
 			"still being written; wait until it has ended", id)
 	}
 	return previous, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -56,7 +57,7 @@ func (p *API) forOwner(owner string) *API {
 	return &API{p.Driver, p.shared, p.tools, owner, records.Owned(p.Store, owner)}
 }
 
-func (p *API) Read(o *answer.Object) (*answer.Request, answer.Form) {
+func (p *API) Read(o *fields.Object) (*answer.Request, answer.Form) {
 	p = p.forOwner(o.Owner())
 	req := p.parse(o)
 	form := &form{api: p, req: req}
@@ -148,8 +149,8 @@ func (r *form) Body(usage session.Usage) any {
 
 // End gives the response its last status, stores it and then sends the last event: a client that
 // has read it can continue from the response at once.
-func (r *form) End(usage session.Usage, f *answer.Fault) {
-	if r.job != nil && f != nil && f.Status != answer.StatusClientGone && r.isGivenUp() {
+func (r *form) End(usage session.Usage, f *fields.Fault) {
+	if r.job != nil && f != nil && f.Status != fields.StatusClientGone && r.isGivenUp() {
 		return
 	}
 	r.finish(usage, f)
@@ -160,7 +161,7 @@ func (r *form) End(usage session.Usage, f *answer.Fault) {
 	if err != nil {
 		r.Exchange.Fault = "the response is not stored: " + err.Error()
 		r.response.Status, r.response.CompletedAt = "failed", nil
-		r.response.Error = &responseError{Code: answer.KindServer, Message: r.Exchange.Fault}
+		r.response.Error = &responseError{Code: fields.KindServer, Message: r.Exchange.Fault}
 		r.req.conversation = ""
 		if last, err = r.store(); err != nil { // even alone it is too large
 			r.api.Log.Error("a response is not stored", "id", r.response.ID, "error", err)
@@ -192,13 +193,13 @@ func (r *form) store() (last *streamEvent, err error) {
 }
 
 // finish closes open items and gives the response its last status.
-func (r *form) finish(usage session.Usage, failed *answer.Fault) {
+func (r *form) finish(usage session.Usage, failed *fields.Fault) {
 	r.response.Usage = wireResponseUsage(usage)
 	if failed == nil {
 		r.cite(r.Turns[0].Result().Citations)
 	}
 	switch {
-	case failed != nil && failed.Status == answer.StatusClientGone:
+	case failed != nil && failed.Status == fields.StatusClientGone:
 		r.closeIncomplete()
 		r.response.Status = "cancelled"
 	case failed != nil:
@@ -207,7 +208,7 @@ func (r *form) finish(usage session.Usage, failed *answer.Fault) {
 			Message: failed.Message}
 	case r.Dones[0].Finish == session.FinishLoop:
 		r.closeIncomplete()
-		r.response.Status, r.response.Error = "failed", &responseError{Code: answer.KindServer,
+		r.response.Status, r.response.Error = "failed", &responseError{Code: fields.KindServer,
 			Message: session.ErrLoop.Error()}
 	case r.Dones[0].Cut():
 		r.closeIncomplete()
@@ -236,14 +237,14 @@ func (c *composer) hasOutput() bool {
 }
 
 // errorCode is the code of a response that failed; OpenAI's document has a closed list.
-func errorCode(f *answer.Fault) string {
+func errorCode(f *fields.Fault) string {
 	switch {
 	case f.Code == "rate_limit_exceeded":
 		return f.Code
-	case f.Kind == answer.KindInvalid:
+	case f.Kind == fields.KindInvalid:
 		return "invalid_prompt"
 	}
-	return answer.KindServer
+	return fields.KindServer
 }
 
 // put stores the response and its events; until is zero if it has ended.

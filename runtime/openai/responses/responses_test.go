@@ -11,6 +11,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -257,8 +258,8 @@ func TestResponsesFail(t *testing.T) {
 		return []session.Event{session.Answer{Text: "Hel"},
 			session.Done{Finish: session.FinishError, Err: errors.New("the device is gone")}}, nil
 	})
-	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`), 500, answer.KindServer, "",
-		answer.KindServer, "the device is gone")
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"hi"}`), 500,
+		fields.KindServer, "", fields.KindServer, "the device is gone")
 	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", `{"input":"hi","stream":true}`).Body)
 	porttest.ConformResponses(t, list)
 	last := list[len(list)-1]
@@ -345,7 +346,7 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 		t.Run(c.body, func(t *testing.T) {
 			srv, f := porttest.Server(t, answertest.Answers("ok"))
 			porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", c.body), 400,
-				answer.KindInvalid, c.param,
+				fields.KindInvalid, c.param,
 				c.code, c.message)
 			if len(f.Requests) != 0 {
 				t.Error("a turn was started")

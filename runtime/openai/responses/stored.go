@@ -19,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -74,7 +75,7 @@ func (r *storedResponse) fail() {
 		return
 	}
 	body["status"] = json.RawMessage(`"failed"`)
-	body["error"], _ = answer.Marshal(responseError{Code: answer.KindServer,
+	body["error"], _ = answer.Marshal(responseError{Code: fields.KindServer,
 		Message: "the server ended while it wrote this response; send the request again"})
 	var output []map[string]json.RawMessage
 	if json.Unmarshal(body["output"], &output) == nil && len(output) > 0 {
@@ -115,7 +116,7 @@ func getItem(s records.Store, id string) (json.RawMessage, bool) {
 	return item, ok
 }
 
-func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	running := p.job(id)
@@ -133,7 +134,7 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 	if from := r.URL.Query().Get("starting_after"); from != "" {
 		n, err := strconv.Atoi(from)
 		if err != nil || n < 0 {
-			return nil, answer.Invalid("starting_after", "starting_after is %q, it must be the "+
+			return nil, fields.Invalid("starting_after", "starting_after is %q, it must be the "+
 				"sequence number of an event", from)
 		}
 		afterNumber = n
@@ -143,7 +144,7 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 		return nil, p.leaseFault(id, "stream",
 			"another process writes this response; get it without stream until it has ended")
 	case s.Log == nil:
-		return nil, answer.Invalid("stream", "the events of this response were not kept; get it "+
+		return nil, fields.Invalid("stream", "the events of this response were not kept; get it "+
 			"without stream")
 	}
 	p.watch(e, r, s.Log, afterNumber)
@@ -152,15 +153,15 @@ func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 
 // leaseFault refuses a response of another process. If that has crashed, the lease expires and
 // this process takes the response over.
-func (p *API) leaseFault(id, param, message string) *answer.Fault {
+func (p *API) leaseFault(id, param, message string) *fields.Fault {
 	record, _ := p.store.Get(records.KindRunning, id)
 	var now lease
 	_ = json.Unmarshal(record.Value, &now) // none: it has just ended
-	return answer.Refusal(http.StatusConflict, param, "", message).WithRetryAfter(
+	return fields.Refusal(http.StatusConflict, param, "", message).WithRetryAfter(
 		int(time.Until(now.Until)/time.Second) + 1)
 }
 
-func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	if running := p.job(id); running != nil {
@@ -174,13 +175,13 @@ func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
 		return nil, p.leaseFault(id, "response_id",
 			"another process writes this response; cancel it there")
 	case !s.background():
-		return nil, answer.Invalid("response_id", "only a response with background true can be "+
+		return nil, fields.Invalid("response_id", "only a response with background true can be "+
 			"cancelled; close the connection of another one")
 	}
 	return s.Body, nil
 }
 
-func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	running := p.job(id)
@@ -208,21 +209,21 @@ type deletion struct {
 }
 
 // deleteFault is the fault of a record that the disk failed to delete.
-func deleteFault(err error) *answer.Fault {
-	return answer.Failure(http.StatusServiceUnavailable, "", "nothing was deleted: "+err.Error())
+func deleteFault(err error) *fields.Fault {
+	return fields.Failure(http.StatusServiceUnavailable, "", "nothing was deleted: "+err.Error())
 }
 
 // changeFault is the fault of a change that was refused, by its own rules or by the disk.
-func changeFault(err error) *answer.Fault {
-	if f, ok := errors.AsType[*answer.Fault](err); ok {
+func changeFault(err error) *fields.Fault {
+	if f, ok := errors.AsType[*fields.Fault](err); ok {
 		return f
 	}
-	return answer.Failure(http.StatusServiceUnavailable, "", "nothing was changed: "+err.Error())
+	return fields.Failure(http.StatusServiceUnavailable, "", "nothing was changed: "+err.Error())
 }
 
-func noResponse(id string) *answer.Fault { return answer.NotFound("response_id", "Response", id) }
+func noResponse(id string) *fields.Fault { return fields.NotFound("response_id", "Response", id) }
 
-func (p *API) InputItems(e *answer.Exchange, r *http.Request) (any, *answer.Fault) {
+func (p *API) InputItems(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Key.Owner())
 	id := r.PathValue("id")
 	s, ok := getResponse(p.store, id)
@@ -237,7 +238,7 @@ func now() int64 { return time.Now().Unix() }
 
 // recordInput is the input as a list of items with ids; a string is a user's message. References
 // are resolved.
-func recordInput(o *answer.Object, in *inputReader) (items []json.RawMessage) {
+func recordInput(o *fields.Object, in *inputReader) (items []json.RawMessage) {
 	switch v := o.Get("input"); v.Kind() {
 	case jsondoc.String:
 		item, _ := answer.Marshal(map[string]any{"type": "message", "role": "user",
@@ -305,7 +306,7 @@ func completeItem(raw json.RawMessage) json.RawMessage {
 
 // compactedText is the text of a compaction item, "" if another server made it; whole: it replaces
 // everything before it.
-func compactedText(o *answer.Object) (text string, full bool) {
+func compactedText(o *fields.Object) (text string, full bool) {
 	sealed := o.Text("encrypted_content")
 	body, full := strings.CutPrefix(sealed, fullSeal)
 	if full {

@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
@@ -101,17 +102,19 @@ func TestStoredResponse(t *testing.T) {
 		t.Errorf("DELETE %d %s", r.Status, r.Body)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
-		porttest.WantFault(t, porttest.Ask(t, method, url, ""), 404, answer.KindInvalid, "response_id", "", "not found")
+		porttest.WantFault(t, porttest.Ask(t, method, url, ""), 404, fields.KindInvalid,
+			"response_id", "", "not found")
 	}
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses",
-		`{"input":"x","previous_response_id":"`+last["id"].(string)+`"}`), 404, answer.KindInvalid,
+		`{"input":"x","previous_response_id":"`+last["id"].(string)+`"}`), 404, fields.KindInvalid,
 		"previous_response_id", "previous_response_not_found", "not found")
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses",
-		`{"input":[{"type":"item_reference","id":"rs_x"}]}`), 404, answer.KindInvalid, "input[0].id", "",
+		`{"input":[{"type":"item_reference","id":"rs_x"}]}`), 404, fields.KindInvalid,
+		"input[0].id", "",
 		"not found")
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"hi","store":false}`).Body)
 	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+m["id"].(string), ""),
-		404, answer.KindInvalid,
+		404, fields.KindInvalid,
 		"response_id", "", "not found")
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
@@ -172,7 +172,7 @@ func TestAConversationIsBounded(t *testing.T) {
 	}
 	for _, url := range []string{path + "/items", srv.URL + "/v1/conversations"} {
 		porttest.WantFault(t, porttest.Ask(t, "POST", url, strings.Replace(item, "xx",
-			strings.Repeat("x", 1500), 1)), 400, answer.KindInvalid, "items", "", "too large")
+			strings.Repeat("x", 1500), 1)), 400, fields.KindInvalid, "items", "", "too large")
 	}
 	for _, background := range []string{"false", "true"} {
 		r := porttest.Post(t, srv, "/v1/responses", `{"input":"x","conversation":"`+id+

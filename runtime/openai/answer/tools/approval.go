@@ -12,7 +12,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/jsondoc"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -26,7 +26,7 @@ type approvalRule struct {
 
 // readApproval reads require_approval. If it is unset, each call needs approval, as at OpenAI,
 // unless the operator has allowed the server's calls.
-func readApproval(t *answer.Object) (rule approvalRule) {
+func readApproval(t *fields.Object) (rule approvalRule) {
 	v := t.Get("require_approval")
 	switch v.Kind() {
 	case jsondoc.Null:
@@ -34,8 +34,8 @@ func readApproval(t *answer.Object) (rule approvalRule) {
 	case jsondoc.Object:
 		filter := v.Object()
 		always, never := filter.Object("always"), filter.Object("never")
-		rule = approvalRule{answer.TextsOf(always.List("tool_names")),
-			answer.TextsOf(never.List("tool_names")), always == nil || never != nil ||
+		rule = approvalRule{fields.TextsOf(always.List("tool_names")),
+			fields.TextsOf(never.List("tool_names")), always == nil || never != nil ||
 				!always.Has("tool_names"), false} // read_only of a tool is not known here
 	default:
 		switch v.Text() {
@@ -63,13 +63,13 @@ func (r approvalRule) needs(tool string) bool {
 }
 
 // allowedNames reads allowed_tools of an MCP server: a list, or an object with tool_names.
-func allowedNames(t *answer.Object) []string {
+func allowedNames(t *fields.Object) []string {
 	v := t.Get("allowed_tools")
 	switch v.Kind() {
 	case jsondoc.Array:
-		return append([]string{}, answer.TextsOf(v.List())...)
+		return append([]string{}, fields.TextsOf(v.List())...)
 	case jsondoc.Object:
-		return append([]string{}, answer.TextsOf(v.Object().List("tool_names"))...)
+		return append([]string{}, fields.TextsOf(v.Object().List("tool_names"))...)
 	case jsondoc.Null:
 	default:
 		v.WrongType("an array or an object")
@@ -110,7 +110,7 @@ func (t *Tool) Tools() []harmony.ToolDescription {
 
 // applyRules allows only the tools that the client allows. A name that the server lacks is a fault:
 // the client relies on a rule that would never apply.
-func (t *Tool) applyRules() *answer.Fault {
+func (t *Tool) applyRules() *fields.Fault {
 	server, ok := t.Tool.(Server)
 	if !ok {
 		return nil
@@ -129,9 +129,9 @@ func (t *Tool) applyRules() *answer.Fault {
 			if !slices.ContainsFunc(has, func(d harmony.ToolDescription) bool {
 				return d.Name == name
 			}) {
-				return answer.Invalid(list.path, "%s names the tool %q, which the MCP server %q "+
+				return fields.Invalid(list.path, "%s names the tool %q, which the MCP server %q "+
 					"does not have; mcp_list_tools items list its tools", list.path,
-					answer.Brief(name), t.Label)
+					fields.Brief(name), t.Label)
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 func TestApprovalRule(t *testing.T) {
@@ -16,7 +16,7 @@ func TestApprovalRule(t *testing.T) {
 		`{"always":{"read_only":false}}`:                                    "add drop",
 		`{"never":{"read_only":true}}`:                                      "add drop",
 	} {
-		o, _ := answer.ParseObject([]byte(`{"require_approval":` + filter + `}`))
+		o, _ := fields.ParseObject([]byte(`{"require_approval":` + filter + `}`))
 		rule := readApproval(o)
 		var asked []string
 		for _, name := range []string{"add", "drop"} {

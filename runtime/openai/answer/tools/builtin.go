@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -66,7 +67,7 @@ type Tool struct {
 
 // ReadRequested reads the built-in tools of a request and returns the types that are ignored.
 // responses tells whether the route supports approvals and containers.
-func (k *Pool) ReadRequested(o *answer.Object, offer Offer, responses bool) (list []Requested,
+func (k *Pool) ReadRequested(o *fields.Object, offer Offer, responses bool) (list []Requested,
 	ignored []string) {
 	if offer.Choice.mode == grammar.None {
 		return nil, offer.Ignored
@@ -93,8 +94,9 @@ func (k *Pool) ReadRequested(o *answer.Object, offer Offer, responses bool) (lis
 		}
 	}
 	if offer.Choice.mode == grammar.Required && len(offer.Functions)+len(list) == 0 {
-		o.AddFault(answer.Invalid("tool_choice", `tool_choice is "required", but the request offers no `+
-			"function that could be called"))
+		o.AddFault(fields.Invalid("tool_choice",
+			`tool_choice is "required", but the request offers no `+
+				"function that could be called"))
 	}
 	if offer.Hosted != nil && !slices.ContainsFunc(list, offer.Hosted.matches) {
 		o.AddFault(unavailableChoice(offer.Hosted.typ))
@@ -132,7 +134,7 @@ func (a *ApprovedCall) start(tools []*Tool) FirstStart {
 		callable := (&HostedChoice{typ: MCP, label: a.Label, name: a.Name}).callable(tools,
 			r.Functions)
 		if len(callable) == 0 {
-			return nil, answer.Invalid("tools", "the approved call needs its server: send the mcp "+
+			return nil, fields.Invalid("tools", "the approved call needs its server: send the mcp "+
 				"tool of %q that offers %q again", a.Label, a.Name)
 		}
 		call := session.Call{ID: a.ID, Arguments: a.Arguments, Recipient: callable[0],
@@ -161,7 +163,7 @@ func (k *Pool) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 	for i := range requested {
 		w := &requested[i]
 		if w.client = a.Exchange.Client; !a.Exchange.Key.MayUseTool(w.Kind) {
-			return nil, nil, answer.Refusal(http.StatusForbidden, "tools", "tool_not_allowed",
+			return nil, nil, fields.Refusal(http.StatusForbidden, "tools", "tool_not_allowed",
 				"this key may not use the tool "+w.typ)
 		}
 	}
@@ -266,7 +268,7 @@ func (h *HostedChoice) matches(w Requested) bool {
 	return h.kind() == w.Kind && (w.Kind != MCP || h.label == w.Label)
 }
 
-func (of *Offer) chooseHosted(o, c *answer.Object, kind string) {
+func (of *Offer) chooseHosted(o, c *fields.Object, kind string) {
 	h := &HostedChoice{typ: kind, label: c.Text("server_label"), name: c.Text("name")}
 	if kind == "mcp" && h.label == "" {
 		c.Get("server_label").Missing()
@@ -294,12 +296,12 @@ func (of *Offer) chooseHosted(o, c *answer.Object, kind string) {
 			return
 		}
 	}
-	o.AddFault(answer.Invalid("tool_choice", "tool_choice names %s, which is not among the tools",
+	o.AddFault(fields.Invalid("tool_choice", "tool_choice names %s, which is not among the tools",
 		named))
 }
 
-func unavailableChoice(kind string) *answer.Fault {
-	return answer.Unsupported("tool_choice", fmt.Sprintf("tool_choice of type %q", kind),
+func unavailableChoice(kind string) *fields.Fault {
+	return fields.Unsupported("tool_choice", fmt.Sprintf("tool_choice of type %q", kind),
 		"this server has no such tool")
 }
 
@@ -320,7 +322,7 @@ func (h *HostedChoice) startChosen(runner session.Runner, tools []*Tool) FirstSt
 	return func(ctx context.Context, r session.Request) (session.Turn, error) {
 		if r.Only = h.callable(tools, r.Functions); len(r.Only) == 0 {
 			if h.name != "" {
-				return nil, answer.Unsupported("tool_choice", fmt.Sprintf(
+				return nil, fields.Unsupported("tool_choice", fmt.Sprintf(
 					"tool_choice of the tool %q of the MCP server %q", h.name, h.label),
 					"this server has no such tool, or allowed_tools leaves it out")
 			}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -72,12 +72,13 @@ func TestHostedToolThatCannotBeChosen(t *testing.T) {
 			t.Errorf("%s: %d %s", c.choice, r.Status, r.Body)
 		}
 		code, _ := porttest.At(m, "error", "code").(string)
-		porttest.WantFault(t, r, 400, answer.KindInvalid, c.param, code, c.message)
+		porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, code, c.message)
 	}
 	srv, _ := porttest.Server(t, answertest.Answers("ok")) // without tools of its own
 	r := porttest.Ask(t, "POST", srv.URL+"/v1/responses",
 		`{"input":"x","tool_choice":{"type":"web_search"},"tools":[{"type":"web_search"}]}`)
-	porttest.WantFault(t, r, 400, answer.KindInvalid, "tool_choice", "unsupported_parameter", "no such tool")
+	porttest.WantFault(t, r, 400, fields.KindInvalid, "tool_choice", "unsupported_parameter",
+		"no such tool")
 }
 
 // Of two servers, allowed_tools names one.

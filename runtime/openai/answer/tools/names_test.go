@@ -17,8 +17,8 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 	servers "github.com/ossrun/ossrun/runtime/tools"
@@ -319,7 +319,7 @@ func TestNamesThatTheServerLacks(t *testing.T) {
 				r := porttest.Ask(t, "POST", srv.URL+path, `{`+input+
 					`,"tools":[{"type":"web_search"},{"type":"mcp","server_label":"db",`+
 					fmt.Sprintf(members, quote(name))+`}]}`)
-				porttest.WantFault(t, r, 400, answer.KindInvalid, "tools[1]."+param, "",
+				porttest.WantFault(t, r, 400, fields.KindInvalid, "tools[1]."+param, "",
 					"does not have")
 				if ran := x.calls(); len(ran) > 0 {
 					t.Errorf("%s ran", ran)
@@ -338,7 +338,7 @@ func TestNamesThatTheServerLacks(t *testing.T) {
 		`"server_label":"db","require_approval":{"never":{"tool_names":["query"]}},`+
 		`"allowed_tools":["query"]}],"tool_choice":{"type":"mcp","server_label":"db",`+
 		`"name":"write_query"}}`)
-	porttest.WantFault(t, r, 400, answer.KindInvalid, "tool_choice", "unsupported_parameter",
+	porttest.WantFault(t, r, 400, fields.KindInvalid, "tool_choice", "unsupported_parameter",
 		"\"write_query\" of the MCP server \"db\" is not supported")
 	if ran := x.calls(); len(ran) > 0 {
 		t.Errorf("%s ran", ran)
@@ -352,11 +352,11 @@ func TestNamesThatTheServerLacks(t *testing.T) {
 	} {
 		r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","tools":[`+
 			`{"type":"mcp","server_label":"db",`+members+`}]}`)
-		porttest.WantFault(t, r, 400, answer.KindInvalid, param, "invalid_type", "")
+		porttest.WantFault(t, r, 400, fields.KindInvalid, param, "invalid_type", "")
 	}
 	r = porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":"x","tools":[`+
 		`{"type":"mcp","server_label":"db"}],"tool_choice":{"type":"allowed_tools","mode":"auto",`+
 		`"tools":[{"type":"mcp","server_label":"db","name":"query"}]}}`)
-	porttest.WantFault(t, r, 400, answer.KindInvalid, "tool_choice.tools[0].name",
+	porttest.WantFault(t, r, 400, fields.KindInvalid, "tool_choice.tools[0].name",
 		"unsupported_parameter", "allowed_tools")
 }

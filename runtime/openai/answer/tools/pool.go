@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -133,7 +134,7 @@ func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 		k.Release(tools, "")
 		return nil, nil, err
 	}
-	var fault *answer.Fault
+	var fault *fields.Fault
 	for _, w := range requested {
 		add := func(t session.Tool, container string) *Tool {
 			tool := &Tool{Tool: t, Requested: w}
@@ -153,8 +154,8 @@ func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 		case len(inherited) > 0:
 			continue
 		case w.Container != "":
-			return fail(answer.Refusal(http.StatusNotFound, "tools", "container_not_found",
-				"there is no container '"+answer.Brief(w.Container)+
+			return fail(fields.Refusal(http.StatusNotFound, "tools", "container_not_found",
+				"there is no container '"+fields.Brief(w.Container)+
 					"' that could be used: one is ended "+
 					`when it was idle for 20 minutes; {"type": "auto"} makes a new one`))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -119,7 +120,7 @@ func TestToolsGoOn(t *testing.T) {
 		t.Errorf("%s in %s", by, in)
 	}
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", python(`"cntr_x"`, `"input":"run"`)), 404,
-		answer.KindInvalid, "tools", "container_not_found", "cntr_x")
+		fields.KindInvalid, "tools", "container_not_found", "cntr_x")
 
 	talk := porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body)["id"].(string)
 	for _, want := range []string{"3.1", "3.2"} {
@@ -139,7 +140,7 @@ func TestToolsAreNotKeptForEver(t *testing.T) {
 	_, _, container := toldBy(t, srv, python(auto, `"input":"run"`))
 	porttest.Eventually(t, func() (any, bool) { return open.Load(), open.Load() == 0 })
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", python(`"`+container+`"`,
-		`"input":"run"`)), 404, answer.KindInvalid, "tools", "container_not_found", "20 minutes")
+		`"input":"run"`)), 404, fields.KindInvalid, "tools", "container_not_found", "20 minutes")
 
 	srv, open = keeper(t, time.Hour)
 	for range tools.MostKeptTools + 8 {

@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar"
 	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -46,7 +47,7 @@ func (f Function) strict() bool { return f.Strict != nil && *f.Strict }
 // Codex send those along with the functions they need, so they are no fault.
 type Offer struct {
 	Functions []Function
-	listed    []*answer.Object // all tools of the request
+	listed    []*fields.Object // all tools of the request
 	tools     int              // number of listed tools
 	Choice    toolChoice
 	Hosted    *HostedChoice // a built-in tool is chosen
@@ -97,7 +98,7 @@ const maxFunctions = 4096
 
 // Read reads tools and tool_choice. Items of the input may offer more, or repeat some; the first of
 // a name is used.
-func Read(o *answer.Object, items ...*answer.Object) Offer {
+func Read(o *fields.Object, items ...*fields.Object) Offer {
 	offer := Offer{ToolsEcho: []any{}}
 	offer.read(o)
 	first := len(offer.ToolsEcho)
@@ -116,7 +117,7 @@ func Read(o *answer.Object, items ...*answer.Object) Offer {
 }
 
 // read adds the tools of a request or an item.
-func (of *Offer) read(o *answer.Object) {
+func (of *Offer) read(o *fields.Object) {
 	for _, v := range of.List(o, "tools") {
 		t := v.Object()
 		kind := t.Text("type")
@@ -140,7 +141,7 @@ func (of *Offer) read(o *answer.Object) {
 }
 
 // List returns the tools in a member, or none if the request has too many.
-func (of *Offer) List(o *answer.Object, name string) []answer.Value {
+func (of *Offer) List(o *fields.Object, name string) []fields.Value {
 	if !o.Has(name) {
 		return nil
 	}
@@ -173,10 +174,10 @@ func (of Offer) ApplyTo(r *session.Request) {
 	}
 }
 
-func ReadFunction(o *answer.Object) Function { return ReadFunctionWith(o, "parameters") }
+func ReadFunction(o *fields.Object) Function { return ReadFunctionWith(o, "parameters") }
 
 // ReadFunctionWith reads a function with the member name of its parameters.
-func ReadFunctionWith(o *answer.Object, parameters string) Function {
+func ReadFunctionWith(o *fields.Object, parameters string) Function {
 	f := Function{functionTool: functionTool{Type: "function", Name: o.Text("name")}}
 	f.checkName(o)
 	if o.Has("description") {
@@ -196,14 +197,14 @@ func ReadFunctionWith(o *answer.Object, parameters string) Function {
 	}
 	f.Parameters = v.Raw
 	if _, err := jsondoc.Parse(v.Raw, jsondoc.Serde); err != nil { // as the renderer reads it
-		o.AddFault(answer.Invalid(v.Path, "the parameters of the function %q cannot be rendered, "+
+		o.AddFault(fields.Invalid(v.Path, "the parameters of the function %q cannot be rendered, "+
 			"arrays and objects in them may be nested %d deep: %v", f.Name, jsondoc.Serde.Depth,
 			err))
 		return f
 	}
 	if f.strict() {
 		if _, err := jsonschema.CompileWithin(o.Ctx(), v.Raw, true); err != nil {
-			fault := answer.Invalid(v.Path, "the parameters of the strict function %q are not "+
+			fault := fields.Invalid(v.Path, "the parameters of the strict function %q are not "+
 				"supported: %v", f.Name, err)
 			fault.Code = "invalid_function_parameters"
 			o.AddFault(fault)
@@ -212,14 +213,14 @@ func ReadFunctionWith(o *answer.Object, parameters string) Function {
 	return f
 }
 
-func (f Function) checkName(o *answer.Object) {
+func (f Function) checkName(o *fields.Object) {
 	if !answer.ToolName(f.Name) {
 		o.Get("name").MustBe("1 to 128 letters, digits, or any of _-.:/")
 	}
 }
 
 // choose reads tool_choice: auto, none, required, a function, or a list of allowed tools.
-func (of *Offer) choose(o *answer.Object) {
+func (of *Offer) choose(o *fields.Object) {
 	if !o.Has("tool_choice") {
 		return
 	}
@@ -244,7 +245,7 @@ func (of *Offer) choose(o *answer.Object) {
 }
 
 // allow drops the functions that are not among the allowed tools.
-func (of *Offer) allow(v answer.Value, c *answer.Object) {
+func (of *Offer) allow(v fields.Value, c *fields.Object) {
 	names := map[string]bool{}
 	echo := allowedTools{Type: "allowed_tools", Mode: cmp.Or(c.Text("mode"), "auto"),
 		Tools: []any{}}
@@ -273,7 +274,7 @@ func (of *Offer) allow(v answer.Value, c *answer.Object) {
 }
 
 // Name chooses the function with this name.
-func (of *Offer) Name(v answer.Value, name string) {
+func (of *Offer) Name(v fields.Value, name string) {
 	of.Choice = toolChoice{mode: grammar.Named, name: name}
 	if !slices.ContainsFunc(of.Functions, func(f Function) bool { return f.Name == name }) {
 		v.Invalid(" names the function %q, which is not among the tools", name)
@@ -281,7 +282,7 @@ func (of *Offer) Name(v answer.Value, name string) {
 }
 
 // Mode chooses whether the model may call.
-func (of *Offer) Mode(v answer.Value, mode string) {
+func (of *Offer) Mode(v fields.Value, mode string) {
 	switch mode {
 	case "auto":
 	case "none":
@@ -289,7 +290,7 @@ func (of *Offer) Mode(v answer.Value, mode string) {
 	case "required":
 		of.Choice.mode = grammar.Required
 	default:
-		v.AddFault(answer.Invalid(v.Path,
+		v.AddFault(fields.Invalid(v.Path,
 			`tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
 	}
 }
@@ -300,7 +301,7 @@ type ClientName struct {
 	Space, Name string
 }
 
-func readCustom(o *answer.Object) Function {
+func readCustom(o *fields.Object) Function {
 	f := Function{custom: true, functionTool: functionTool{Name: o.Text("name"),
 		Parameters: json.RawMessage(`{"type":"string"}`)}}
 	f.checkName(o)
@@ -328,7 +329,7 @@ func readCustom(o *answer.Object) Function {
 			format.Get("syntax").MustBe("lark or regex")
 		}
 		if err != nil {
-			fault := answer.Invalid(format.PathOf("definition"), "%s is not supported: %v",
+			fault := fields.Invalid(format.PathOf("definition"), "%s is not supported: %v",
 				format.PathOf("definition"), err)
 			fault.Code = "invalid_grammar"
 			format.AddFault(fault)
@@ -341,7 +342,7 @@ func readCustom(o *answer.Object) Function {
 }
 
 // readNamespace adds the tools of a namespace, prefixed with it.
-func (of *Offer) readNamespace(o *answer.Object) {
+func (of *Offer) readNamespace(o *fields.Object) {
 	space := o.Text("name")
 	if !answer.ToolName(space) {
 		o.Get("name").Invalid(" is %q, which is not a name", space)

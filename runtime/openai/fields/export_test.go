@@ -1,6 +1,6 @@
 // What the tests outside of the package need of those inside.
 
-package answer
+package fields
 
 const (
 	MostItems    = maxItems

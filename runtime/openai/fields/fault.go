@@ -5,12 +5,10 @@
 // is", every SDK retries 429 and 5xx. What must stay true: an error of the client is a 4xx that
 // names the parameter, every other error is a 5xx.
 
-package answer
+package fields
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,7 +28,7 @@ type Fault struct {
 	Code       string // "" is null
 	param      string // "" is null
 	Message    string
-	retryAfter int // seconds; 0: no header
+	RetryAfter int // seconds; 0: no header
 	TooLong    *sched.ContextLengthError
 }
 
@@ -58,7 +56,7 @@ func Failure(status int, code, message string) *Fault {
 
 // WithRetryAfter sets in how many seconds the request may be retried.
 func (f *Fault) WithRetryAfter(seconds int) *Fault {
-	f.retryAfter = max(1, seconds)
+	f.RetryAfter = max(1, seconds)
 	return f
 }
 
@@ -105,7 +103,7 @@ func FaultOf(err error, history string) *Fault {
 	}
 	if busy, ok := errors.AsType[*session.BusyError](err); ok {
 		return &Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
-			Code: "rate_limit_exceeded", retryAfter: int(busy.RetryAfter / time.Second),
+			Code: "rate_limit_exceeded", RetryAfter: int(busy.RetryAfter / time.Second),
 			Message: busy.Error()}
 	}
 	broken, isBroken := errors.AsType[*sched.EngineError](err)
@@ -156,17 +154,15 @@ type errorObject struct {
 	Code    *string `json:"code"`
 }
 
-func OpenAIFault(f *Fault, _ string) any { return f.body() }
-
-func (f *Fault) body() errorBody {
+func OpenAIFault(f *Fault, _ string) any {
 	return errorBody{errorObject{Message: Brief(f.Message), Type: f.Kind,
 		Param: OrNull(Brief(f.param)), Code: OrNull(f.Code)}}
 }
 
 // Brief shortens a text that may quote megabytes of a client's request.
-func Brief(s string) string { return shorten(s, 1000) }
+func Brief(s string) string { return Shorten(s, 1000) }
 
-func shorten(s string, limit int) string {
+func Shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
@@ -178,15 +174,4 @@ func OrNull(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// Marshal is json.Marshal that leaves <, > and & readable.
-func Marshal(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return buf.Bytes()[:buf.Len()-1], nil
 }

@@ -1,6 +1,6 @@
 // Token ids in a request, and texts that are encoded without rendering.
 
-package answer
+package fields
 
 import (
 	"bytes"

@@ -1,7 +1,7 @@
 // What one body costs before it is answered or refused: processor time and memory, of bodies that
 // are made of very many of one thing, and of as many as are possible.
 
-package answer_test
+package fields_test
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -99,18 +100,19 @@ func TestTooManyAreRefused(t *testing.T) {
 	}
 	call := `{"id":"c","type":"function","function":{"name":"f","arguments":""}}`
 	for _, c := range []struct{ path, body, param, code string }{
-		{"/v1/chat/completions", `{"messages":[` + many(answer.MostMessages+1, porttest.Hello) + `]}`, "messages",
-			answer.CodeContextLength},
+		{"/v1/chat/completions", `{"messages":[` + many(fields.MostMessages+1, porttest.Hello) +
+			`]}`, "messages", fields.CodeContextLength},
 		{"/v1/chat/completions", `{"messages":[{"role":"assistant","tool_calls":[` +
-			many(answer.MostMessages+1, call) + `]}]}`, "messages[0].tool_calls", answer.CodeContextLength},
-		{"/v1/responses", `{"input":[` + many(answer.MostMessages+1, porttest.Hello) + `]}`, "input",
-			answer.CodeContextLength},
+			many(fields.MostMessages+1, call) + `]}]}`, "messages[0].tool_calls",
+			fields.CodeContextLength},
+		{"/v1/responses", `{"input":[` + many(fields.MostMessages+1, porttest.Hello) + `]}`,
+			"input", fields.CodeContextLength},
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":[` +
-			many(answer.MostItems+1, `"a"`) + `]}]}`, "messages[0].content", answer.TooLong},
+			many(fields.MostItems+1, `"a"`) + `]}]}`, "messages[0].content", fields.TooLong},
 		{"/v1/chat/completions", `{"messages":[` + porttest.Hello + `],"bad_words":[` +
-			many(answer.MostItems, `"a"`) + `]}`, "messages", answer.TooLong},
-		{"/v1/completions", `{"prompt":"` + strings.Repeat("?!<~", answer.MaxPrompt/2) + `"}`,
-			"prompt", answer.CodeContextLength},
+			many(fields.MostItems, `"a"`) + `]}`, "messages", fields.TooLong},
+		{"/v1/completions", `{"prompt":"` + strings.Repeat("?!<~", fields.MaxPrompt/2) + `"}`,
+			"prompt", fields.CodeContextLength},
 	} {
 		r := porttest.Ask(t, "POST", srv.URL+c.path, c.body)
 		var got struct{ Error struct{ Param, Code string } }

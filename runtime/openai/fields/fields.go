@@ -1,4 +1,4 @@
-// Reading a request field by field.
+// Package fields reads a request field by field.
 //
 // A client that sends a wrong type must learn in which field: "messages[2].content", not "cannot
 // unmarshal". So a body is split one level at a time, and every value knows its path (package
@@ -8,8 +8,7 @@
 // What must stay true: null and an absent member mean the same; unknown members are ignored; the
 // bytes of a schema are passed on unchanged, with the order of its keys. The request's own members
 // that were never read are known (Unread), so that the client can be told.
-
-package answer
+package fields
 
 import (
 	"bytes"
@@ -18,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -70,11 +70,14 @@ type Object struct {
 	inner map[string][]string
 }
 
-func ParseObject(b []byte) (*Object, *Fault) { return parseFor(context.Background(), b) }
+func ParseObject(b []byte) (*Object, *Fault) {
+	return ParseRequest(context.Background(), b, "", false)
+}
 
-// parseFor is ParseObject for a request. Invalid UTF-8 is refused: it is no JSON, and each bad byte
-// would become the three bytes of U+FFFD.
-func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
+// ParseRequest is ParseObject for a request, which may name stored records of owner. Invalid UTF-8
+// is refused: it is no JSON, and each bad byte would become the three bytes of U+FFFD.
+func ParseRequest(ctx context.Context, b []byte, owner string, ignoreImages bool) (*Object,
+	*Fault) {
 	b = jsondoc.StripBOM(b)
 	if !utf8.Valid(b) {
 		offset, _ := token.ScanUTF8(b)
@@ -91,7 +94,7 @@ func parseFor(ctx context.Context, b []byte) (*Object, *Fault) {
 		}
 		return nil, Invalid("", "the request body is not valid JSON: %v", err)
 	}
-	c := &firstFault{ctx: ctx}
+	c := &firstFault{ctx: ctx, owner: owner, images: ignoreImages}
 	return Value{jsondoc.Field{Raw: b}, c}.Object(), c.first
 }
 
@@ -121,7 +124,6 @@ func (o *Object) Fault() *Fault { return o.c.first }
 // ReplaceFault replaces the request's fault.
 func (o *Object) ReplaceFault(f *Fault) { o.c.first = f }
 
-// Ctx is the request's; it ends when the client disconnects.
 func (o *Object) Ctx() context.Context { return o.c.ctx }
 
 // LeavesImagesOut tells that images are replaced by a note, instead of a fault.
@@ -144,12 +146,56 @@ func valuesOf(c *firstFault, items []json.RawMessage, path string) (list []Value
 	return list
 }
 
+// IgnoreFaults passes the object to read without its faults, which the client need not correct.
+func (o *Object) IgnoreFaults(read func(v Value)) {
+	c := &firstFault{ctx: o.c.ctx, items: o.c.items, past: true}
+	read(Value{jsondoc.Field{Raw: o.raw, Path: o.path}, c})
+	o.c.items = c.items
+	o.c.isCancelled()
+}
+
+// ReadDated reads the messages of a list in order. Messages that the model has answered, and its
+// own before the last one, are past.
+func ReadDated(list []Value, read func(i int, v Value)) {
+	newest := len(list) - 1
+	if newest > 0 && !isModels(list[newest].Object()) {
+		for newest > 0 && !isModels(list[newest-1].Object()) {
+			newest--
+		}
+	}
+	for i, v := range list {
+		v.c.past = i < newest
+		read(i, v)
+		v.c.past = false
+	}
+}
+
+// isModels tells whether a message or item was made by the model, or on its behalf.
+func isModels(m *Object) bool {
+	if role := m.Get("role"); role.Kind() == jsondoc.String {
+		return role.Text() == "assistant"
+	}
+	kind := m.Get("type")
+	if kind.Kind() != jsondoc.String {
+		return false
+	}
+	text := kind.Text()
+	return text != "message" && !strings.HasSuffix(text, "_output") &&
+		!strings.HasSuffix(text, "_response")
+}
+
+// IsPast tells that the message being read is from the past.
+func (o *Object) IsPast() bool { return o != nil && o.c.past }
+
 // WithRaw is another value at the same path.
 func (v Value) WithRaw(raw json.RawMessage) Value {
 	return Value{jsondoc.Field{Raw: raw, Path: v.Path}, v.c}
 }
 
 func (v Value) AddFault(f *Fault) { v.c.add(f) }
+
+// Ctx is the request's; it ends when the client disconnects.
+func (v Value) Ctx() context.Context { return v.c.ctx }
 
 // read reads a value by one of Field's methods. A wrong value adds a fault and returns instead.
 func read[T any](v Value, method func(jsondoc.Field) (T, error), fallback T) T {
@@ -234,6 +280,15 @@ func (v Value) List() []Value { return v.listOf(maxItems, codeTooLong) }
 // Messages returns the items of a conversation.
 func (v Value) Messages() []Value { return v.listOf(maxMessages, CodeContextLength) }
 
+// MessagesAfter returns the items of an array that may become messages after n others.
+func (v Value) MessagesAfter(n int) []Value {
+	if n+v.Count(maxMessages+1) > maxMessages {
+		v.tooMany(CodeContextLength)
+		return nil
+	}
+	return v.List()
+}
+
 func (v Value) listOf(limit int, code string) []Value {
 	if v.c.isCancelled() {
 		return nil
@@ -301,6 +356,9 @@ func (o *Object) Get(name string) Value {
 // Value is the object itself, for faults.
 func (o *Object) Value() Value { return Value{jsondoc.Field{Raw: o.raw, Path: o.path}, o.c} }
 
+// Members are the object's members in their order.
+func (o *Object) Members() []jsondoc.Part { return o.members.List }
+
 // PathOf is the path of a member.
 func (o *Object) PathOf(name string) string {
 	if o == nil || o.path == "" {
@@ -354,6 +412,11 @@ func (o *Object) Number(name string, low, high, fallback float64) float64 {
 func (o *Object) Integer(name string, low, high, fallback int) int {
 	return member(o, name, func(f jsondoc.Field) (int, error) { return f.Integer(low, high) },
 		fallback)
+}
+
+// Bits is an integer member of 64 bits, or fallback if it is absent.
+func (o *Object) Bits(name string, fallback uint64) uint64 {
+	return member(o, name, jsondoc.Field.Bits, fallback)
 }
 
 // AddFault adds a fault. A nil object already has one, from when it was read.

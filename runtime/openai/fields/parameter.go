@@ -5,7 +5,7 @@
 // X-Ossrun-Ignored header, so that a misspelt parameter is noticed. An absent member has its row's
 // default, either in the row or already in the row's target.
 
-package answer
+package fields
 
 import (
 	"bytes"
@@ -72,8 +72,8 @@ func Integer(name string, low, high, fallback int, to *int) Parameter {
 // unlimited marks a bound that no request reaches, so it is not documented.
 const unlimited = 1 << 30
 
-// number is a row of sample.Numbers. An absent one keeps its value; a negative integer becomes 0.
-func number(n sample.Number, params *sample.Params) Parameter {
+// Number is a row of sample.Numbers. An absent one keeps its value; a negative integer becomes 0.
+func Number(n sample.Number, params *sample.Params) Parameter {
 	switch to := n.Field(params).(type) {
 	case *int:
 		p := Integer(n.Name, int(n.Low), int(n.High), *to, to)

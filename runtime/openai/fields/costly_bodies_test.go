@@ -1,6 +1,6 @@
 // The bodies of TestBodiesCostLittle.
 
-package answer_test
+package fields_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -220,7 +221,8 @@ func costlyBodies() []costlyBody {
 			add("few "+c.name, c.route, base+c.field, end, padded(130_000, c.piece))
 		}
 	}
-	add("most ids of long texts", "/detokenize", `{"tokens":[`+strings.Repeat("72056,", answer.MostItems-1),
+	add("most ids of long texts", "/detokenize", `{"tokens":[`+strings.Repeat("72056,",
+		fields.MostItems-1),
 		"1]}", func(int) string { return strings.Repeat(" ", answer.StandardBody) })
 	tool := strings.Repeat(`"property#":{"type":"string"},`, 125) + `"z":{}`
 	add("large tools", chat, base+`"tools":[`, `]}`, numbered(

@@ -1,6 +1,6 @@
 // What went wrong: in the metrics, and as a client may read it.
 
-package answer_test
+package fields_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -65,7 +65,7 @@ func TestFaultsTellNoPaths(t *testing.T) {
 		for _, err := range []error{inner, fmt.Errorf("%w %q: %w", session.ErrUnknownModel, "20b",
 			inner), fmt.Errorf("%w: %w", session.ErrUnavailable, inner),
 			&sched.EngineError{Fault: inner}} {
-			got := answer.FaultOf(err, "messages").Message
+			got := fields.FaultOf(err, "messages").Message
 			for _, folder := range []string{"/home", "/root", "Users", "/srv", "models/", ".cache"} {
 				if strings.Contains(got, folder) {
 					t.Errorf("%v: %s", err, got)
@@ -74,7 +74,7 @@ func TestFaultsTellNoPaths(t *testing.T) {
 		}
 	}
 	const plain = "http://127.0.0.1:8000/v1/models answers 3 tokens/s, and/or nothing"
-	if got := answer.FaultOf(errors.New(plain), "").Message; got != plain {
+	if got := fields.FaultOf(errors.New(plain), "").Message; got != plain {
 		t.Errorf("%q", got)
 	}
 }
