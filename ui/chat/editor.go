@@ -80,6 +80,7 @@ func (e *editor) backspace() { e.remove(e.prevCluster(e.cursor), e.cursor) }
 func (e *editor) delete()    { e.remove(e.cursor, e.nextCluster(e.cursor)) }
 func (e *editor) home()      { e.move(e.lineStart()) }
 func (e *editor) end()       { e.move(e.lineEnd()) }
+func (e *editor) newLine()   { e.insert("\n") }
 
 func (e *editor) deleteWordLeft()   { e.remove(e.prevWord(), e.cursor) }
 func (e *editor) deleteWordRight()  { e.remove(e.cursor, e.nextWord()) }

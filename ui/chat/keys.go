@@ -111,8 +111,6 @@ var bindings = map[string]func(m *Model) tea.Cmd{
 		m.unfolded = !m.unfolded
 		return nil
 	},
-	"alt+enter": newLine, "ctrl+j": newLine,
-
 	"pgup":       scroll(func(t *transcript) int { return -max(t.height-2, 1) }),
 	"pgdown":     scroll(func(t *transcript) int { return max(t.height-2, 1) }),
 	"shift+up":   scroll(func(*transcript) int { return -1 }),
@@ -121,7 +119,7 @@ var bindings = map[string]func(m *Model) tea.Cmd{
 	"ctrl+end":   scroll(func(t *transcript) int { return t.total }),
 }
 
-// edits maps the keys that move the cursor or delete text.
+// edits maps the keys of the editor.
 var edits = map[string]func(*editor){
 	"left": (*editor).moveLeft, "ctrl+b": (*editor).moveLeft,
 	"right": (*editor).moveRight, "ctrl+f": (*editor).moveRight,
@@ -136,6 +134,7 @@ var edits = map[string]func(*editor){
 	"alt+d":  (*editor).deleteWordRight,
 	"ctrl+u": (*editor).deleteToLineHome,
 	"ctrl+k": (*editor).deleteToLineEnd,
+	"ctrl+j": (*editor).newLine, "alt+enter": (*editor).newLine,
 }
 
 func scroll(rows func(t *transcript) int) func(m *Model) tea.Cmd {
@@ -151,11 +150,6 @@ func enter(m *Model) tea.Cmd {
 		return m.takeChoice(*c)
 	}
 	return m.send()
-}
-
-func newLine(m *Model) tea.Cmd {
-	m.input.editor.insert("\n")
-	return nil
 }
 
 // escapeKey closes a menu, else gives up an edit and stops what runs.
