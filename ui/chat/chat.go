@@ -1,11 +1,11 @@
 // Package chat is the conversation in a terminal that `ossrun chat` opens.
 //
-// There is one Bubble Tea model, Model; its pieces (transcript, editor, history, the live turn) are
+// There is one Bubble Tea model, Model; its parts (screen, modes, input, talk, tools, record) are
 // plain structs with methods. What must stay true:
 //
 //   - Update and View never block: no file, no store, no tool, no lock that is held for long.
-//     Goroutines work on the turn, files and the clipboard and answer with messages, and Run
-//     returns only after the last of them has ended;
+//     Goroutines work on the turn, files and the clipboard and answer with messages, each a type
+//     with a name, and Run returns only after the last of them has ended;
 //   - View is a function of the Model's state, the clock included; its fields are only caches;
 //   - tokens of a turn are batched and shown at most framesPerSecond times a second, and a frame
 //     renders only the unfinished text;
