@@ -206,7 +206,7 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants,
 	if err != nil {
 		return
 	}
-	_ = store.WriteFile(t.file(folder), data)
+	_ = store.WriteFile(t.file(folder), data, 0o644)
 }
 
 // provenImage is the image that has run on a card; docs/gpu.md says which kernels of it did.

@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // A worker that the program carries, compressed, and starts from memory. If the system forbids that
@@ -178,17 +180,8 @@ func writeProgram(folder string, image []byte) (path string, err error) {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, image) {
 		return path, os.Chmod(path, 0o700)
 	}
-	file, err := os.CreateTemp(folder, "gpu-worker-*.new")
-	if err != nil {
-		return "", err
-	}
-	_, err = file.Write(image)
-	err = errors.Join(err, file.Chmod(0o700), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return "", errors.Join(fmt.Errorf("write the GPU worker: %w", err), os.Remove(file.Name()))
+	if err := store.WriteFile(path, image, 0o700); err != nil {
+		return "", fmt.Errorf("write the GPU worker: %w", err)
 	}
 	return path, nil
 }

@@ -201,7 +201,7 @@ func (w *writer) saveState() error {
 	if err != nil {
 		return err
 	}
-	return store.WriteFile(filepath.Join(w.out, stateName), text)
+	return store.WriteFile(filepath.Join(w.out, stateName), text, 0o644)
 }
 
 // write writes the file of part i; it is renamed once it is complete and on disk.
@@ -352,7 +352,7 @@ func (w *writer) finish(parts []part) error {
 		return err
 	}
 	put := func(name string, text []byte) error {
-		return store.WriteFile(filepath.Join(w.out, name), text)
+		return store.WriteFile(filepath.Join(w.out, name), text, 0o644)
 	}
 	for _, name := range companions {
 		data, err := w.from.read(name, maxCompanion)

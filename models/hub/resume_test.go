@@ -70,7 +70,7 @@ func parts(t *testing.T, blob string, change func([]byte) []byte) map[string]str
 		text, err := os.ReadFile("../../testdata/versions/pull-1/blob" + suffix)
 		if err == nil {
 			text = change(text)
-			err = store.WriteFile(blob+suffix, text)
+			err = store.WriteFile(blob+suffix, text, 0o644)
 		}
 		hosttest.Check(t, err)
 		all[blob+suffix] = string(text)
@@ -114,7 +114,7 @@ func TestOtherReleases(t *testing.T) {
 	same()
 	content := make([]byte, 60_000)
 	hosttest.Must(r.Files[shard].ReadAt(content, 0))(t)
-	hosttest.Check(t, errors.Join(store.WriteFile(blob(o), content),
+	hosttest.Check(t, errors.Join(store.WriteFile(blob(o), content, 0o644),
 		os.Remove(blob(o)+".ossrun.incomplete")))
 	delete(newer, blob(o)+".ossrun.incomplete")
 	hosttest.Must(client.Pull(t.Context(), o))(t)
@@ -159,7 +159,7 @@ func TestAdopt(t *testing.T) {
 			want += f.Size
 		}
 		hosttest.Check(t, store.WriteFile(store.BlobPath(o.Root, tune, f.ETag())+".incomplete",
-			begin))
+			begin, 0o644))
 		hosttest.Must(client.Pull(t.Context(), o))(t)
 		whole(t, o, r)
 		if sent := server.Sent(shard); sent != want {

@@ -70,7 +70,7 @@ func record(folder string, states checkpoint.FileStates, name string) {
 	if prev == name && rest == describe(states.Files) {
 		return
 	}
-	if store.WriteFile(path, []byte(formatVersionLine()+name+"\n"+describe(states.Files))) != nil ||
+	if store.WriteFile(path, []byte(formatVersionLine()+name+"\n"+describe(states.Files)), 0o644) != nil ||
 		prev == "" || prev == name {
 		return
 	}

@@ -102,12 +102,17 @@ func WriteRef(root string, repo Repo, revision, commit string) error {
 	if err := MakeFolder(root, repo, filepath.Dir(ref)); err != nil {
 		return err
 	}
-	return WriteFile(ref, []byte(commit))
+	return WriteFile(ref, []byte(commit), 0o644)
 }
 
-// WriteFile writes a small file under a temporary name and renames it. Folders are created.
-func WriteFile(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+// WriteFile writes a small file under a temporary name and renames it, so that readers and a killed
+// process never leave or see a part. Folders are created, for this user alone if the file is.
+func WriteFile(path string, content []byte, mode fs.FileMode) error {
+	folder := fs.FileMode(0o777)
+	if mode&0o077 == 0 {
+		folder = 0o700
+	}
+	if err := os.MkdirAll(filepath.Dir(path), folder); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
@@ -115,12 +120,12 @@ func WriteFile(path string, content []byte) error {
 		return err
 	}
 	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	err = errors.Join(err, f.Chmod(mode), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		err = errors.Join(err, os.Remove(f.Name()))
 	}
 	return err
 }
@@ -147,7 +152,7 @@ const StampSuffix = ".sha256"
 // WriteStamp records a blob's sha256.
 func WriteStamp(blob string, sha256 []byte) error {
 	return WriteFile(blob+StampSuffix,
-		[]byte(hex.EncodeToString(sha256)+"  "+filepath.Base(blob)+"\n"))
+		[]byte(hex.EncodeToString(sha256)+"  "+filepath.Base(blob)+"\n"), 0o644)
 }
 
 // Stamped returns the sha256 (hex) of a blob's last hash, if it was not written to since.

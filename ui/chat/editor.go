@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"unicode"
@@ -20,6 +18,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -431,34 +430,7 @@ func (f *historyFile) write(entries []string) error {
 	if err = errors.Join(err, f.versionErr); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-		return err
-	}
-	return writeFile(f.path, b.Bytes(), 0o600)
-}
-
-// writeFile replaces a file atomically.
-func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(tmp.Name()))
-		}
-	}()
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Chmod(mode)
-	}
-	if closed := tmp.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return store.WriteFile(f.path, b.Bytes(), 0o600)
 }
 
 // A search is in progress: the editor shows the matching entry.

@@ -18,6 +18,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
@@ -219,13 +220,16 @@ func export(m *Model, path string, read func() (*savedChat, error)) tea.Cmd {
 		}
 		k, err := read()
 		if err == nil {
+			_, err = os.Stat(filepath.Dir(path)) // a folder is not made
+		}
+		if err == nil {
 			s := k.summary()
 			text := []byte(s.Markdown())
 			if strings.EqualFold(filepath.Ext(path), ".json") {
 				text, err = s.Document()
 				text = append(text, '\n')
 			}
-			err = errors.Join(err, writeFile(path, text, 0o600))
+			err = errors.Join(err, store.WriteFile(path, text, 0o600))
 		}
 		if err != nil {
 			return failed{fmt.Errorf("export: %w", err)}

@@ -11,8 +11,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
+
+	"github.com/ossrun/ossrun/models/store"
 )
 
 const codexInstructions = "You are Codex, a coding agent in a terminal. You work in the user's " +
@@ -56,14 +56,7 @@ func codexCatalog(model string) (string, error) {
 		return "", err
 	}
 	path := stateFile("codex-" + url.QueryEscape(model) + ".json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	part := fmt.Sprint(path, ".", os.Getpid()) // another run may be reading the file
-	if err := os.WriteFile(part, text, 0o600); err != nil {
-		return "", err
-	}
-	return path, os.Rename(part, path)
+	return path, store.WriteFile(path, text, 0o600)
 }
 
 // codexSettings turn off features that cost a local model thousands of tokens and do not help it.

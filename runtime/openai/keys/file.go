@@ -99,10 +99,7 @@ func Change(path string, work func([]Key) ([]Key, error)) error {
 	}
 	b, err := json.MarshalIndent(file{all}, "", "  ")
 	if err == nil {
-		err = store.WriteFile(path, append(b, '\n'))
-	}
-	if err == nil {
-		err = os.Chmod(path, 0o600)
+		err = store.WriteFile(path, append(b, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("changing the keys: %w", err)

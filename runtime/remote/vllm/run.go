@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
@@ -35,14 +36,10 @@ func WriteVocabulary(folder string) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b.Bytes()) {
 		return nil
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("make a folder for vLLM's vocabulary: %w", err)
+	if err := store.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write vLLM's vocabulary: %w", err)
 	}
-	part := path + ".part"
-	if err := os.WriteFile(part, b.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write vLLM's vocabulary: %w", errors.Join(err, os.Remove(part)))
-	}
-	return os.Rename(part, path)
+	return nil
 }
 
 // Watcher receives the log and the troubles of a start.
