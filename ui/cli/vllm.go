@@ -1,6 +1,6 @@
-// ossrun vllm plan and ossrun vllm serve: a plan for vLLM by the recipes for this hardware, printed,
-// or run as this port's upstream. `ossrun serve --engine vllm` is the older spelling; its flags are
-// the same, and serve does not list them.
+// ossrun vllm plan and serve: a plan for vLLM by the recipes for this hardware, printed, or run as
+// this port's upstream. `ossrun serve --engine vllm` is the older spelling with the same flags, which
+// serve does not list.
 
 package cli
 
@@ -47,7 +47,8 @@ func vllmCommand(t Terminal) *cli.Command {
 				return true
 			case "print":
 				return !plans
-			case "model", "preset", "max-num-seqs", "gpu-memory-utilization", "host", "port", "api-key":
+			case "model", "preset", "max-num-seqs", "gpu-memory-utilization", "host", "port",
+				"api-key":
 				return false
 			}
 			switch group {
@@ -74,14 +75,15 @@ func vllmCommand(t Terminal) *cli.Command {
 		Name:  "vllm",
 		Usage: "plan and run vLLM, for what this engine cannot do",
 		Description: "Example: ossrun vllm plan 120b --hardware H100\n\n" +
-			"The recipes are those of the gpt-oss vLLM guide for each GPU. Other flags of vLLM are " +
-			"passed on.",
+			"The recipes are those of the gpt-oss vLLM guide for each GPU. Other flags of vLLM " +
+			"are passed on.",
 		Subcommands: []*cli.Command{
-			verb("serve", "start vLLM, with ossrun's port in front of it", "ossrun vllm serve 120b "+
-				"--tensor-parallel-size 8\n         ossrun vllm serve 120b --upstream "+
-				"http://gpu1:8000,http://gpu2:8000"),
-			verb("plan", "print vLLM's command, and start nothing", "ossrun vllm plan 120b "+
-				"--hardware MI300X\n         ossrun vllm plan 120b --print compose --hardware B200"),
+			verb("serve", "start vLLM, with ossrun's port in front of it",
+				"ossrun vllm serve 120b --tensor-parallel-size 8\n         ossrun vllm serve 120b --upstream "+
+					"http://gpu1:8000,http://gpu2:8000"),
+			verb("plan", "print vLLM's command, and start nothing",
+				"ossrun vllm plan 120b --hardware MI300X\n"+
+					"         ossrun vllm plan 120b --print compose --hardware B200"),
 		},
 		Action: subcommandsOnly("serve and plan"),
 	}

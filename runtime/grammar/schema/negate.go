@@ -278,7 +278,8 @@ func (n *violation) limit() error {
 			return err
 		}
 		unit := n.keyword[3:]
-		kind := map[string]string{"Length": "string", "Items": "array", "Properties": "object"}[unit]
+		kind := map[string]string{"Length": "string", "Items": "array",
+			"Properties": "object"}[unit]
 		if n.keyword[:3] == "max" {
 			n.add(typeMember(kind), countMember("min"+unit, count+1))
 		} else if count > 0 {
