@@ -61,7 +61,6 @@ func (l *local) openOne(ctx context.Context) error {
 	return nil
 }
 
-// openSeveral opens the GPUs that the settings allow, for one model.
 func (l *local) openSeveral(spec models.Spec, s engine.Settings) error {
 	open := s
 	open.GPUs, open.Threads = l.settings.GPUs, l.settings.Threads

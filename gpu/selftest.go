@@ -55,7 +55,6 @@ func ask[T any](ctx context.Context, b *Backend, c check, take func(T)) error {
 	})
 }
 
-// oneResult is a check with one result.
 func oneResult[T any](ctx context.Context, b *Backend, what string) (result T, err error) {
 	err = ask(ctx, b, check{What: what}, func(v T) { result = v })
 	return result, err
@@ -203,7 +202,6 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 	return err
 }
 
-// timeModel times a model.
 func (l *local) timeModel(ctx context.Context, c check, notify func(any)) (err error) {
 	ckpt, err := checkpoint.SyntheticUploaded(c.Spec, 1)
 	if err != nil {

@@ -70,7 +70,6 @@ const (
 	fieldContentType
 )
 
-// has reports whether the field with this value is present.
 func (m *Message) has(field headerFields, value string) bool {
 	return value != "" || m.empty&field != 0
 }

@@ -149,7 +149,6 @@ func (o *jsonFields) required(name string, kinds ...jsondoc.Kind) *jsondoc.Value
 	return v
 }
 
-// text returns a string member, nil if it is absent.
 func (o *jsonFields) text(name string, needed bool) *string {
 	v := o.optional(name, jsondoc.String)
 	if v.Kind == jsondoc.String {

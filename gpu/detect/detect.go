@@ -220,7 +220,6 @@ func (r *Result) problem(vendor, code, text, remedy string) {
 	r.note(Problem{Vendor: vendor, Code: code, Text: text, Remedy: remedy})
 }
 
-// note notes a problem once.
 func (r *Result) note(p Problem) {
 	if !slices.ContainsFunc(r.Problems, func(have Problem) bool {
 		return have.Code == p.Code && have.Vendor == p.Vendor

@@ -196,7 +196,6 @@ func smiRows(text string) []func(name string) string {
 	return fields
 }
 
-// smiAnswers are the answers to smiQuery.
 func smiAnswers(text string) []Answer {
 	var answers []Answer
 	for _, field := range smiRows(text) {

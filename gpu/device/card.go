@@ -182,7 +182,6 @@ var machineFiles = func() fs.FS {
 	return nil
 }()
 
-// openVendor opens one of Libraries.
 func openVendor(api driver.API, path string) (*driver.Driver, error) {
 	if api == driver.HIP {
 		SetEnvironment()

@@ -23,7 +23,6 @@ func (l launch) queue(s *driver.Stream) error { return s.Launch(l.function, l.Sh
 // KiB less the few hundred bytes that its kernel declares.
 const defaultShared = kernels.MostShared - 1<<10
 
-// ready finds the kernel of a launch and packs its arguments.
 func (d *Device) ready(l kernels.Launch) (launch, error) {
 	f, err := d.function(l.Kernel)
 	if err == nil && l.Shared > defaultShared {
@@ -69,7 +68,6 @@ func (s *step) address(b *engine.Buffer) kernels.Pointer {
 	return b.Region.(*region).address + kernels.Pointer(b.Offset)
 }
 
-// rows gives the rows of a buffer.
 func (s *step) rows(b *engine.Buffer) kernels.Rows {
 	r := kernels.Rows{Live: s.state.address, Most: s.p.RowsOf(b)}
 	switch b.Extent {
@@ -81,10 +79,8 @@ func (s *step) rows(b *engine.Buffer) kernels.Rows {
 	return r
 }
 
-// batch gives the rows of the step.
 func (s *step) batch() kernels.Rows { return kernels.Rows{Live: s.state.address, Most: s.p.Rows} }
 
-// array is the address of one of the state's arrays.
 func (s *step) array(i int) kernels.Pointer { return s.state.address + s.layout.offset(i) }
 
 func (s *step) heads() kernels.Heads {
@@ -116,7 +112,6 @@ func (s *step) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
 		Tables: s.array(tablesArray), TableAt: s.array(tables)}
 }
 
-// record gives the reference kernels' launches for one operation.
 func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	spec, t := s.p.Spec, s.dev.target
 	out := func(i int) kernels.Pointer { return s.address(op.Out[i]) }
@@ -165,7 +160,6 @@ func (s *step) activations(in []*engine.Buffer) kernels.Activations {
 	return kernels.Activations{Q: s.address(in[0]), D: s.address(in[1])}
 }
 
-// products makes one launch for each part of a matrix.
 func (s *step) products(op *engine.Op,
 	makeLaunch func(kernels.Product) kernels.Launch) (list []kernels.Launch) {
 	for _, p := range s.parts(op) {

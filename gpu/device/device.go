@@ -102,7 +102,6 @@ func (d *Device) open(g *driver.Device) (err error) {
 	return nil
 }
 
-// function finds a kernel, once.
 func (d *Device) function(name string) (*driver.Function, error) {
 	d.finding.Lock()
 	defer d.finding.Unlock()

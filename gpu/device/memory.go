@@ -36,7 +36,6 @@ func (d *Device) zeroed(bytes int64) (*region, error) {
 	return r, nil
 }
 
-// wait queues work and waits for it.
 func (d *Device) wait(queue func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -79,7 +79,6 @@ func (m *modules) loadImage(image []byte) error {
 	return nil
 }
 
-// function finds a kernel, once.
 func (m *modules) function(name string) (*driver.Function, error) {
 	if f := m.functions[name]; f != nil {
 		return f, nil

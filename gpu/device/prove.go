@@ -186,7 +186,6 @@ func (v *prover) run(x trial) (err error) {
 	return v.compare()
 }
 
-// trial is the outcome.
 func (v *prover) trial(name string) Trial {
 	t := Trial{Name: name}
 	for _, f := range Variants() {
@@ -374,7 +373,6 @@ func (v *prover) putBack() error {
 	return errors.Join(v.arena.Write(0, v.arenaAt), v.cache.Write(0, v.kvAt))
 }
 
-// read reads the live rows of buffers.
 func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 	rows := len(v.batch.Tokens) // fewer may be live than fit
 	for _, b := range buffers {

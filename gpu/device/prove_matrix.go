@@ -44,7 +44,6 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	return wrong, nil
 }
 
-// variantsOf lists the variants that multiply with a unit.
 func variantsOf(u kernels.Unit) (list []Variant) {
 	for _, f := range Variants() {
 		if strings.HasPrefix(string(f), "prefill_") && unitOf(f) == u {

@@ -144,7 +144,6 @@ func (s *step) holdToHost(p *Proof, logits []float32, choices []engine.SamplingP
 	return nil
 }
 
-// chooseNow chooses and waits.
 func (s *step) chooseNow(choices []engine.SamplingParams) ([]engine.SampledToken, error) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()

@@ -71,7 +71,6 @@ func (s *step) joinSampler() (err error) {
 	return err
 }
 
-// logitRows is how many logit rows a step of so many rows gives.
 func (s *step) logitRows(rows int) int {
 	if most := s.p.Settings.MaxLogits; most > 0 {
 		return min(rows, most)

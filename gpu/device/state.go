@@ -121,7 +121,6 @@ type pinnedBuffer struct {
 	copied *driver.Event
 }
 
-// pin makes pinned memory of so many bytes.
 func (h *resources) pin(bytes int) pinnedBuffer {
 	return pinnedBuffer{h.host(bytes), h.event(false)}
 }

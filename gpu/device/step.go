@@ -138,7 +138,6 @@ func (s *step) shareScratch() (err error) {
 	return err
 }
 
-// launchAll queues the phases.
 func (s *step) launchAll() error {
 	for i := range s.phases {
 		if err := s.launch(i); err != nil {
@@ -148,7 +147,6 @@ func (s *step) launchAll() error {
 	return nil
 }
 
-// launch queues one phase.
 func (s *step) launch(i int) error {
 	for _, l := range s.phases[i].ready {
 		if err := l.queue(s.dev.stream); err != nil {
@@ -183,7 +181,6 @@ func (s *step) locked(work func() error) error {
 	return err
 }
 
-// forward queues a batch and waits for its logits.
 func (s *step) forward(b *engine.Batch, logits []float32, launch func() error) error {
 	if err := s.queue(b, nil, launch); err != nil {
 		return err

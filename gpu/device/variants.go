@@ -94,7 +94,6 @@ type phase struct {
 	ready   []launch // the launches, packed
 }
 
-// single is a variant of one operation.
 func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
 	return phase{from: i, to: i + 1, variant: v, launches: launches, results: s.p.Ops[i].Out}
 }

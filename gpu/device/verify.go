@@ -85,7 +85,6 @@ type reopeningCard struct {
 	reopen func() (variants, error)
 }
 
-// proving is the card for a proof.
 func (c *Card) proving() *reopeningCard {
 	return &reopeningCard{c.Device, func() (variants, error) {
 		err := c.reopen()
@@ -163,7 +162,6 @@ func buildID() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// file is the path of the record.
 func (t *Verification) file(folder string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{t.Card, t.Driver, t.Kernels, t.Program},
 		"\n")))

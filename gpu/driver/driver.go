@@ -169,7 +169,6 @@ func (d *Driver) Close() error {
 // pointer turns an address that the library returned into one that Go can read.
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
-// text reads a string of the library's.
 func text(p uintptr) string {
 	if p == 0 {
 		return ""

@@ -76,7 +76,6 @@ var (
 	graphDestroy     = declare("cuGraphDestroy", "w", "hipGraphDestroy", "")
 )
 
-// symbol is the exported name for an API.
 func (f function) symbol(api API) string {
 	if api == HIP {
 		return Declarations[f].HIP

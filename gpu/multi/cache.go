@@ -128,7 +128,6 @@ func (c *cache) notePages(b *engine.Batch) error {
 	return nil
 }
 
-// send writes a waiting page to the cards.
 func (c *cache) send(page int32) error {
 	contents, waits := c.waiting[page]
 	if !waits {

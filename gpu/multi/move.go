@@ -67,7 +67,6 @@ func (s *step) bytesOf(x *engine.Buffer, b *engine.Batch) int64 {
 	return int64(rows) * int64(x.Width) * x.Type.Size()
 }
 
-// movePieces moves pieces out of a device's memory or into it.
 func movePieces(dev engine.Device, list []engine.Piece, out bool) error {
 	if d, ok := dev.(pieceMover); ok && len(list) > 0 {
 		return d.Pass(list, out)

@@ -99,7 +99,6 @@ type planner struct {
 	staging                int64 // of a card that streams experts: two areas for a layer's
 }
 
-// measure fills in the sizes.
 func (z *planner) measure() error {
 	s, o := z.spec, z.o
 	z.dense, z.experts = make([]int64, s.Layers), make([]int64, s.Layers)

@@ -68,7 +68,6 @@ type loading struct {
 	done  chan struct{}
 }
 
-// start begins the loads.
 func start(loads []*load) *loading {
 	l := &loading{stop: make(chan struct{}), done: make(chan struct{})}
 	for range loads {

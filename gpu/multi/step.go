@@ -119,7 +119,6 @@ func (x *part) timesOf(times []int64) []int64 {
 	return times[x.from:x.to]
 }
 
-// waitAll waits for all queued work.
 func (s *step) waitAll() {
 	for i := range s.parts {
 		if r, ok := s.parts[i].step.(runner); ok {

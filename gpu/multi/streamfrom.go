@@ -53,7 +53,6 @@ func (r Rates) cpu(s models.Spec, bytes float64, rows int) float64 {
 	return max(bytes*(1-missed)/r.Bandwidth, operations/r.Multiply)
 }
 
-// residentMemory is memory whose pages are resident.
 func residentMemory() []byte {
 	data := make([]byte, 256<<20)
 	for i := 0; i < len(data); i += os.Getpagesize() {

@@ -43,7 +43,6 @@ type plainData interface {
 		engine.Draw
 }
 
-// values moves numbers.
 func values[T plainData](c *codec, v []T) {
 	data := engine.Bytes(v)
 	switch c.bad = c.bad || len(data) > len(c.slot); {

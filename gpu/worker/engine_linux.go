@@ -179,7 +179,6 @@ func (p pool) Read(offset int64, dst []byte) error { return p.copy(readCache, of
 
 func (p pool) Write(offset int64, src []byte) error { return p.copy(writeCache, offset, src) }
 
-// copy reads or writes a piece at a time.
 func (p pool) copy(k kind, offset int64, data []byte) error {
 	if err := cmp.Or(p.e.open(), engine.Inside(offset, len(data), p.Bytes())); err != nil {
 		return err

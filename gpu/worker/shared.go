@@ -35,19 +35,16 @@ func checkShared(bytes int64) error {
 	return nil
 }
 
-// slot is the memory of a request.
 func (s *shared) slot(number uint32) []byte {
 	start := int(number%slots) * slotBytes
 	return s.bytes[start : start+slotBytes : start+slotBytes]
 }
 
-// answer is the memory of the answer to a request.
 func (s *shared) answer(number uint32) []byte {
 	start := slots*slotBytes + int(number%slots)*answerBytes
 	return s.bytes[start : start+answerBytes : start+answerBytes]
 }
 
-// logits is the memory of n logits of a step.
 func (s *shared) logits(n int) ([]float32, error) {
 	area := engine.Numbers[float32](s.bytes[slotsBytes:])
 	if n < 0 || n > len(area) {

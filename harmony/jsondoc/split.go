@@ -182,7 +182,6 @@ func (s *scanner) word() {
 	}
 }
 
-// unquote decodes a valid string.
 func unquote(quoted []byte) string {
 	for _, b := range quoted {
 		if b == '\\' || b >= 0x80 {

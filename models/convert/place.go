@@ -67,7 +67,6 @@ type onDisk struct {
 
 func (f onDisk) state() sourceFile { return f.source }
 
-// stateOf returns the metadata that change with a file.
 func stateOf(path string) (sourceFile, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

@@ -70,14 +70,14 @@ func record(folder string, states checkpoint.FileStates, name string) {
 	if prev == name && rest == describe(states.Files) {
 		return
 	}
-	if store.WriteFile(path, []byte(formatVersionLine()+name+"\n"+describe(states.Files)), 0o644) != nil ||
+	text := formatVersionLine() + name + "\n" + describe(states.Files)
+	if store.WriteFile(path, []byte(text), 0o644) != nil ||
 		prev == "" || prev == name {
 		return
 	}
 	dropUnused(folder, prev)
 }
 
-// records are the paths of all records in the folder.
 func records(folder string) []string {
 	list, _ := filepath.Glob(filepath.Join(folder, "*"+sourceSuffix)) // the pattern is well formed
 	return list
@@ -134,7 +134,6 @@ func recordPath(folder string, states []checkpoint.FileState) string {
 	return name + sourceSuffix
 }
 
-// describe returns states in the form of a record.
 func describe(states []checkpoint.FileState) string {
 	var text strings.Builder
 	for _, s := range states {

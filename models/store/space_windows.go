@@ -6,7 +6,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// freeBytes is the space for this user on the volume of path.
 func freeBytes(path string) (int64, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

@@ -50,7 +50,6 @@ func (p *Program) split() {
 	p.Ops = ops
 }
 
-// isAdapted tells whether any adapter changes a weight.
 func (p *Program) isAdapted(w *Buffer) bool {
 	for adapter := range p.Settings.Adapters {
 		if p.weightOf(w, adapter+1) != w {
@@ -60,7 +59,6 @@ func (p *Program) isAdapted(w *Buffer) bool {
 	return false
 }
 
-// weightOf is an adapter's own version of a weight.
 func (p *Program) weightOf(w *Buffer, adapter int) *Buffer {
 	if w == nil || adapter == 0 || !slices.Contains(p.Settings.Adapters[adapter-1], w.tensor()) {
 		return w

@@ -51,7 +51,6 @@ func New(dev Device, ckpt *checkpoint.Checkpoint, o Settings) (*InProcess, error
 	return load(context.Background(), dev, ckpt, o, nil)
 }
 
-// load is Backend.Load on a device of this process.
 func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settings,
 	progress func(done, total int64)) (*InProcess, error) {
 	o, err := o.On(dev).withDefaults()

@@ -15,7 +15,6 @@ type Work struct {
 	adapterRows, adapterLogits []int32 // as Batch.AdapterRows gives them
 }
 
-// forOp is the work of one operation.
 func (w Work) forOp(op *Op) Work {
 	if op.Split && w.adapterRows != nil {
 		w.Rows = int(w.adapterRows[op.Adapter+1] - w.adapterRows[op.Adapter])

@@ -155,7 +155,6 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 	}
 }
 
-// addPage puts a full page into the index.
 func (p *Pool) addPage(parent *node, h Hash, tokens []int32, full int32) *node {
 	n := &node{hash: h, n: PageTokens, full: full, window: -1}
 	copy(n.tokens[:], tokens)
@@ -165,7 +164,6 @@ func (p *Pool) addPage(parent *node, h Hash, tokens []int32, full int32) *node {
 	return n
 }
 
-// assign notes to which node a page belongs.
 func (p *Pool) assign(page int32, n *node, windowed bool) {
 	p.pages[page].node, p.pages[page].windowed = n, windowed
 }
@@ -230,7 +228,6 @@ func (p *Pool) addLeaf(t *Table, computed []int32) {
 	p.assign(n.window, n, true)
 }
 
-// dropLeaves drops the leaves whose tokens are a prefix of tokens.
 func (p *Pool) dropLeaves(parent *node, tokens []int32) {
 	for i := len(parent.children) - 1; i >= 0; i-- {
 		if c := parent.children[i]; c.n < PageTokens && c.n <= len(tokens) &&

@@ -32,7 +32,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
-// faultBodyOf returns the form of faults for the clients of a path.
 func faultBodyOf(path string) func(f *fields.Fault, id string) any {
 	switch {
 	case strings.HasPrefix(path, "/v1/messages"):

@@ -56,7 +56,6 @@ var kinds = strings.NewReplacer("text-or-strings", "string or list of strings", 
 	"list of strings", "integers", "list of integers", "objects", "list of objects", "effort",
 	"none, minimal, low, medium, high, xhigh or max", "|", " or ")
 
-// rowsOf returns the rows of the fields of the route at path.
 func (r reference) rowsOf(path string, lines []string) (all []docField) {
 	for _, p := range parseAll(lines) {
 		row, words := docField{parameter: p}, strings.Fields(p.Type)

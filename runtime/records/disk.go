@@ -132,7 +132,6 @@ func create(path string) error {
 
 func (s *diskStore) lockPath() string { return s.o.File + ".lock" }
 
-// check reads all pages and records.
 func (s *diskStore) check() error {
 	var verdict string
 	if err := s.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
@@ -355,14 +354,12 @@ func (s *diskStore) find(from interface{ QueryRow(string, ...any) *sql.Row }, ki
 	return r, true
 }
 
-// noteDamage remembers the first damage.
 func (s *diskStore) noteDamage(err error) {
 	if isDamaged(err) {
 		s.damaged.CompareAndSwap(nil, &err)
 	}
 }
 
-// reportReadError reports a failed read.
 func (s *diskStore) reportReadError(err error) {
 	s.noteDamage(err)
 	if !errors.Is(err, sql.ErrNoRows) {

@@ -46,7 +46,6 @@ func toStored(owner string, r Record) Record {
 	return r
 }
 
-// fromStored converts it back.
 func (s ownedStore) fromStored(r Record) Record {
 	r.Key = strings.TrimPrefix(r.Key, s.owner+"/")
 	return r

@@ -39,7 +39,6 @@ type message struct {
 
 const browserPrefix = "browser_"
 
-// callableTools returns the request's callable tools as functions.
 func callableTools(r session.Request) (all []tool) {
 	add := func(name, does string, parameters raw) {
 		all = append(all, tool{"function", function{name, does, parameters}})

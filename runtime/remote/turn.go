@@ -196,7 +196,6 @@ func broken(err error) error {
 	return fmt.Errorf("the server's answer cannot be read: %w", err)
 }
 
-// finishReason is the finish reason that the port reported.
 func (t *turn) finishReason() session.Finish {
 	if len(t.calls) > 0 && t.finish != "length" {
 		return session.FinishToolCalls

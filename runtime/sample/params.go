@@ -92,7 +92,6 @@ func (n Number) value(p *Params) float64 {
 	return float64(*n.Field(p).(*float32))
 }
 
-// check is an error for a number out of range.
 func (n Number) check(p *Params) error {
 	low, high, v := float64(float32(n.Low)), float64(float32(n.High)), n.value(p)
 	if v >= low && v <= high || slices.Contains(n.Neutral, v) {

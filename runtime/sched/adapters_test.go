@@ -50,8 +50,8 @@ func adapted(t *testing.T, dev engine.Device, s engine.Settings, adapters [][]lo
 }
 
 // TestAdaptersShareSteps: requests for a base and two adapters, with prompts that begin alike, in a
-// pool that is too small for all of them: each gets the tokens that its model gives alone, in steps that
-// have rows of several, finds its own model's pages only, and rebuilds their window pages.
+// pool that is too small for all of them: each gets the tokens that its model gives alone, in steps
+// that have rows of several, finds its own model's pages only, and rebuilds their window pages.
 func TestAdaptersShareSteps(t *testing.T) {
 	dev := hosttest.Must(cpu.New(2))(t)
 	defer dev.Close()

@@ -164,7 +164,6 @@ func (s *Scheduler) observe(rows int, began time.Time) {
 	s.gate.Observe(rows, s.o.now().Sub(began), decode)
 }
 
-// countPrediction counts tokens of the prediction.
 func (st *Stream) countPrediction(accepted, rejected int) {
 	st.mu.Lock()
 	st.timing.Accepted += accepted

@@ -70,7 +70,6 @@ func (s *Scheduler) StatsOf(adapter int) Stats {
 	return st
 }
 
-// ofEach counts sequences by their models.
 func (s *Scheduler) ofEach(list []*sequence) []int {
 	counts := make([]int, len(s.roots))
 	for _, q := range list {

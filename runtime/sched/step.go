@@ -234,7 +234,6 @@ func (s *Scheduler) advanceSequence(q *sequence) bool {
 	return q.err != nil
 }
 
-// advanceRebuild is advance for the rows of a rebuild.
 func (s *Scheduler) advanceRebuild(q *sequence) {
 	s.counts.Rebuilt += uint64(q.inFlight)
 	q.computed += q.inFlight

@@ -119,7 +119,6 @@ type copySource struct {
 	ckpt *checkpoint.Checkpoint
 }
 
-// copySources returns a model, and its adapters that change weights in the copy.
 func copySources(source checkpoint.Model, ckpt *checkpoint.Checkpoint) []copySource {
 	list := []copySource{{source, ckpt}}
 	for i, names := range ckpt.Changed() {

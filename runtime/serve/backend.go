@@ -181,7 +181,6 @@ func (m *Models) fitBackend(b engine.Backend, source checkpoint.Model,
 	return b, s, r, err
 }
 
-// modelSettings adds to s the settings that depend on the model.
 func modelSettings(b engine.Backend, source checkpoint.Model, spec models.Spec,
 	s engine.Settings) engine.Settings {
 	if source.Demo && s.MaxModelLen == 0 {

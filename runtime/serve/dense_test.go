@@ -261,8 +261,8 @@ func TestDenseFor(t *testing.T) {
 	for gib, want := range map[int64]string{32: engine.DenseBF16, 14: engine.DenseQ8} {
 		r := hosttest.Must(b.Room(big, s))(t)
 		r.Free = gib << 30
-		got, _, copyable := initialDense(b, []copySource{{found, &checkpoint.Checkpoint{Spec: big}}},
-			engine.Settings{}, s, r)
+		list := []copySource{{found, &checkpoint.Checkpoint{Spec: big}}}
+		got, _, copyable := initialDense(b, list, engine.Settings{}, s, r)
 		if got.Dense != want || copyable {
 			t.Errorf("%d GiB free: %s, %v", gib, got.Dense, copyable)
 		}

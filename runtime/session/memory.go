@@ -75,7 +75,6 @@ func remember(s records.Store, key string, t sampledTurn, persist bool) {
 	_ = s.Put(records.Record{Kind: records.KindTurn, Key: key, Value: value, InMemory: !persist})
 }
 
-// clientStore is the part of the store for clients with this salt.
 func clientStore(s records.Store, salt string) records.Store {
 	if salt == "" {
 		return s

@@ -202,7 +202,6 @@ func (t *turn) scorePrompt() {
 // Result is the result so far. It is complete once Next has returned Done.
 func (t *turn) Result() Result { return t.result }
 
-// accept reads one token and adds its events to pending.
 func (t *turn) accept(tok sched.Token) {
 	if slices.Contains(t.model.ends, tok.ID) && !slices.Contains(t.req.StopTokens, tok.ID) {
 		tok.ID = token.Return
@@ -323,7 +322,6 @@ func (t *turn) emitText(m harmony.Message, text string) {
 	}
 }
 
-// stopAt ends the turn if a stop string has matched.
 func (t *turn) stopAt(match string) {
 	if match != "" {
 		t.result.Done.StopString = match

@@ -311,7 +311,6 @@ func (a *answer) cite(full string, citations []session.Citation, marks bool) {
 	}
 }
 
-// replace replaces the first occurrence of a mark in the answer.
 func (a *answer) replace(mark, replacement string) {
 	for _, p := range a.parts {
 		s, ok := p.(*answerText)
@@ -385,7 +384,6 @@ type call struct {
 
 func (c *call) end(time.Time) {}
 
-// recordResult records the result of a call that this process ran.
 func (c *call) recordResult(e session.ToolEnd, now time.Time) {
 	c.running, c.endTime = false, now
 	if began := now.Add(-e.Took); began.After(c.started) { // otherwise it waited first

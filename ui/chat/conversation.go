@@ -35,7 +35,6 @@ type exchange struct {
 	next []*exchange
 }
 
-// ask adds an exchange after the last one.
 func (c *conversation) ask(question string, entry int, a *answer) *exchange {
 	e := &exchange{question: question, entry: entry, answer: a,
 		messages: []session.Message{session.User(question)}}
@@ -79,7 +78,6 @@ func (c *conversation) path() []*exchange {
 	return path
 }
 
-// questions are the exchanges of the visible branch that have a question.
 func (c *conversation) questions() (all []*exchange) {
 	for _, e := range c.path() {
 		if e.answer != nil {

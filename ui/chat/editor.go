@@ -451,7 +451,6 @@ func (h *history) match(query string, end int) int {
 	return -1
 }
 
-// startSearch begins a search.
 func startSearch(m *Model) tea.Cmd {
 	s := &search{index: len(m.input.history.entries), draft: m.input.editor.text}
 	m.modes.open(s)

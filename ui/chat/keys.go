@@ -52,7 +52,6 @@ type modes [ranks]mode
 func (s *modes) open(o mode)    { s[o.rank()] = o }
 func (s *modes) close(rank int) { s[rank] = nil }
 
-// as returns a mode of a type, or nil.
 func as[T mode](o mode) T {
 	t, _ := o.(T)
 	return t
@@ -301,7 +300,6 @@ func (k *keyReader) legacy(sequence []byte) []byte {
 // escape is F20's sequence, sent for Esc: Esc's legacy form would turn the next key into Alt.
 const escape = "\x1b[34~"
 
-// legacySequence is what a legacy terminal sends for a key.
 func legacySequence(k tea.KeyMsg) (text string) {
 	switch k.Type {
 	case tea.KeyRunes, tea.KeySpace:

@@ -308,7 +308,6 @@ func (p Stores) whileClosed(k *savedChat, work func() error) error {
 	return work()
 }
 
-// forget removes lines from the file and from the pending writes.
 func (f *historyFile) forget(lines map[string]bool) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

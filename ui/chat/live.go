@@ -320,7 +320,6 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 	return nil
 }
 
-// returnQueued returns the queued messages to the editor.
 func (m *Model) returnQueued() {
 	in, text := &m.input, append(m.talk.queued, m.input.editor.text)
 	m.talk.queued, m.talk.unsaved = nil, 0
@@ -449,7 +448,6 @@ func sentence(text string) string {
 	return strings.TrimSuffix(strings.TrimSpace(text), ".") + "."
 }
 
-// reason says what happened and what to do.
 func reason(err error) string {
 	var full *sched.ContextLengthError
 	switch {

@@ -79,7 +79,6 @@ func (m *Model) choices() []choice {
 	return filterChoices(all, words)
 }
 
-// filterChoices returns the choices that match all words.
 func filterChoices(all []choice, words string) (rows []choice) {
 	terms := strings.Fields(strings.ToLower(words))
 	for _, row := range all {
@@ -261,7 +260,6 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-term.Width(text), 0))
 }
 
-// hasPrefix matches a row by prefix.
 func hasPrefix(value string) func(string) bool {
 	return func(word string) bool { return strings.HasPrefix(strings.ToLower(value), word) }
 }
@@ -311,7 +309,6 @@ func branchValues(m *Model) []choice {
 	return numberedChoices("branch", texts)
 }
 
-// modelValues are the models for /model.
 func modelValues(m *Model) func() []choice {
 	list := m.options.Models
 	return func() (all []choice) {
@@ -348,7 +345,6 @@ func (i *input) chosenSession(rows []choice) *choice {
 	return nil
 }
 
-// sessionChoices are all saved conversations except one, for a command.
 func sessionChoices(store records.Store, except, command string, now time.Time) []choice {
 	var all []choice
 	for _, k := range savedChats(store) {

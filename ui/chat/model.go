@@ -200,7 +200,6 @@ func (m *Model) send() tea.Cmd {
 	return m.prepare(strings.TrimSpace(text), replaced)
 }
 
-// remember adds a line to the history.
 func (m *Model) remember(text string) {
 	if m.input.history.add(text) {
 		m.input.history.file.queue(text)
@@ -219,7 +218,6 @@ func (m *Model) reset() tea.Cmd {
 	return nil
 }
 
-// begin shows an empty conversation.
 func (m *Model) begin() {
 	m.abandon()
 	m.tools.markStale()

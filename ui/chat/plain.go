@@ -235,7 +235,6 @@ func (p *linePrinter) answer(a *answer) bool {
 	return true
 }
 
-// print writes the new text of a part.
 func (p *linePrinter) print(item part, complete bool) {
 	switch t := item.(type) {
 	case *reasoningText:

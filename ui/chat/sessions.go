@@ -244,7 +244,6 @@ func (m *Model) restore(r claimedChat) {
 	}
 }
 
-// restoreConversation restores the conversation tree.
 func restoreConversation(k *savedChat, p term.Palette, now time.Time) (c conversation) {
 	all := make([]*exchange, len(k.Exchanges))
 	for i, ke := range k.Exchanges {
@@ -266,7 +265,6 @@ func restoreConversation(k *savedChat, p term.Palette, now time.Time) (c convers
 	return c
 }
 
-// restoreAnswer restores a saved answer.
 func restoreAnswer(k savedExchange, palette term.Palette, now time.Time, codeOffset int) *answer {
 	a := newAnswer(palette, time.Time{}, codeOffset)
 	a.sources = k.Sources

@@ -73,7 +73,6 @@ func deviceName(model session.Runner) string {
 	return name
 }
 
-// readRecent reads the latest conversations for the start.
 func (m *Model) readRecent() tea.Cmd {
 	if m.record.saver.store == nil || m.plain || len(m.talk.conversation.first) > 0 {
 		return nil
@@ -96,7 +95,6 @@ func (r recentRead) apply(m *Model) tea.Cmd {
 	return nil
 }
 
-// recentChoices are the visible ones.
 func (m *Model) recentChoices() []choice {
 	t, in := &m.talk, &m.input
 	if m.plain || in.editor.text != "" || len(t.conversation.first) > 0 || t.isAnswering() {

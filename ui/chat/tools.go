@@ -51,7 +51,6 @@ type toolbox struct {
 	lastOffer atomic.Pointer[[]offer]
 }
 
-// current returns the present tools.
 func (b *toolbox) current() []session.Tool { return *b.tools.Load() }
 
 // offers is the last offer to the model.
@@ -108,7 +107,6 @@ func (b *toolbox) ready() ([]session.Tool, error) {
 // An offer is a tool as /tools lists it.
 type offer struct{ name, description string }
 
-// offersIn lists the tools offered in a request.
 func offersIn(r session.Request) (all []offer) {
 	if r.Browser {
 		all = append(all, offer{"browser", "searches the web, opens pages, finds text in them"})
@@ -173,7 +171,6 @@ func (a *Approval) Ask(ctx context.Context, server, tool, arguments string) (boo
 
 func (a *approvalAsk) call() string { return a.server + "\x00" + a.tool }
 
-// next waits for the next question.
 func (a *Approval) next(ctx context.Context) tea.Cmd {
 	if a == nil {
 		return nil

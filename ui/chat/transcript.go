@@ -71,7 +71,6 @@ func (t *transcript) scroll(rows int) {
 // A page, such as /help, is shown instead of the transcript.
 type page struct{ transcript }
 
-// visibleTranscript is the transcript or page on the screen.
 func (m *Model) visibleTranscript() *transcript {
 	if p := m.modes.page(); p != nil {
 		return &p.transcript
@@ -242,7 +241,6 @@ func (n line) wrap(width int) []term.Row {
 		term.Span{Text: strings.Repeat(" ", nameWidth)})
 }
 
-// formatNumber formats a number with commas.
 func formatNumber(n int) string {
 	if n/1000 == 0 {
 		return fmt.Sprint(n)
@@ -285,7 +283,6 @@ func newProse(p term.Palette, s term.Style, text string) *prose {
 	return t
 }
 
-// push adds cleaned text.
 func (p *prose) push(text string) { p.text.WriteString(text) }
 
 // rows returns the rows of complete lines and those of the last.

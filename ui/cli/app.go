@@ -148,7 +148,6 @@ OpenAI-compatible port.
 	return app
 }
 
-// isTerminal reports whether f is a terminal.
 func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())

@@ -79,7 +79,8 @@ func TestOtherProgramsWords(t *testing.T) {
 				t.Errorf("%s: %d, %s", words, code, &said)
 			}
 			for _, f := range cmd.Flags {
-				if want := shortNames[f.Names()[0]]; want != "" && !slices.Contains(f.Names(), want) {
+				want := shortNames[f.Names()[0]]
+				if want != "" && !slices.Contains(f.Names(), want) {
 					t.Errorf("%s --%s has no -%s", words, f.Names()[0], want)
 				}
 			}

@@ -251,7 +251,6 @@ func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 	return r
 }
 
-// withModel adds the model to a body without one.
 func withModel(body json.RawMessage, model string) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil || members["model"] != nil {

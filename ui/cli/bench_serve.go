@@ -281,7 +281,6 @@ func (v *benchServeVerb) requests(c *cli.Context, w load.Workload) ([]load.Reque
 	return list, nil
 }
 
-// measure makes one run, prints and saves it.
 func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.Workload,
 	requests []load.Request) (load.Saved, error) {
 	var none load.Saved
@@ -353,7 +352,6 @@ func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time)
 	return err
 }
 
-// comparison is --compare.
 func (v *benchServeVerb) comparison(c *cli.Context) error {
 	_, saved, err := toCompare(c, v.compare, load.Read)
 	if err != nil {
@@ -380,7 +378,6 @@ func toCompare[T any](c *cli.Context, first string, read func(string) (T, error)
 	return files, results, nil
 }
 
-// draw is --plot.
 func (v *benchServeVerb) draw(c *cli.Context, runs []load.Saved) error {
 	if v.plot == "" {
 		return nil

@@ -100,7 +100,6 @@ func printOperations(w *tabwriter.Writer, title string, list []bench.Operation) 
 	return w.Flush()
 }
 
-// copy is --copy.
 func (v *benchVerb) copy(c *cli.Context, x benchTarget) error {
 	about := x.about
 	r, err := bench.Copy(c.Context, x.backend, x.ckpt, v.bench)
@@ -139,7 +138,6 @@ func aboutBench(b engine.Backend) (bench.About, error) {
 // notInNames matches characters that are left out of file names.
 var notInNames = regexp.MustCompile(`[^a-z0-9.]+`)
 
-// write is --save-result.
 func (v *benchVerb) write(r *bench.Report, t Terminal) error {
 	if !v.save && v.resultFile == "" {
 		return nil
@@ -170,7 +168,6 @@ func writeResult(folder, name string, text []byte) (string, error) {
 	return name, os.WriteFile(name, text, 0o644)
 }
 
-// comparison is --compare.
 func (v *benchVerb) comparison(c *cli.Context) error {
 	files, reports, err := toCompare(c, v.compare, bench.Read)
 	if err != nil {

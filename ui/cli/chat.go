@@ -172,7 +172,6 @@ func (v *chatVerb) printConfig() error {
 	return errors.Join(err, failed)
 }
 
-// report shows a line in the chat, or on stderr for a PROMPT.
 func (v *chatVerb) report(line string) {
 	if v.oneShot {
 		notify(v.terminal)(line)

@@ -63,7 +63,6 @@ func needsOwnEngine(c *cli.Context) bool {
 		slices.ContainsFunc(ownEngine, func(name string) bool { return onCommandLine(c, name) })
 }
 
-// chooseEndpoint opens the server at url and chooses a model of it.
 func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.Options) (
 	closeIt func(), err error) {
 	for _, name := range ownEngine {

@@ -29,7 +29,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
-// modelOptions are the options with notices and progress on the terminal.
 func modelOptions(c *cli.Context, t Terminal, o *serve.Options) serve.Options {
 	o.Notify, o.Progress = notify(t), showProgress(t)
 	o.NonDeterministic = c.IsSet("deterministic") && !o.Settings.Deterministic
@@ -304,7 +303,6 @@ func speed(rate float64) string {
 	return count(int(rate+0.5), "token") + " a second"
 }
 
-// downloadChoice is the choice to download the model.
 func (f firstRun) downloadChoice() string {
 	e := f.model
 	text := fmt.Sprintf("download %s: %.1f GB, %s at 100 Mbit/s", e.Spec.Name,
@@ -315,7 +313,6 @@ func (f firstRun) downloadChoice() string {
 	return text
 }
 
-// tooLarge is a warning if so many bytes are not free.
 func (f firstRun) tooLarge(bytes int64) string {
 	if f.preview.Free >= bytes {
 		return ""

@@ -104,7 +104,6 @@ func keepAlive(s string) (d time.Duration, ok bool) {
 	return max(d, -1), err == nil
 }
 
-// prefixCachingFlags combines the two flags of prefix caching.
 func (v *serveVerb) prefixCachingFlags() error {
 	disabled := &v.options.Settings.NoPrefixCaching
 	if *disabled && v.c.IsSet("enable-prefix-caching") && v.prefixCaching {

@@ -122,7 +122,6 @@ func (p *portFlags) key() (string, error) {
 	return key, nil
 }
 
-// asksForKey reports whether clients need a key.
 func (p *portFlags) asksForKey() bool { return p.apiKey != "" || p.answers.Keys.NeedsKey() }
 
 func (p *portFlags) allowedHosts() []string {

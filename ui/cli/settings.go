@@ -257,7 +257,6 @@ func backendFlags(o *tools.Options) []cli.Flag {
 			}))
 }
 
-// openTools opens the tools and reports missing ones.
 func openTools(ctx context.Context, o tools.Options, report func(string)) (*tools.Tools, error) {
 	t, err := tools.Open(ctx, o)
 	if err != nil {

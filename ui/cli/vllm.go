@@ -1,6 +1,6 @@
 // ossrun vllm plan and serve: a plan for vLLM by the recipes for this hardware, printed, or run as
-// this port's upstream. `ossrun serve --engine vllm` is the older spelling with the same flags, which
-// serve does not list.
+// this port's upstream. `ossrun serve --engine vllm` is the older spelling with the same flags,
+// which serve does not list.
 
 package cli
 
@@ -79,8 +79,8 @@ func vllmCommand(t Terminal) *cli.Command {
 			"are passed on.",
 		Subcommands: []*cli.Command{
 			verb("serve", "start vLLM, with ossrun's port in front of it",
-				"ossrun vllm serve 120b --tensor-parallel-size 8\n         ossrun vllm serve 120b --upstream "+
-					"http://gpu1:8000,http://gpu2:8000"),
+				"ossrun vllm serve 120b --tensor-parallel-size 8\n"+
+					"         ossrun vllm serve 120b --upstream http://gpu1:8000,http://gpu2:8000"),
 			verb("plan", "print vLLM's command, and start nothing",
 				"ossrun vllm plan 120b --hardware MI300X\n"+
 					"         ossrun vllm plan 120b --print compose --hardware B200"),

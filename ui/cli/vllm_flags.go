@@ -222,7 +222,6 @@ func asWritten(c *cli.Context, name string) string {
 	return "--" + name
 }
 
-// shellWord quotes a word for a shell if necessary.
 func shellWord(s string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	if s != "" && strings.Trim(s, letters+"0123456789-_./:=,+@%") == "" {

@@ -51,7 +51,6 @@ func (b *builder) manifestEntry(arch kernels.Arch) kernels.Artefact {
 	return b.manifest.Artefacts[arch.Text()]
 }
 
-// pack compresses the texts that are shipped.
 func (b *builder) pack(ctx context.Context, arch kernels.Arch) error {
 	from := b.manifestEntry(arch)
 	if !arch.HasText() || from.Sources != b.digest {

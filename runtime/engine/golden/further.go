@@ -34,7 +34,6 @@ func (o Options) Further(ctx context.Context, models []*checkpoint.Checkpoint, b
 	return results, nil
 }
 
-// further are the results of each variant at each prompt.
 func (o Options) further(ctx context.Context, ckpt *checkpoint.Checkpoint, b engine.Backend,
 	prompts, length int, variants []Options) (all [][]CaseResult, err error) {
 	list := append([]Options{o.judge(b)}, variants...)

@@ -111,7 +111,6 @@ func (o Options) judge(b engine.Backend) Options {
 	return o
 }
 
-// variants are the runs of some compute modes.
 func (o Options) variants(b engine.Backend, modes []string) (list []Options) {
 	for _, mode := range modes {
 		if mode == engine.Exact {
@@ -251,7 +250,6 @@ func (r *reader) read(ctx context.Context, c *Case) (*output, error) {
 	return out, nil
 }
 
-// step runs a batch of one sequence, from position at on.
 func step(ctx context.Context, eng engine.Engine, pool *kv.Pool, t *kv.Table, start int,
 	b *engine.Batch) ([]float32, error) {
 	pool.Slide(t, start)

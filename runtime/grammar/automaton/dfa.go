@@ -416,7 +416,6 @@ var AnyText = sync.OnceValue(func() *DFA {
 	return d
 })
 
-// setKey is a set of numbers as a map key.
 func setKey(set []int32) string {
 	key := make([]byte, 0, 4*len(set))
 	for _, n := range set {

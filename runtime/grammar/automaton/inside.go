@@ -427,7 +427,6 @@ func (c *Grammar) tailsAfter(parent int32) []uint64 {
 	return set
 }
 
-// allowString adds the tokens that are allowed at a position in a string.
 func (c *Grammar) allowString(mask []uint64, f frame) {
 	in := c.insideOf(c.m.strings[f.ref], f.a, f.b>>4, mask)
 	allowAll(mask, in.mask)

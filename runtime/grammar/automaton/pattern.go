@@ -388,7 +388,6 @@ func (b *subsets) pack(set []int32) string {
 	}))
 }
 
-// look sets ahead for a state.
 func (b *subsets) look(s int32) {
 	b.aheadOf = s
 	set := b.sets[s]

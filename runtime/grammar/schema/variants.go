@@ -29,7 +29,6 @@ type variantWalk struct {
 	steps int
 }
 
-// tooMany is the error of multiplying alternatives.
 func (w *variantWalk) tooMany(schemas []*schema) error {
 	return jointError(schemas, "its alternatives multiply beyond reason", "anyOf", "anyOf", "oneOf",
 		"not", "if", "dependencies", "dependentRequired", "dependentSchemas")

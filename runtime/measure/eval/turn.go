@@ -173,7 +173,6 @@ func add(m *client.Message, piece *client.Chunk, cut *bool) error {
 	return nil
 }
 
-// events gives take each event of a streamed answer.
 func events[E any](ctx context.Context, c *client.Client, path string, body any,
 	take func(*E) error) error {
 	stream, err := c.Stream(ctx, path, body)
@@ -279,7 +278,6 @@ func (s *Sampler) response(ctx context.Context, body any, stream bool, r *respon
 	return err
 }
 
-// firstInput is a text as the first message of either API.
 func firstInput(text string) []json.RawMessage {
 	b, _ := json.Marshal(map[string]string{"role": "user", "content": text})
 	return []json.RawMessage{b}

@@ -177,7 +177,6 @@ func (l *Ledger) Answer(id string) bool {
 	return ok
 }
 
-// unanswered returns the calls that wait for their results.
 func (l *Ledger) unanswered(calls []string) (ids []string) {
 	if l.waiting == 0 {
 		return nil

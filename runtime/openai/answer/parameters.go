@@ -181,7 +181,6 @@ func logitBias(o *fields.Object, name string) map[int32]float32 {
 	return m
 }
 
-// stops reads a string or an array of strings.
 func stops(o *fields.Object, name string) []string {
 	if !o.Has(name) {
 		return nil

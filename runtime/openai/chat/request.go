@@ -177,7 +177,6 @@ func chatAssistant(conv *answer.Conversation, m *fields.Object, ledger *answer.L
 	}
 }
 
-// readFunctions reads the deprecated parameters.
 func (r *request) readFunctions(o *fields.Object, name string) {
 	offer := &r.offer
 	if r.functions = o.Has(name); !r.functions {

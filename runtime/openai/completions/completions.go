@@ -164,7 +164,6 @@ func (c *form) piece(choice int, text string, logprobs []session.TokenLogprob, i
 	c.Send(piece)
 }
 
-// name is a token's name in logprobs.
 func (c *form) name(l session.TokenLogprob) string {
 	if c.req.idNames {
 		return "token_id:" + strconv.Itoa(int(l.ID))

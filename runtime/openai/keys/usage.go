@@ -131,7 +131,6 @@ func (r *Ring) Flush() (err error) {
 	return err
 }
 
-// stored is the store's usage of a day.
 func (r *Ring) stored(id, day string) Usage {
 	record, _ := r.store.Get(records.KindUsage, keyOf(id, day))
 	return decodeUsage(record)

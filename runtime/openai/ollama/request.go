@@ -49,7 +49,6 @@ func (r *request) generateParameters() []fields.Parameter {
 		fields.Row("images", nil))
 }
 
-// sharedRows has the rows of both routes.
 func (r *request) sharedRows() []fields.Parameter {
 	return append(r.Constraints("format any"),
 		fields.Row("model! string", func(o *fields.Object, name string) {

@@ -227,7 +227,6 @@ func (b *job) hasLease(c *records.Change, id string) bool {
 		(!ok || json.Unmarshal(record.Value, &now) != nil || now.Owner == b.owner)
 }
 
-// renewLease renews this job's lease.
 func (b *job) renewLease(c *records.Change, id string, until time.Time) error {
 	value, _ := answer.Marshal(lease{b.owner, until}) // our own type
 	return c.Put(records.Record{Kind: records.KindRunning, Key: id, Value: value})

@@ -175,7 +175,6 @@ func (c *composer) sendState(call *toolCall, state string) {
 	c.send("response."+call.item.head().Type+"."+state, c.callEvent(call))
 }
 
-// setState sets the status of a tool call's item and sends it.
 func (c *composer) setState(call *toolCall, status string) {
 	setStatus(call, status)
 	c.sendState(call, status)

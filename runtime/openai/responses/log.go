@@ -84,7 +84,6 @@ func (l *eventLog) reopen() *eventLog {
 		stored: l.last()}
 }
 
-// lastStored is the sequence number of the last stored event.
 func (l *eventLog) lastStored() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -52,7 +52,6 @@ func New(d *answer.Driver, tools *tools.Pool) *API {
 	return (&API{Driver: d, shared: &shared{}, tools: tools}).forOwner("")
 }
 
-// forOwner is the API of an owner.
 func (p *API) forOwner(owner string) *API {
 	return &API{p.Driver, p.shared, p.tools, owner, records.Owned(p.Store, owner)}
 }
@@ -110,7 +109,6 @@ func (r *form) number(e *streamEvent) {
 	r.sequence++
 }
 
-// publish publishes a numbered event and the current response.
 func (r *form) publish(e *streamEvent) {
 	r.Emit(e.Type, e)
 	if r.log != nil {

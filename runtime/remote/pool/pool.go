@@ -315,7 +315,6 @@ func (p *Pool) checkHealth(ctx context.Context, s *server) error {
 	return err
 }
 
-// markDown marks a server as down.
 func (p *Pool) markDown(s *server, why error) {
 	p.mu.Lock()
 	wasUp := s.up

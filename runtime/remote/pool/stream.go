@@ -181,7 +181,6 @@ func (e *downError) Error() string {
 
 func (e *downError) Unwrap() []error { return []error{session.ErrUnavailable, e.why} }
 
-// read takes one event of the piece.
 func (s *stream) read() {
 	var c chunk
 	err := s.piece.Into(&c)
@@ -273,7 +272,6 @@ func (s *stream) resample(id int32) {
 	}
 }
 
-// isSingle tells that the piece is one token.
 func (s *stream) isSingle() bool { return s.only != nil || s.banned != nil }
 
 // isLegal tells whether the grammar allows a token here.
@@ -424,7 +422,6 @@ func countBits(mask []uint64) (n int) {
 	return n
 }
 
-// tokensOf lists the tokens of a mask.
 func tokensOf(mask []uint64) []int32 {
 	list := make([]int32, 0, countBits(mask))
 	for i, word := range mask {

@@ -32,7 +32,6 @@ type sharedFiles struct {
 	files map[string]bool
 }
 
-// record records the files that the group has mapped now.
 func (s *sharedFiles) record(group int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,6 @@ func mappedInodes(group int) map[uint64]bool {
 	return inodes
 }
 
-// remove deletes the recorded files.
 func (s *sharedFiles) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -266,7 +266,6 @@ func (w *textWriter) startLink(href string) {
 	w.open = u.String()
 }
 
-// endLink writes the open link.
 func (w *textWriter) endLink() {
 	address, raw := w.open, w.linkText.String()
 	if address == "" {

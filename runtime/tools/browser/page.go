@@ -79,7 +79,6 @@ func resultsPage(query string, hits []Hit) *page {
 	return p
 }
 
-// source returns the page that a line comes from.
 func (p *page) source(line int) (address, title string) {
 	address, title = p.url, p.title
 	for _, s := range p.sources {
@@ -231,7 +230,6 @@ func oneLine(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(clean(text)), " "), "†", "‡")
 }
 
-// truncate returns the first n characters.
 func truncate(text string, n int) (_ string, more bool) {
 	for i := range text {
 		if n == 0 {

@@ -146,7 +146,6 @@ func (e engine) search(headers map[string]string, hint string) Search {
 // maxAnswerBytes limits the bytes read of a search engine's answer.
 const maxAnswerBytes = 4 << 20
 
-// getJSON sends a request to a search engine and reads its JSON.
 func getJSON(r *http.Request, to any) error {
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Content-Type", "application/json")

@@ -280,7 +280,6 @@ func (s Server) environment() (list []string) {
 	return append(list, s.variables()...)
 }
 
-// variables returns the variables of the server's own entry.
 func (s Server) variables() (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		list = append(list, name+"="+s.Env[name])
@@ -312,7 +311,6 @@ var inheritedEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", 
 	"APPDATA", "LOCALAPPDATA", "HOMEDRIVE", "HOMEPATH", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE",
 	"SYSTEMROOT", "USERNAME", "USERPROFILE", "COMSPEC"}
 
-// name is the server's name for the model and in messages.
 func (s Server) name(c *connection) string {
 	if r := c.InitializeResult(); s.unnamed && r != nil && r.ServerInfo != nil {
 		return cmp.Or(r.ServerInfo.Name, s.Name)

@@ -93,7 +93,6 @@ func expand(text json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// valueOf returns the value of a variable.
 func valueOf(p string, lookup func(string) (string, bool)) (string, error) {
 	parts := variable.FindStringSubmatch(p)
 	name, fallback, kind := parts[1]+parts[5], parts[2], parts[3]

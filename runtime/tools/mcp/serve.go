@@ -124,7 +124,6 @@ func (h *Host) call(ctx context.Context, owner *sdk.ServerSession, c session.Cal
 	return hosted.tool.Run(ctx, c, func(string) {})
 }
 
-// end closes the tool of a session.
 func (h *Host) end(owner *sdk.ServerSession) {
 	h.mu.Lock()
 	hosted := h.sessions[owner]

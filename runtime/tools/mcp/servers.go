@@ -181,7 +181,6 @@ func (s *Servers) retryWithBackoff(life context.Context, from *source, first <-c
 	}
 }
 
-// addLate adds the tools of a server that connected late.
 func (s *Servers) addLate(from *source, f listing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -129,7 +129,6 @@ func (t *Tool) relist() {
 	}
 }
 
-// replace replaces a server's tools.
 func (t *Tool) replace(from *source, list []*sdk.Tool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

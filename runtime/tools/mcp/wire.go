@@ -97,7 +97,6 @@ func (c *messageReader) addLine(line []byte) {
 	}
 }
 
-// frameMessages frames the messages in a text and tells whether it has any.
 func (c *messageReader) frameMessages(text []byte) (ok bool) {
 	for _, one := range objectsIn(text) {
 		if message := cleanMessage(one, c.id(), c.forceID); message != nil {
@@ -247,7 +246,6 @@ func cleanMessage(text json.RawMessage, id []byte, all bool) []byte {
 	return out
 }
 
-// rpcError returns an error in the form of JSON-RPC.
 func rpcError(text json.RawMessage) json.RawMessage {
 	if e := (jsonrpc.Error{}); json.Unmarshal(text, &e) == nil && e.Message != "" {
 		return text

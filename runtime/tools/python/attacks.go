@@ -135,7 +135,6 @@ func (s secrets) leaked(files []string) string {
 	return ""
 }
 
-// plant creates the secrets.
 func plant() (s secrets, remove func(), err error) {
 	home, err := os.UserHomeDir()
 	folder := ""

@@ -69,7 +69,6 @@ func findPython() (layout, error) {
 	return layoutOf(path)
 }
 
-// layoutOf finds the interpreter that a path leads to.
 func layoutOf(path string) (layout, error) {
 	inspected, err := inspect(path)
 	if err != nil {

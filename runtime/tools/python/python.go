@@ -290,7 +290,6 @@ func (r *interpreter) send(request map[string]any) error {
 	return err
 }
 
-// hasEnded tells that the interpreter takes no more cells.
 func (r *interpreter) hasEnded() bool {
 	select {
 	case _, open := <-r.frames:
@@ -317,7 +316,6 @@ func (r *interpreter) close() error {
 	return err
 }
 
-// closeFolders closes the folders that openFolders opened.
 func (r *interpreter) closeFolders() {
 	for _, folder := range r.folders {
 		folder.Close()

@@ -343,7 +343,6 @@ func (b sandbox) watch(r *interpreter, o Options) {
 	}
 }
 
-// endAtLimit ends an interpreter because of a limit.
 func (r *interpreter) endAtLimit(why error) {
 	select {
 	case r.limit <- why:

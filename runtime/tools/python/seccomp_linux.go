@@ -117,7 +117,6 @@ var checkedCalls = map[uint32][]check{
 // unknownCalls system calls fail as on a kernel without them, so that a C library uses another.
 var unknownCalls = []uint32{unix.SYS_CLONE3}
 
-// filter is the BPF program that decides.
 func filter() (program []unix.SockFilter) {
 	const (
 		numberOffset, archOffset, argumentOffset = 0, 4, 16 // in struct seccomp_data
@@ -172,7 +171,6 @@ func filter() (program []unix.SockFilter) {
 	return program
 }
 
-// seccomp returns a file with the filter for bwrap.
 func seccomp() (*os.File, error) {
 	var text bytes.Buffer
 	err := binary.Write(&text, binary.NativeEndian, filter())

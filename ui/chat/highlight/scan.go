@@ -100,7 +100,6 @@ func (s *scanner) pop() {
 	s.frames[s.depth] = frame{} // equal states must compare equal
 }
 
-// begins reports whether region r begins here.
 func (s *scanner) begins(r *region) bool {
 	end := s.pos + len(r.open)
 	next := s.byteAt(end)

@@ -170,7 +170,6 @@ func (m *mathReader) argument() string {
 	return m.nonEmpty(m.atom())
 }
 
-// root reads the sign of a root, with its index.
 func (m *mathReader) root() string {
 	if m.blanks(); !strings.HasPrefix(m.input, "[") {
 		return "√"
@@ -244,7 +243,6 @@ func script(mark byte, text string) string {
 	return string(mark) + "(" + text + ")"
 }
 
-// translate translates text by a table, if it has all characters.
 func translate(text string, table map[rune]rune) (string, bool) {
 	var b strings.Builder
 	for _, r := range text {

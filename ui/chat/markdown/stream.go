@@ -191,7 +191,6 @@ func (s *Stream) continues(next kind, indent int) bool {
 	return false
 }
 
-// last is the kind of the last finished block.
 func (s *Stream) last() kind {
 	if len(s.blocks) == 0 {
 		return none

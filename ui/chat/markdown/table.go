@@ -97,7 +97,6 @@ func (r *renderer) tableRow(line [][]term.Span, widths []int, align []east.Align
 	return rows
 }
 
-// records shows a table that is too wide as lists.
 func (r *renderer) records(cells [][][]term.Span, width int) []term.Row {
 	var rows []term.Row
 	for i, line := range cells[1:] {

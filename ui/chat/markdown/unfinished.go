@@ -186,7 +186,6 @@ func emphasis(stack []string, text string, i, n int) []string {
 	return append(stack, mark)
 }
 
-// closeAll returns the marks that close a stack, which it consumes.
 func closeAll(stack []string) string {
 	slices.Reverse(stack)
 	return strings.Join(stack, "")

@@ -49,7 +49,6 @@ func readApproval(t *fields.Object) (rule approvalRule) {
 	return rule
 }
 
-// needsAny tells whether any call needs approval.
 func (r approvalRule) needsAny() bool { return r.byDefault || len(r.always) > 0 }
 
 func (r approvalRule) needs(tool string) bool {

@@ -116,7 +116,6 @@ func Read(o *fields.Object, items ...*fields.Object) Offer {
 	return offer
 }
 
-// read adds the tools of a request or an item.
 func (of *Offer) read(o *fields.Object) {
 	for _, v := range of.List(o, "tools") {
 		t := v.Object()
