@@ -1,5 +1,5 @@
 // Package answer is the driver of every dialect: from a request that was read and checked to a
-// complete answer or a stream. It also has the parts that dialects share.
+// complete answer or a stream. It also has the parts of answers that dialects share.
 //
 // A dialect provides a request (which turns to start) and a form (how their events are written).
 // The driver starts the turns, reads their events, keeps the connection alive, counts usage, and
@@ -33,12 +33,12 @@ type Request struct {
 	Dry     bool   // nothing is generated: the turns are not started
 	Unpaced bool   // tokens are sent at once, however many streams are open
 	History string // the field that holds the prompt or conversation, for errors
-	Format  format // of the answer
 	NDJSON  bool   // a stream is lines of JSON, not events
 	ShowIDs bool   // show the tokens of prompt and answer
 	// the client sent a prediction; usage reports how much of it matched
 	Predicted  bool
 	Ignored    []string // parts of the request that have no effect
+	Relaxed    []string // schemas that are not enforced, and why
 	AllowLoops bool     // turns that repeat themselves continue
 	Start      Starter  // nil: the runner starts the turns
 	// runs the answer even after the client has disconnected; nil: it ends with the client
@@ -126,7 +126,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
 		req.Background(a, r)
 		return nil
 	}
-	relaxed := req.Format.relaxed
+	relaxed := req.Relaxed
 	if !req.Dry {
 		if err := a.startTurns(ctx); err != nil {
 			return fields.FaultOf(err, req.History)
@@ -254,7 +254,10 @@ func (a *Answer) event(choice int, e session.Event) {
 	if d, ok := e.(session.Done); ok {
 		a.Dones[choice] = &d
 	}
-	a.form.Take(choice, a.Request.Format.convertEvent(e))
+	if c, ok := e.(session.Commentary); ok && a.Request.Turns[choice].Final != nil {
+		e = session.Reasoning(c) // clients parse the whole text of an answer with a format
+	}
+	a.form.Take(choice, e)
 }
 
 func (a *Answer) beat() error {
@@ -345,14 +348,4 @@ func Unavailable(err error) *fields.Fault {
 		f.Status = http.StatusServiceUnavailable
 	}
 	return f
-}
-
-// Choices returns n turns of one request, each with its own seed.
-func Choices(r session.Request, n int) []session.Request {
-	list := make([]session.Request, n)
-	for i := range list {
-		list[i] = r
-		list[i].Params.Seed += uint64(i)
-	}
-	return list
 }

@@ -18,7 +18,7 @@ import (
 
 type form struct {
 	answer.Chunks
-	req         *request
+	req         *chatRequest
 	clientNames map[string]tools.ClientName
 	choices     []*state
 }

@@ -10,30 +10,30 @@ import (
 	"slices"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-type request struct {
-	answer.Draft
+type chatRequest struct {
+	request.Draft
 	reasoning   bool // show it
 	logprobs    bool
 	topLogprobs int // alternatives of each token with logprobs
 	offer       tools.Offer
 	functions   bool // calls have the deprecated form
-	conv        answer.Conversation
+	conv        request.Conversation
 }
 
 // Parameters are the rows of a request.
-func Parameters() []fields.Parameter { return new(request).parameters() }
+func Parameters() []fields.Parameter { return new(chatRequest).parameters() }
 
-func (r *request) parameters() []fields.Parameter {
+func (r *chatRequest) parameters() []fields.Parameter {
 	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []fields.Parameter{
 		fields.Boolean("include_reasoning", true, &r.reasoning),
-		fields.Row("reasoning object", r.readReasoning).WithMembers(answer.ReasoningMembers...),
+		fields.Row("reasoning object", r.readReasoning).WithMembers(request.ReasoningMembers...),
 		fields.Row("modalities strings", textOnly),
 		fields.Row("tools objects", r.readTools), fields.Row("tool_choice any", nil),
 		fields.Row("functions objects", r.readFunctions), fields.Row("function_call any", nil),
@@ -43,13 +43,13 @@ func (r *request) parameters() []fields.Parameter {
 		fields.Row("messages! objects", r.readMessages),
 		fields.Row("prediction object", r.readPrediction),
 		fields.Row("parallel_tool_calls any", nil), fields.Row("user any", nil),
-		fields.Row("metadata object", answer.CheckMetadata),
+		fields.Row("metadata object", request.CheckMetadata),
 	}, r.ConversationRows("max_completion_tokens integer -1", "max_tokens integer -1"))
 }
 
 // Parse checks a request; bound is the port's limit of reasoning tokens.
-func Parse(o *fields.Object, bound int) *request {
-	r := &request{Draft: answer.NewDraft("messages", bound)}
+func Parse(o *fields.Object, bound int) *chatRequest {
+	r := &chatRequest{Draft: request.NewDraft("messages", bound)}
 	fields.Read(o, r.parameters())
 	switch {
 	case r.logprobs:
@@ -60,11 +60,11 @@ func Parse(o *fields.Object, bound int) *request {
 	r.Turn.Messages = r.conv.Messages
 	r.Instruct(r.conv.Instructions(""))
 	r.offer.ApplyTo(&r.Turn)
-	r.Turns = answer.Choices(r.Turn, r.N)
+	r.Turns = request.Choices(r.Turn, r.N)
 	return r
 }
 
-func (r *request) readReasoning(o *fields.Object, name string) {
+func (r *chatRequest) readReasoning(o *fields.Object, name string) {
 	r.reasoning = r.reasoning && !o.Object(name).Flag("exclude")
 }
 
@@ -76,17 +76,17 @@ func textOnly(o *fields.Object, name string) {
 	}
 }
 
-func (r *request) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
+func (r *chatRequest) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
 
-func (r *request) readMessages(o *fields.Object, _ string) {
-	calls := &answer.Ledger{}
-	fields.ReadDated(answer.MessagesOf(o), func(_ int, v fields.Value) {
+func (r *chatRequest) readMessages(o *fields.Object, _ string) {
+	calls := &request.Ledger{}
+	fields.ReadDated(request.MessagesOf(o), func(_ int, v fields.Value) {
 		chatMessage(&r.conv, v.Object(), calls)
 	})
 }
 
 // readPrediction reads the expected answer.
-func (r *request) readPrediction(o *fields.Object, name string) {
+func (r *chatRequest) readPrediction(o *fields.Object, name string) {
 	p := o.Object(name)
 	r.Predicted = o.Has(name)
 	if p == nil {
@@ -95,22 +95,22 @@ func (r *request) readPrediction(o *fields.Object, name string) {
 	if kind := p.Text("type"); kind != "content" && kind != "" {
 		p.Get("type").MustBe("content")
 	}
-	r.Turn.Prediction = answer.Content(p, "content", false)
+	r.Turn.Prediction = request.Content(p, "content", false)
 }
 
-func chatMessage(conv *answer.Conversation, m *fields.Object, calls *answer.Ledger) {
+func chatMessage(conv *request.Conversation, m *fields.Object, calls *request.Ledger) {
 	if m == nil {
 		return
 	}
 	switch m.Text("role") {
 	case "system", "developer":
-		conv.Developer(answer.Content(m, "content", false))
+		conv.Developer(request.Content(m, "content", false))
 	case "user":
 		if why := calls.Waiting(); why != "" {
 			m.Value().Invalid(": %s", why)
 		}
-		answer.NeedContent(m)
-		conv.Messages = append(conv.Messages, session.User(answer.Content(m, "content", false)))
+		request.NeedContent(m)
+		conv.Messages = append(conv.Messages, session.User(request.Content(m, "content", false)))
 	case "assistant":
 		chatAssistant(conv, m, calls)
 	case "tool":
@@ -120,7 +120,7 @@ func chatMessage(conv *answer.Conversation, m *fields.Object, calls *answer.Ledg
 		} else if !calls.Answer(id) && !conv.IsAwaited(id) {
 			m.Get("tool_call_id").Invalid(": no call with the id %q came before this result", id)
 		}
-		conv.Result(id, m.Text("name"), answer.Content(m, "content", true))
+		conv.Result(id, m.Text("name"), request.Content(m, "content", true))
 	case "function":
 		readFunctionResult(conv, m, calls)
 	case "":
@@ -134,9 +134,9 @@ func chatMessage(conv *answer.Conversation, m *fields.Object, calls *answer.Ledg
 
 // chatAssistant splits an earlier turn: reasoning, text and calls are separate messages in Harmony.
 // Text before calls is a preamble, text alone the answer.
-func chatAssistant(conv *answer.Conversation, m *fields.Object, ledger *answer.Ledger) {
+func chatAssistant(conv *request.Conversation, m *fields.Object, ledger *request.Ledger) {
 	conv.Add(session.AssistantReasoning, reasoningOf(m))
-	text := answer.Content(m, "content", false)
+	text := request.Content(m, "content", false)
 	if text == "" {
 		text = m.Text("refusal")
 	}
@@ -173,11 +173,11 @@ func chatAssistant(conv *answer.Conversation, m *fields.Object, ledger *answer.L
 			call.Get("id").Missing()
 		}
 		ledger.Call(id)
-		answer.ReadCall(conv, f, id)
+		request.ReadCall(conv, f, id)
 	}
 }
 
-func (r *request) readFunctions(o *fields.Object, name string) {
+func (r *chatRequest) readFunctions(o *fields.Object, name string) {
 	offer := &r.offer
 	if r.functions = o.Has(name); !r.functions {
 		if o.Has("function_call") {
@@ -204,17 +204,17 @@ func (r *request) readFunctions(o *fields.Object, name string) {
 	}
 }
 
-func readFunctionCall(conv *answer.Conversation, m *fields.Object, ledger *answer.Ledger) {
+func readFunctionCall(conv *request.Conversation, m *fields.Object, ledger *request.Ledger) {
 	call := m.Object("function_call")
 	if call == nil {
 		return
 	}
 	ledger.Function, ledger.Path = call.Text("name"), call.Value().Path
 	ledger.Call(ledger.Path)
-	answer.ReadCall(conv, call, ledger.Path)
+	request.ReadCall(conv, call, ledger.Path)
 }
 
-func readFunctionResult(conv *answer.Conversation, m *fields.Object, ledger *answer.Ledger) {
+func readFunctionResult(conv *request.Conversation, m *fields.Object, ledger *request.Ledger) {
 	name := m.Text("name")
 	switch {
 	case name == "":
@@ -226,7 +226,7 @@ func readFunctionResult(conv *answer.Conversation, m *fields.Object, ledger *ans
 			ledger.Function)
 	}
 	ledger.Answer(ledger.Path)
-	conv.Result(ledger.Path, name, answer.Content(m, "content", true))
+	conv.Result(ledger.Path, name, request.Content(m, "content", true))
 }
 
 // reasoningOf finds the reasoning of an assistant message of chat completions.

@@ -69,7 +69,7 @@ func wirePromptLogprobs(ids []int32, list []session.TokenLogprob) []map[string]p
 
 type form struct {
 	answer.Chunks
-	req     *request
+	req     *completionRequest
 	choices []*state
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -18,8 +19,8 @@ const maxChoices = 256
 // defaultMaxTokens is OpenAI's default for max_tokens.
 const defaultMaxTokens = 16
 
-type request struct {
-	answer.Draft
+type completionRequest struct {
+	request.Draft
 	prompts     []textPrompt
 	generated   int // choices generated for each prompt, of which the best are sent
 	sentChoices int // choices sent for each prompt
@@ -51,9 +52,9 @@ func (p textPrompt) echoText() string {
 }
 
 // Parameters are the rows of a request.
-func Parameters() []fields.Parameter { return new(request).parameters() }
+func Parameters() []fields.Parameter { return new(completionRequest).parameters() }
 
-func (r *request) parameters() []fields.Parameter {
+func (r *completionRequest) parameters() []fields.Parameter {
 	turn := &r.Turn
 	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []fields.Parameter{
 		fields.Boolean("echo", false, &r.echo),
@@ -71,12 +72,12 @@ func (r *request) parameters() []fields.Parameter {
 		fields.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).WithoutDoc(),
 		fields.Row("max_tokens integer 0", r.readLimit), // read after echo and the logprobs
 		fields.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30, &r.keepLast),
-		fields.Row("metadata", answer.CheckMetadata),
+		fields.Row("metadata", request.CheckMetadata),
 	}, r.Sampling())
 }
 
 func Read(o *fields.Object) (*answer.Request, answer.Form) {
-	r := &request{Draft: answer.NewDraft("prompt", 0)}
+	r := &completionRequest{Draft: request.NewDraft("prompt", 0)}
 	r.Unpaced = true // it is for measuring
 	fields.Read(o, r.parameters())
 	r.sentChoices, r.N = r.N, r.generated
@@ -101,18 +102,18 @@ func Read(o *fields.Object) (*answer.Request, answer.Form) {
 			*p = textPrompt{ids: p.ids[n:]}
 		}
 		turn.Prompt = p.ids
-		r.Turns = append(r.Turns, answer.Choices(*turn, r.N)...)
+		r.Turns = append(r.Turns, request.Choices(*turn, r.N)...)
 	}
 	return &r.Request, &form{req: r}
 }
 
 // scoresPrompt tells whether the prompt's tokens get logprobs too.
-func (r *request) scoresPrompt() bool {
+func (r *completionRequest) scoresPrompt() bool {
 	return r.echo && r.Turn.Params.Logprobs >= 0 || r.promptTop >= 0
 }
 
-func (r *request) readBest(o *fields.Object, name string) {
-	switch r.generated = o.Integer(name, 1, answer.MaxChoices, r.N); {
+func (r *completionRequest) readBest(o *fields.Object, name string) {
+	switch r.generated = o.Integer(name, 1, request.MaxChoices, r.N); {
 	case r.generated < r.N:
 		o.Get(name).Invalid(" is %d, it must be at least n, which is %d", r.generated, r.N)
 	case r.generated > r.N && r.Stream:
@@ -121,7 +122,7 @@ func (r *request) readBest(o *fields.Object, name string) {
 	}
 }
 
-func (r *request) readLimit(o *fields.Object, name string) {
+func (r *completionRequest) readLimit(o *fields.Object, name string) {
 	r.Turn.MaxTokens = defaultMaxTokens
 	if !o.Has(name) {
 		return

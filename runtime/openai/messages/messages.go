@@ -15,12 +15,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 type form struct {
 	*answer.Answer
-	req      *request
+	req      *messagesRequest
 	id       string
 	content  []*messageBlock
 	running  bool   // the last block of content is not stopped
@@ -111,7 +112,7 @@ func (m *form) closeBlock() {
 		return
 	}
 	if b := m.last(); b.Type == "thinking" {
-		sealed := answer.Seal(b.reasoning.String())
+		sealed := request.Seal(b.reasoning.String())
 		b.Signature = &sealed
 		m.delta(messageDelta{Type: "signature_delta", Signature: &sealed})
 	}

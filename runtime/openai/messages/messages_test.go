@@ -9,9 +9,9 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -122,14 +122,14 @@ func TestMessagesAgent(t *testing.T) {
 	body := porttest.Post(t, srv, messagesRoute, answertest.TurnOf(answertest.AskFiles,
 		`,"stream":true,"thinking":{"type":"adaptive","display":"omitted"}`)).Body
 	if shape, text = shapeOf(t, body); strings.Contains(shape, "thinking_delta") ||
-		answer.Unseal(text["signature_delta"]) != "A tool knows." {
+		request.Unseal(text["signature_delta"]) != "A tool knows." {
 		t.Errorf("omitted: %s %v", shape, text)
 	}
 	m := porttest.Decode(t, porttest.Post(t, srv, messagesRoute,
 		answertest.TurnOf(answertest.AskFiles,
 			`,"thinking":{"type":"enabled","budget_tokens":1024}`)).Body)
 	if porttest.At(m, "content", 0, "thinking") != "A tool knows." ||
-		answer.Unseal(porttest.At(m, "content", 0, "signature").(string)) != "A tool knows." ||
+		request.Unseal(porttest.At(m, "content", 0, "signature").(string)) != "A tool knows." ||
 		!reflect.DeepEqual(porttest.At(m, "content", 1, "input"), map[string]any{"city": "Paris"}) ||
 		m["stop_reason"] != "tool_use" || f.Last(t).MaxReasoning != 1024 {
 		t.Errorf("whole: %v", m)

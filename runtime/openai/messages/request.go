@@ -17,13 +17,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-type request struct {
-	answer.Draft
+type messagesRequest struct {
+	request.Draft
 	offer    tools.Offer
-	conv     answer.Conversation
+	conv     request.Conversation
 	thinking bool // show thinking blocks; other clients expect text in the first block
 	noText   bool // thinking blocks have no text, only a signature
 }
@@ -32,11 +33,11 @@ type request struct {
 const lowBudget, highBudget = 2048, 16384
 
 // Parameters are the rows of a request.
-func Parameters() []fields.Parameter { return new(request).parameters() }
+func Parameters() []fields.Parameter { return new(messagesRequest).parameters() }
 
-func (r *request) parameters() []fields.Parameter {
+func (r *messagesRequest) parameters() []fields.Parameter {
 	return slices.Concat([]fields.Parameter{fields.Text("model", &r.Model),
-		fields.Boolean("stream", false, &r.Stream)}, answer.RefusedEverywhere(),
+		fields.Boolean("stream", false, &r.Stream)}, request.RefusedEverywhere(),
 		[]fields.Parameter{fields.Row("thread", refuseThread)},
 		// context_management asks to forget earlier thinking, which is always done
 		fields.NoEffect("context_management", "cache_control", "inference_geo"),
@@ -52,8 +53,8 @@ func (r *request) parameters() []fields.Parameter {
 }
 
 // parseMessages checks a request; bound is the port's limit of reasoning tokens.
-func parseMessages(o *fields.Object, bound int) *request {
-	r := &request{Draft: answer.NewDraft("messages", bound)}
+func parseMessages(o *fields.Object, bound int) *messagesRequest {
+	r := &messagesRequest{Draft: request.NewDraft("messages", bound)}
 	r.Turn.Effort = "medium"
 	fields.Read(o, r.parameters())
 	r.StandIn, r.Ignored = isOtherVendors(r.Model), r.offer.Ignored
@@ -81,7 +82,7 @@ func isOtherVendors(model string) bool {
 }
 
 // readThinking reads the budget of thinking, and whether the client wants to see it.
-func (r *request) readThinking(o *fields.Object, name string) {
+func (r *messagesRequest) readThinking(o *fields.Object, name string) {
 	think, turn := o.Object(name), &r.Turn
 	switch think.Text("type") {
 	case "":
@@ -103,15 +104,15 @@ func (r *request) readThinking(o *fields.Object, name string) {
 }
 
 // readOutput reads the effort, which overrides a budget.
-func (r *request) readOutput(o *fields.Object, name string) {
+func (r *messagesRequest) readOutput(o *fields.Object, name string) {
 	output := o.Object(name)
 	if v := output.Get("effort"); v.Kind() != jsondoc.Null {
-		r.Turn.Effort = answer.EffortLevel(v)
+		r.Turn.Effort = request.EffortLevel(v)
 	}
 }
 
 // readTools reads tools and tool_choice. Tools of Anthropic's own types are ignored.
-func (r *request) readTools(o *fields.Object, name string) {
+func (r *messagesRequest) readTools(o *fields.Object, name string) {
 	offer := &r.offer
 	for _, v := range offer.List(o, name) {
 		t := v.Object()
@@ -138,13 +139,13 @@ func (r *request) readTools(o *fields.Object, name string) {
 	}
 }
 
-func (r *request) readMessages(o *fields.Object, _ string) {
+func (r *messagesRequest) readMessages(o *fields.Object, _ string) {
 	conv := &r.conv
 	for _, text := range blockTexts(o, "system") {
 		conv.Developer(text)
 	}
-	var calls answer.Ledger
-	list := answer.MessagesOf(o)
+	var calls request.Ledger
+	list := request.MessagesOf(o)
 	fields.ReadDated(list, func(i int, v fields.Value) {
 		m := v.Object()
 		switch m.Text("role") {
@@ -178,7 +179,7 @@ func blockTexts(o *fields.Object, name string) (texts []string) {
 			case block.Text("type") == "text":
 				texts = append(texts, block.Text("text"))
 			case block.IsPast():
-				texts = append(texts, answer.TextInside(block))
+				texts = append(texts, request.TextInside(block))
 			default:
 				block.Unreadable("the model reads text only")
 			}
@@ -186,11 +187,11 @@ func blockTexts(o *fields.Object, name string) (texts []string) {
 	default:
 		texts = append(texts, v.Text())
 	}
-	return answer.NotEmpty(texts)
+	return request.NotEmpty(texts)
 }
 
 // blocksOf returns the content blocks of a message; a string is one text block.
-func blocksOf(c *answer.Conversation, m *fields.Object) []*fields.Object {
+func blocksOf(c *request.Conversation, m *fields.Object) []*fields.Object {
 	v := m.Get("content")
 	switch v.Kind() {
 	case jsondoc.String:
@@ -212,7 +213,7 @@ func blocksOf(c *answer.Conversation, m *fields.Object) []*fields.Object {
 }
 
 // messagesUser splits a message: results of calls first, then the user's text.
-func messagesUser(conv *answer.Conversation, m *fields.Object, calls *answer.Ledger) {
+func messagesUser(conv *request.Conversation, m *fields.Object, calls *request.Ledger) {
 	list := blocksOf(conv, m)
 	if len(list) == 0 {
 		m.Get("content").Missing()
@@ -225,7 +226,7 @@ func messagesUser(conv *answer.Conversation, m *fields.Object, calls *answer.Led
 		if !calls.Answer(id) && !conv.IsAwaited(id) {
 			b.Get("tool_use_id").Invalid(": no tool_use with the id %q came before this result", id)
 		}
-		conv.Result(id, "", answer.Content(b, "content", true))
+		conv.Result(id, "", request.Content(b, "content", true))
 	}
 	list = slices.DeleteFunc(list, isResult)
 	if len(list) == 0 {
@@ -241,10 +242,10 @@ func messagesUser(conv *answer.Conversation, m *fields.Object, calls *answer.Led
 			texts = append(texts, b.Text("text"))
 		case kind == "document" && !m.IsPast():
 			texts = append(texts, documentText(b))
-		case m.LeavesImagesOut() && slices.Contains(answer.ImageParts, kind):
-			texts = append(texts, answer.LeftOutNote(kind))
+		case m.LeavesImagesOut() && slices.Contains(request.ImageParts, kind):
+			texts = append(texts, request.LeftOutNote(kind))
 		case m.IsPast() || kind == "search_result":
-			texts = append(texts, cmp.Or(answer.TextInside(b), answer.LeftOutNote(kind)))
+			texts = append(texts, cmp.Or(request.TextInside(b), request.LeftOutNote(kind)))
 		default:
 			b.Unreadable("the model reads text only")
 		}
@@ -253,7 +254,7 @@ func messagesUser(conv *answer.Conversation, m *fields.Object, calls *answer.Led
 }
 
 // messagesAssistant splits an earlier answer: text before a call is a preamble.
-func messagesAssistant(conv *answer.Conversation, m *fields.Object, calls *answer.Ledger) {
+func messagesAssistant(conv *request.Conversation, m *fields.Object, calls *request.Ledger) {
 	list := blocksOf(conv, m)
 	last := len(list) // where the calls end
 	for last > 0 && !strings.HasSuffix(list[last-1].Text("type"), "tool_use") {
@@ -262,7 +263,7 @@ func messagesAssistant(conv *answer.Conversation, m *fields.Object, calls *answe
 	for i, b := range list {
 		switch kind := b.Text("type"); kind {
 		case "thinking":
-			thought := answer.Unseal(b.Text("signature"))
+			thought := request.Unseal(b.Text("signature"))
 			if thought == "" { // of another server
 				thought = b.Text("thinking")
 			}
@@ -281,10 +282,10 @@ func messagesAssistant(conv *answer.Conversation, m *fields.Object, calls *answe
 				conv.AddForeign(b.Text("id"), strings.TrimSuffix(kind, "_use"), b)
 			} else if id := b.Text("tool_use_id"); isResult(b) {
 				if conv.IsAwaited(id) {
-					conv.Result(id, "", answer.Content(b, "content", true))
+					conv.Result(id, "", request.Content(b, "content", true))
 				}
 			} else {
-				conv.Add(session.AssistantCommentary, answer.TextInside(b))
+				conv.Add(session.AssistantCommentary, request.TextInside(b))
 			}
 		}
 	}
@@ -296,15 +297,15 @@ func isResult(b *fields.Object) bool {
 	return kind == "tool_result" || strings.HasSuffix(kind, "_tool_result")
 }
 
-func messagesCall(conv *answer.Conversation, b *fields.Object, calls *answer.Ledger) {
+func messagesCall(conv *request.Conversation, b *fields.Object, calls *request.Ledger) {
 	id, name, input := b.Text("id"), b.Text("name"), b.Get("input")
 	if id == "" {
 		b.Get("id").Missing()
 	}
-	if !answer.ToolName(name) && b.IsPast() {
+	if !request.ToolName(name) && b.IsPast() {
 		name = "unknown"
 	}
-	if !answer.ToolName(name) {
+	if !request.ToolName(name) {
 		b.Get("name").Invalid(" is %q, which is not a tool name", name)
 	}
 	if input.Kind() != jsondoc.Object {
@@ -319,11 +320,11 @@ func documentText(block *fields.Object) string {
 	var text string
 	switch kind := source.Text("type"); kind {
 	case "base64":
-		text = answer.FileContents(source, source.PathOf("data"), source.Text("data"))
+		text = request.FileContents(source, source.PathOf("data"), source.Text("data"))
 	case "text":
 		text = source.Text("data")
 	case "content":
-		text = answer.Content(source, "content", false)
+		text = request.Content(source, "content", false)
 	default:
 		block.Get("source").Unsupported(fmt.Sprintf("a document by %q", kind),
 			"send it in base64 or as text")

@@ -61,7 +61,7 @@ type ollamaEnd struct {
 
 type form struct {
 	*answer.Answer
-	req               *request
+	req               *ollamaRequest
 	thinking, content strings.Builder
 	commentary        bool // the content so far is a preamble
 	calls             []ollamaCall

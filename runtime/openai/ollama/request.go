@@ -15,13 +15,14 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-type request struct {
-	answer.Draft
+type ollamaRequest struct {
+	request.Draft
 	offer      tools.Offer
-	conv       answer.Conversation
+	conv       request.Conversation
 	thinking   bool // show it
 	generate   bool // for /api/generate
 	prompt     string
@@ -31,17 +32,17 @@ type request struct {
 }
 
 // ChatParameters are the rows of /api/chat.
-func ChatParameters() []fields.Parameter { return new(request).chatParameters() }
+func ChatParameters() []fields.Parameter { return new(ollamaRequest).chatParameters() }
 
 // GenerateParameters are the rows of /api/generate.
-func GenerateParameters() []fields.Parameter { return new(request).generateParameters() }
+func GenerateParameters() []fields.Parameter { return new(ollamaRequest).generateParameters() }
 
-func (r *request) chatParameters() []fields.Parameter {
+func (r *ollamaRequest) chatParameters() []fields.Parameter {
 	return append(r.sharedRows(), fields.Row("messages objects", r.readMessages),
 		fields.Row("tools objects", r.readTools), fields.Row("tool_choice", nil))
 }
 
-func (r *request) generateParameters() []fields.Parameter {
+func (r *ollamaRequest) generateParameters() []fields.Parameter {
 	return append(r.sharedRows(), fields.Text("prompt", &r.prompt),
 		fields.Text("system", &r.system), fields.Boolean("raw", false, &r.raw),
 		fields.RefusedText("suffix", "write the whole prompt, with raw"),
@@ -49,7 +50,7 @@ func (r *request) generateParameters() []fields.Parameter {
 		fields.Row("images", nil))
 }
 
-func (r *request) sharedRows() []fields.Parameter {
+func (r *ollamaRequest) sharedRows() []fields.Parameter {
 	return append(r.Constraints("format any"),
 		fields.Row("model! string", func(o *fields.Object, name string) {
 			if r.Model = o.Text(name); r.Model == "" {
@@ -64,19 +65,19 @@ func (r *request) sharedRows() []fields.Parameter {
 
 // loadOnly makes a request without a prompt one that loads the model: one token is computed and
 // discarded. With keep_alive 0 it asks to unload it, which only the server decides.
-func (r *request) loadOnly(o *fields.Object) {
+func (r *ollamaRequest) loadOnly(o *fields.Object) {
 	r.loadReason = "load"
 	alive := strings.Trim(string(o.Get("keep_alive").Raw), `"`) // 0, "0s", of Python's client 0.0
 	if n, err := strconv.ParseFloat(strings.TrimRight(alive, "smh"), 64); err == nil && n == 0 {
 		r.loadReason, r.Dry, r.Ignored = "unload", true, append(r.Ignored, "keep_alive")
 	}
-	turn := answer.NewDraft("prompt", 0).Turn
+	turn := request.NewDraft("prompt", 0).Turn
 	turn.Prompt, turn.MaxTokens, turn.Effort = o.Get("model").EncodePrompt("."), 1, "low"
 	r.Turns = []session.Request{turn}
 }
 
 // options are the rows of the object of this name.
-func (r *request) options() []fields.Parameter {
+func (r *ollamaRequest) options() []fields.Parameter {
 	return slices.Concat(r.Sampling(), []fields.Parameter{
 		r.Number("repetition_penalty").WithName("repeat_penalty"),
 		r.Stop("stop text-or-strings"),
@@ -86,13 +87,13 @@ func (r *request) options() []fields.Parameter {
 		})}, fields.NoEffect(ollamaPlacement...), r.Constraints())
 }
 
-func newRequest(history string, bound int) *request {
-	r := &request{Draft: answer.NewDraft(history, bound), thinking: true}
+func newRequest(history string, bound int) *ollamaRequest {
+	r := &ollamaRequest{Draft: request.NewDraft(history, bound), thinking: true}
 	r.NDJSON, r.Turn.Effort = true, "medium"
 	return r
 }
 
-func (r *request) readOptions(o *fields.Object, name string) {
+func (r *ollamaRequest) readOptions(o *fields.Object, name string) {
 	options := o.Object(name)
 	fields.Read(options, r.options())
 	for _, unknown := range options.Unread() {
@@ -104,7 +105,7 @@ func (r *request) readOptions(o *fields.Object, name string) {
 var ollamaPlacement = []string{"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread",
 	"use_mmap", "use_mlock", "numa", "low_vram"}
 
-func (r *request) readThink(o *fields.Object, name string) {
+func (r *ollamaRequest) readThink(o *fields.Object, name string) {
 	switch v := o.Get(name); v.Kind() {
 	case jsondoc.Null:
 	case jsondoc.Bool:
@@ -112,7 +113,7 @@ func (r *request) readThink(o *fields.Object, name string) {
 			r.Turn.Effort = "low" // the model was not trained to answer without reasoning
 		}
 	default:
-		r.Turn.Effort = answer.EffortLevel(v)
+		r.Turn.Effort = request.EffortLevel(v)
 	}
 }
 
@@ -130,9 +131,9 @@ func (p API) ReadChat(o *fields.Object) (*answer.Request, answer.Form) {
 	return &r.Request, &form{req: r}
 }
 
-func (r *request) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
+func (r *ollamaRequest) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
 
-func (r *request) readMessages(o *fields.Object, name string) {
+func (r *ollamaRequest) readMessages(o *fields.Object, name string) {
 	conv := &r.conv
 	var list []fields.Value
 	if o.Has(name) {
@@ -228,7 +229,7 @@ type madeCall struct {
 }
 
 // ollamaAssistant splits an earlier answer and returns its calls.
-func ollamaAssistant(conv *answer.Conversation, m *fields.Object, text string) (
+func ollamaAssistant(conv *request.Conversation, m *fields.Object, text string) (
 	calls []madeCall) {
 	conv.Add(session.AssistantReasoning, m.Text("thinking"))
 	var list []fields.Value
@@ -244,10 +245,10 @@ func ollamaAssistant(conv *answer.Conversation, m *fields.Object, text string) (
 		call := v.Object()
 		f := call.Object("function")
 		name, id := f.Text("name"), call.Text("id")
-		if !answer.ToolName(name) && m.IsPast() {
+		if !request.ToolName(name) && m.IsPast() {
 			name = "unknown"
 		}
-		if !answer.ToolName(name) {
+		if !request.ToolName(name) {
 			v.AddFault(fields.Invalid(f.PathOf("name"), "%s.function.name is %q, which is not a "+
 				"tool name", v.Path, name))
 			return nil
@@ -275,7 +276,7 @@ func images(o *fields.Object) (note string) {
 		return ""
 	}
 	if o.LeavesImagesOut() {
-		return answer.LeftOutNote("image")
+		return request.LeftOutNote("image")
 	}
 	o.Get("images").Unsupported("images", "the model reads text only")
 	return ""

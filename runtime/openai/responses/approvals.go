@@ -14,9 +14,9 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 )
 
 type approvalItem struct {
@@ -55,7 +55,7 @@ func (in *inputReader) readAnswer(o *fields.Object, following []fields.Value) {
 		in.approved = &tools.ApprovedCall{Label: o.Text("server_label"), Name: o.Text("name"),
 			ID: call, Arguments: o.Text("arguments")}
 	case reply != nil:
-		in.conv.Result(call, "", answer.JoinParagraphs("The user did not allow this call.",
+		in.conv.Result(call, "", request.JoinParagraphs("The user did not allow this call.",
 			reply.Text("reason")))
 	default:
 		in.conv.Result(call, "", "The call was not made: the user has not said whether it may.")

@@ -173,7 +173,7 @@ func (r *form) isGivenUp() bool {
 }
 
 // resumable tells whether a response can be repeated from its tokens.
-func (r *request) resumable() bool { return len(r.builtins) == 0 && r.compactAt == 0 }
+func (r *responseRequest) resumable() bool { return len(r.builtins) == 0 && r.compactAt == 0 }
 
 // sampled returns the tokens from which another process can resume.
 func (r *form) sampled() []int32 {

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -348,7 +349,7 @@ func (c *composer) cite(citations []session.Citation) {
 }
 
 // readCode adds an earlier call of the interpreter to the conversation, as the model made it.
-func readCode(conv *answer.Conversation, o *fields.Object) {
+func readCode(conv *request.Conversation, o *fields.Object) {
 	var printed strings.Builder
 	for _, v := range o.List("outputs") {
 		printed.WriteString(v.Object().Text("logs"))
@@ -361,7 +362,7 @@ func readCode(conv *answer.Conversation, o *fields.Object) {
 
 // readSearch adds an earlier call of the browser; false: the item has no action. Its result is not
 // in the item.
-func readSearch(conv *answer.Conversation, o *fields.Object) bool {
+func readSearch(conv *request.Conversation, o *fields.Object) bool {
 	action := o.Object("action")
 	name, arguments := "browser.search", map[string]string{}
 	switch kind := action.Text("type"); kind {
@@ -389,7 +390,7 @@ func readSearch(conv *answer.Conversation, o *fields.Object) bool {
 }
 
 // earlierCall adds a call of a built-in tool with its result, as the model made it.
-func earlierCall(c *answer.Conversation, id, recipient, text, returned string) {
+func earlierCall(c *request.Conversation, id, recipient, text, returned string) {
 	call := harmony.Text(harmony.RoleAssistant, text).WithChannel(harmony.ChannelAnalysis).
 		WithRecipient(recipient).WithContentType("code")
 	result := harmony.Text(harmony.RoleTool, returned).WithChannel(harmony.ChannelAnalysis).
@@ -400,7 +401,7 @@ func earlierCall(c *answer.Conversation, id, recipient, text, returned string) {
 }
 
 // readServerCall adds a call of an MCP server's tool under the model's name for it.
-func readServerCall(conv *answer.Conversation, o *fields.Object, id string) {
+func readServerCall(conv *request.Conversation, o *fields.Object, id string) {
 	if o.Text("name") == "" {
 		o.Get("name").Missing()
 	}
@@ -408,7 +409,7 @@ func readServerCall(conv *answer.Conversation, o *fields.Object, id string) {
 	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, o.Text("arguments")))
 }
 
-func readServerResult(conv *answer.Conversation, o *fields.Object, id string) {
+func readServerResult(conv *request.Conversation, o *fields.Object, id string) {
 	output := o.Text("output")
 	if e := o.Object("error"); e != nil {
 		output = "Error: " + texts(e.List("content")) + e.Text("message")

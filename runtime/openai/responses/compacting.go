@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -28,7 +29,7 @@ import (
 const nearFull = -1
 
 // readCompaction reads the number of tokens from which a conversation is compacted; 0: never.
-func (r *request) readCompaction(o *fields.Object, name string) {
+func (r *responseRequest) readCompaction(o *fields.Object, name string) {
 	for _, v := range o.List(name) {
 		entry := v.Object()
 		if entry.Text("type") != "compaction" {
@@ -130,13 +131,13 @@ func continuation(s session.Summary, all []session.Message) []session.Message {
 }
 
 // fullSeal marks a compaction item that replaces everything before it.
-const fullSeal = answer.SealVersion + "all."
+const fullSeal = request.SealVersion + "all."
 
 // compactedTo replaces the conversation by the summary, and adds the item to the response.
 func (r *form) compactedTo(c compactionEvent) {
 	r.req.conv.Messages = c.messages
 	r.composer.openItem(&compactionItem{itemHead{r.repeatableID("cmp_"), "compaction"},
-		fullSeal + answer.Seal(c.summary.Text)[len(answer.SealVersion):]})
+		fullSeal + request.Seal(c.summary.Text)[len(request.SealVersion):]})
 	r.closeItem("completed")
 }
 
@@ -228,8 +229,8 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *fields.Object) 
 }
 
 // readConversation reads a request with a conversation that needs no answer.
-func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *fields.Object) (*request,
-	session.Runner, *fields.Fault) {
+func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *fields.Object) (
+	*responseRequest, session.Runner, *fields.Fault) {
 	req := p.forOwner(e.Key.Owner()).parse(o)
 	if o.Fault() != nil {
 		return nil, nil, o.Fault()
@@ -280,6 +281,7 @@ func (p *API) Compact(e *answer.Exchange, r *http.Request, o *fields.Object) (an
 		Output    []compactionItem `json:"output"`
 		Usage     *responseUsage   `json:"usage"`
 	}{answer.NewID("resp_"), "response.compaction", now(),
-		[]compactionItem{{itemHead{answer.NewID("cmp_"), "compaction"}, answer.Seal(summary.Text)}},
+		[]compactionItem{{itemHead{answer.NewID("cmp_"), "compaction"}, request.Seal(
+			summary.Text)}},
 		wireResponseUsage(summary.Usage)}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -88,7 +89,7 @@ func withItems(value []byte, items []json.RawMessage) []byte {
 // readItems reads the member items, and adds a fault for those that a response could not read after
 // the items before.
 func (p *API) readItems(o *fields.Object, existing []json.RawMessage) (items []json.RawMessage) {
-	in := &inputReader{conv: &answer.Conversation{}, store: p.store, requests: map[string]bool{}}
+	in := &inputReader{conv: &request.Conversation{}, store: p.store, requests: map[string]bool{}}
 	for _, v := range fields.StoredValues(o.Ctx(), existing, "conversation") {
 		in.appendItem(v, nil)
 	}
@@ -111,7 +112,7 @@ func (p *API) readItems(o *fields.Object, existing []json.RawMessage) (items []j
 func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *fields.Object) (
 	any, *fields.Fault) {
 	p = p.forOwner(e.Key.Owner())
-	answer.CheckMetadata(o, "metadata")
+	request.CheckMetadata(o, "metadata")
 	id, s := answer.NewID("conv_"), storedConversation{now(), metadata(o, "metadata"),
 		p.readItems(o, nil)}
 	if o.Fault() != nil {
@@ -140,7 +141,7 @@ func (p *API) ShowConversation(e *answer.Exchange, r *http.Request) (any, *field
 
 func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *fields.Object) (
 	any, *fields.Fault) {
-	answer.CheckMetadata(o, "metadata")
+	request.CheckMetadata(o, "metadata")
 	o.Need("metadata")
 	if o.Fault() != nil {
 		return nil, o.Fault()
@@ -233,7 +234,7 @@ func itemNamed(r *http.Request) func(json.RawMessage) bool {
 }
 
 // readConversation puts the response's conversation before its input.
-func (r *request) readConversation(o *fields.Object, name string) {
+func (r *responseRequest) readConversation(o *fields.Object, name string) {
 	v, in := o.Get(name), &r.in
 	switch v.Kind() {
 	case jsondoc.Null:

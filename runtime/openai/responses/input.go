@@ -15,16 +15,17 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
 type inputReader struct {
 	store      records.Store
-	conv       *answer.Conversation
+	conv       *request.Conversation
 	hasHistory bool // a conversation exists already, so the input may be absent
 
-	calls     answer.Ledger
+	calls     request.Ledger
 	requests  map[string]bool           // ids of requests for approval
 	approved  *tools.ApprovedCall       // in the end
 	madeCalls map[string]bool           // requests for approval whose calls were made
@@ -89,7 +90,7 @@ func (in *inputReader) appendItem(v fields.Value, following []fields.Value) (ign
 			o.Get("call_id").Missing()
 		}
 		in.calls.Call(id)
-		answer.ReadCall(conv, o, id)
+		request.ReadCall(conv, o, id)
 	case "function_call_output", "custom_tool_call_output":
 		id := o.Text("call_id")
 		in.calls.Answer(id)
@@ -97,7 +98,7 @@ func (in *inputReader) appendItem(v fields.Value, following []fields.Value) (ign
 			o.AddFault(fields.Invalid(o.PathOf("call_id"), "No tool call found for function call "+
 				"output with call_id %s.", id))
 		}
-		conv.Result(id, o.Text("name"), answer.Content(o, "output", true))
+		conv.Result(id, o.Text("name"), request.Content(o, "output", true))
 	case "item_reference":
 		id := o.Text("id")
 		raw, ok := in.item(id)
@@ -160,7 +161,7 @@ func (in *inputReader) foreignItem(o *fields.Object, kind string) (ignored strin
 	} else if !strings.HasSuffix(kind, "_output") || !in.conv.IsAwaited(id) {
 		return kind
 	}
-	in.conv.Result(id, "", cmp.Or(answer.TextInside(o), answer.LeftOutNote(kind)))
+	in.conv.Result(id, "", cmp.Or(request.TextInside(o), request.LeftOutNote(kind)))
 	return ""
 }
 
@@ -168,13 +169,13 @@ func (in *inputReader) message(o *fields.Object, following []fields.Value) {
 	conv := in.conv
 	switch o.Text("role") {
 	case "system", "developer":
-		conv.Developer(answer.Content(o, "content", false))
+		conv.Developer(request.Content(o, "content", false))
 	case "user":
 		in.calls.UserSpeaks()
-		answer.NeedContent(o)
-		conv.Messages = append(conv.Messages, session.User(answer.Content(o, "content", false)))
+		request.NeedContent(o)
+		conv.Messages = append(conv.Messages, session.User(request.Content(o, "content", false)))
 	case "assistant":
-		text := answer.Content(o, "content", false)
+		text := request.Content(o, "content", false)
 		if isPreamble(o, following) {
 			conv.Add(session.AssistantCommentary, text)
 		} else {
@@ -211,7 +212,7 @@ func thoughtOf(o *fields.Object) string {
 	if text := texts(o.List("content")); text != "" {
 		return text
 	}
-	if text := answer.Unseal(o.Text("encrypted_content")); text != "" {
+	if text := request.Unseal(o.Text("encrypted_content")); text != "" {
 		return text
 	}
 	return texts(o.List("summary"))
@@ -231,7 +232,7 @@ func texts(parts []fields.Value) string {
 var toolItems = []string{"additional_tools", "tool_search_output"}
 
 // itemTools are the items of the conversation that offer tools, oldest first.
-func (r *request) itemTools(o *fields.Object) (items []*fields.Object) {
+func (r *responseRequest) itemTools(o *fields.Object) (items []*fields.Object) {
 	offers := func(raw []byte) bool {
 		return slices.ContainsFunc(toolItems, func(kind string) bool {
 			return bytes.Contains(raw, []byte(kind))

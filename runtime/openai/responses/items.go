@@ -14,6 +14,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -120,7 +121,7 @@ func (c *composer) closeItem(status string) {
 	switch item := c.open.(type) {
 	case *reasoningItem:
 		c.send(c.reasoningKind()+".done", done)
-		item.Encrypted, item.Status = answer.Seal(part.Text), status
+		item.Encrypted, item.Status = request.Seal(part.Text), status
 		if c.summary {
 			item.Summary = []contentPart{part}
 		} else {

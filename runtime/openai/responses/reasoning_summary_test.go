@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 )
 
 // Reasoning where the client asks for a summary of it.
@@ -24,7 +24,7 @@ func TestReasoningSummary(t *testing.T) {
 		if porttest.At(m, "reasoning", "summary") != "auto" || !reflect.DeepEqual(item["summary"],
 			[]any{map[string]any{"type": "summary_text", "text": thought}}) ||
 			len(item["content"].([]any)) != 0 ||
-			answer.Unseal(item["encrypted_content"].(string)) != thought {
+			request.Unseal(item["encrypted_content"].(string)) != thought {
 			t.Errorf("%s: %v", how, m)
 		}
 		list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", body+`,"stream":true}`).Body)

@@ -15,17 +15,18 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-type request struct {
-	answer.Draft
-	in       inputReader         // until record
-	conv     answer.Conversation // the full history, without the request's instructions
-	input    []json.RawMessage   // the items of the full history
-	ownItems []json.RawMessage   // those of the request itself
+type responseRequest struct {
+	request.Draft
+	in       inputReader          // until record
+	conv     request.Conversation // the full history, without the request's instructions
+	input    []json.RawMessage    // the items of the full history
+	ownItems []json.RawMessage    // those of the request itself
 
 	source       func()              // see record; nil: it was called
 	conversation string              // id, "": none
@@ -51,9 +52,9 @@ type request struct {
 }
 
 // Parameters are the rows of a request.
-func Parameters() []fields.Parameter { return new(request).parameters(nil) }
+func Parameters() []fields.Parameter { return new(responseRequest).parameters(nil) }
 
-func (r *request) parameters(p *API) []fields.Parameter {
+func (r *responseRequest) parameters(p *API) []fields.Parameter {
 	echo := &r.response
 	return slices.Concat(r.CommonRows("text object"), []fields.Parameter{
 		fields.Boolean("store", true, &r.store),
@@ -65,7 +66,7 @@ func (r *request) parameters(p *API) []fields.Parameter {
 	}, r.Sampling(), []fields.Parameter{
 		fields.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
 		fields.Row("include strings", r.readInclude), // read after top_logprobs
-		fields.Row("reasoning object", r.readSummary).WithMembers(answer.ReasoningMembers...),
+		fields.Row("reasoning object", r.readSummary).WithMembers(request.ReasoningMembers...),
 		fields.Text("instructions", &r.instructions),
 		fields.Row("previous_response_id string", r.readPrevious),
 		fields.Row("conversation any", r.readConversation), // read after the previous response
@@ -81,14 +82,14 @@ func (r *request) parameters(p *API) []fields.Parameter {
 	}, r.ConversationRows("max_output_tokens integer -1"), []fields.Parameter{
 		fields.Row("user any", func(o *fields.Object, name string) { echo.User = o.Text(name) }),
 		fields.Row("metadata object", func(o *fields.Object, name string) {
-			answer.CheckMetadata(o, name)
+			request.CheckMetadata(o, name)
 			echo.Metadata = metadata(o, name)
 		})})
 }
 
 // parse checks a request; the store resolves previous_response_id and item references.
-func (p *API) parse(o *fields.Object) *request {
-	r := &request{Draft: answer.NewDraft("input", p.MaxReasoning)}
+func (p *API) parse(o *fields.Object) *responseRequest {
+	r := &responseRequest{Draft: request.NewDraft("input", p.MaxReasoning)}
 	r.in = inputReader{conv: &r.conv, store: p.store, requests: map[string]bool{}}
 	fields.Read(o, r.parameters(p))
 	r.Start = r.starter(p)
@@ -108,14 +109,14 @@ func (p *API) parse(o *fields.Object) *request {
 	return r
 }
 
-func (r *request) readBackground(o *fields.Object, name string) {
+func (r *responseRequest) readBackground(o *fields.Object, name string) {
 	if r.response.Background = o.Flag(name); r.response.Background && !r.store {
 		o.Get(name).Invalid(" needs store to be true: the response would be lost")
 	}
 }
 
 // readPrevious puts the conversation of a stored response before the input.
-func (r *request) readPrevious(o *fields.Object, name string) {
+func (r *responseRequest) readPrevious(o *fields.Object, name string) {
 	if o.Has(name) && o.Has("conversation") {
 		o.ReplaceFault(fields.Invalid("conversation", "conversation and previous_response_id "+
 			"cannot both be given"))
@@ -136,7 +137,7 @@ func (r *request) readPrevious(o *fields.Object, name string) {
 	r.in.openRequests(output, o)
 }
 
-func (r *request) readInput(o *fields.Object, _ string) {
+func (r *responseRequest) readInput(o *fields.Object, _ string) {
 	r.Ignored = append(r.Ignored, r.in.read(o)...)
 	o.AddFault(r.in.calls.Overdue())
 	r.approved = r.in.approved
@@ -147,7 +148,7 @@ func (r *request) readInput(o *fields.Object, _ string) {
 }
 
 // starter starts the turn with the requested tools, and a conversation that fits.
-func (r *request) starter(p *API) answer.Starter {
+func (r *responseRequest) starter(p *API) answer.Starter {
 	return func(ctx context.Context, a *answer.Answer, turn session.Request) (session.Turn, error) {
 		runner := a.Runner
 		dropped := 0
@@ -171,8 +172,8 @@ func (r *request) starter(p *API) answer.Starter {
 }
 
 // keepInput completes input, ownItems and the echo of the tools, which may be large, once the
-// request is sure to be answered. Then it releases the request's body.
-func (r *request) keepInput() {
+// responseRequest is sure to be answered. Then it releases the request's body.
+func (r *responseRequest) keepInput() {
 	if source := r.source; source != nil {
 		source()
 		r.source, r.in = nil, inputReader{}
@@ -180,7 +181,7 @@ func (r *request) keepInput() {
 }
 
 // nextOwner is the next owner of the response's tools.
-func (r *request) nextOwner() string {
+func (r *responseRequest) nextOwner() string {
 	if r.conversation == "" && !r.store {
 		return ""
 	}
@@ -188,7 +189,7 @@ func (r *request) nextOwner() string {
 }
 
 // echo fills the response, before it is generated, with the request's parameters.
-func (r *request) echo(o *fields.Object) {
+func (r *responseRequest) echo(o *fields.Object) {
 	params, echo := r.Turn.Params, &r.response
 	echo.Object, echo.Status, echo.ServiceTier = "response", "in_progress", "default"
 	echo.Instructions = fields.OrNull(r.instructions)
@@ -221,7 +222,7 @@ func (r *request) echo(o *fields.Object) {
 }
 
 // readSummary reads reasoning.summary, which has an older name.
-func (r *request) readSummary(o *fields.Object, name string) {
+func (r *responseRequest) readSummary(o *fields.Object, name string) {
 	reasoning := o.Object(name)
 	for _, name := range []string{"summary", "generate_summary"} {
 		switch how := reasoning.Text(name); how {
@@ -242,7 +243,7 @@ var includable = []string{"file_search_call.results", "web_search_call.results",
 	"computer_call_output.output.image_url", "code_interpreter_call.outputs",
 	"reasoning.encrypted_content", "message.output_text.logprobs"}
 
-func (r *request) readInclude(o *fields.Object, name string) {
+func (r *responseRequest) readInclude(o *fields.Object, name string) {
 	logprobs := r.topLogprobs > 0
 	for _, v := range o.List(name) {
 		switch what := v.Text(); what {
@@ -275,7 +276,7 @@ func metadata(o *fields.Object, name string) json.RawMessage {
 }
 
 // readTruncation reads whether the oldest messages of an overlong conversation are dropped.
-func (r *request) readTruncation(o *fields.Object, name string) {
+func (r *responseRequest) readTruncation(o *fields.Object, name string) {
 	switch o.Text(name) {
 	case "", "disabled":
 	case "auto":

@@ -24,7 +24,7 @@ type form struct {
 	*answer.Answer
 	composer
 	api      *API
-	req      *request
+	req      *responseRequest
 	sequence int
 	log      *eventLog       // nil: the response is not stored
 	job      *job            // nil: it does not run in the background

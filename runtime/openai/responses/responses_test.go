@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -47,7 +47,7 @@ func TestResponse(t *testing.T) {
 	id := reasoning["id"]
 	delete(reasoning, "id")
 	want := map[string]any{"type": "reasoning", "summary": []any{}, "status": "completed",
-		"encrypted_content": answer.Seal("They ask. I answer."),
+		"encrypted_content": request.Seal("They ask. I answer."),
 		"content": []any{map[string]any{"type": "reasoning_text",
 			"text": "They ask. I answer."}}}
 	if !reflect.DeepEqual(reasoning, want) || !strings.HasPrefix(id.(string), "rs_") {
@@ -143,7 +143,8 @@ func TestResponsesInput(t *testing.T) {
 		{"a loop", `"input":[{"role":"user","content":"a"},{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Look."}]},{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"x"}]`,
 			"", "user: a\nassistant <analysis>: Look.\nassistant <commentary> to functions.ls " +
 				"#c1: {}\ntool functions.ls <commentary> to assistant #c1: x"},
-		{"sealed reasoning", `"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":[],"status":"in_progress","encrypted_content":"` + answer.Seal("Look — closely.") + `"}]`, "", "assistant <analysis>: Look — closely."},
+		{"sealed reasoning",
+			`"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":[],"status":"in_progress","encrypted_content":"` + request.Seal("Look — closely.") + `"}]`, "", "assistant <analysis>: Look — closely."},
 		{"reasoning of others",
 			`"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"S"}],"content":null,"encrypted_content":"gAAAA-mock"}]`, "", "assistant <analysis>: S"},
 		{"empty reasoning", `"input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":null},{"role":"user","content":"a"}]`, "", "user: a"},
@@ -358,12 +359,12 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 func TestSeal(t *testing.T) {
 	for _, text := range []string{"", "Think.", "ünïcödé\n\x00 \U0001F600", strings.Repeat("long ",
 		1000)} {
-		if got := answer.Unseal(answer.Seal(text)); got != text {
+		if got := request.Unseal(request.Seal(text)); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 	for _, foreign := range []string{"", "gAAAA-mock", "ossrun1.!!!", "ossrun2.aGk", "ossrun1"} {
-		if got := answer.Unseal(foreign); got != "" {
+		if got := request.Unseal(foreign); got != "" {
 			t.Errorf("%q is read as %q", foreign, got)
 		}
 	}

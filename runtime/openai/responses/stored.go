@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -29,7 +30,7 @@ type storedResponse struct {
 	Body  json.RawMessage            // the body for GET
 	Items map[string]json.RawMessage // output items by id, for item_reference
 	Input []json.RawMessage          `json:",omitempty"` // items before the answer, oldest first
-	Conv  answer.Conversation        `json:"Talk"`       // everything up to the answer, included
+	Conv  request.Conversation       `json:"Talk"`       // everything up to the answer, included
 	Log   *eventLog                  `json:",omitempty"`
 	// Until is the expiry of a running response unless it is updated; zero: it has ended
 	Until time.Time `json:",omitzero"`
@@ -310,7 +311,7 @@ func compactedText(o *fields.Object) (text string, full bool) {
 	sealed := o.Text("encrypted_content")
 	body, full := strings.CutPrefix(sealed, fullSeal)
 	if full {
-		sealed = answer.SealVersion + body
+		sealed = request.SealVersion + body
 	}
-	return strings.TrimSpace(answer.Unseal(sealed)), full
+	return strings.TrimSpace(request.Unseal(sealed)), full
 }

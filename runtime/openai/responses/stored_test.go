@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
@@ -76,7 +76,7 @@ func TestPreviousResponse(t *testing.T) {
 func TestContinuationsAreApart(t *testing.T) {
 	store := records.NewStore()
 	hosttest.Check(t, responses.PutResponse(store, "x",
-		responses.StoredResponse{Conv: answer.Conversation{Lead: []string{"lead"},
+		responses.StoredResponse{Conv: request.Conversation{Lead: []string{"lead"},
 			Messages: []session.Message{session.User("hi")}}}))
 	a, _ := responses.GetResponse(store, "x")
 	b, _ := responses.GetResponse(store, "x")

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -66,8 +67,8 @@ type reasoningSettings struct {
 }
 
 type textSettings struct {
-	Format    answer.TextFormat `json:"format"`
-	Verbosity string            `json:"verbosity,omitempty"`
+	Format    request.TextFormat `json:"format"`
+	Verbosity string             `json:"verbosity,omitempty"`
 }
 
 type responseUsage struct {

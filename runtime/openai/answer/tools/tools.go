@@ -21,6 +21,7 @@ import (
 	jsonschema "github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -213,7 +214,7 @@ func ReadFunctionWith(o *fields.Object, parameters string) Function {
 }
 
 func (f Function) checkName(o *fields.Object) {
-	if !answer.ToolName(f.Name) {
+	if !request.ToolName(f.Name) {
 		o.Get("name").MustBe("1 to 128 letters, digits, or any of _-.:/")
 	}
 }
@@ -232,7 +233,7 @@ func (of *Offer) choose(o *fields.Object) {
 	switch kind := c.Text("type"); kind {
 	case "function", "custom":
 		c = c.Inner(kind)
-		of.Name(v, answer.SpacedName(c.Text("namespace"), c.Text("name")))
+		of.Name(v, request.SpacedName(c.Text("namespace"), c.Text("name")))
 		of.Choice.custom = kind == "custom"
 	case "allowed_tools":
 		of.allow(v, c.Inner("allowed_tools"))
@@ -258,7 +259,7 @@ func (of *Offer) allow(v fields.Value, c *fields.Object) {
 				"send it in allowed_tools of the mcp tool")
 		}
 		inner := t.Inner(kind)
-		names[answer.SpacedName(inner.Text("namespace"), inner.Text("name"))] = true
+		names[request.SpacedName(inner.Text("namespace"), inner.Text("name"))] = true
 		if t.Has("function") {
 			name := t.Object("function").Text("name")
 			echo.Tools = append(echo.Tools, namedTool{"function", name})
@@ -307,21 +308,21 @@ func readCustom(o *fields.Object) Function {
 	about := o.Text("description")
 	switch format := o.Object("format"); format.Text("type") {
 	case "", "text":
-		about = answer.JoinParagraphs(about, "The input is plain text, not JSON.")
+		about = request.JoinParagraphs(about, "The input is plain text, not JSON.")
 	case "grammar":
 		format = format.Inner("grammar")
 		syntax, definition := format.Text("syntax"), format.Text("definition")
-		about = answer.JoinParagraphs(about,
+		about = request.JoinParagraphs(about,
 			"The input is plain text, not JSON. It has this form ("+
 				syntax+"):", definition)
 		var err error
 		switch syntax {
 		case "lark":
-			f.input, err = answer.Compile(o.Ctx(), func() (*grammar.Grammar, error) {
+			f.input, err = request.Compile(o.Ctx(), func() (*grammar.Grammar, error) {
 				return grammar.Rules(definition)
 			})
 		case "regex":
-			f.input, err = answer.Compile(o.Ctx(), func() (*grammar.Grammar, error) {
+			f.input, err = request.Compile(o.Ctx(), func() (*grammar.Grammar, error) {
 				return grammar.Regex(definition)
 			})
 		default:
@@ -343,7 +344,7 @@ func readCustom(o *fields.Object) Function {
 // readNamespace adds the tools of a namespace, prefixed with it.
 func (of *Offer) readNamespace(o *fields.Object) {
 	space := o.Text("name")
-	if !answer.ToolName(space) {
+	if !request.ToolName(space) {
 		o.Get("name").Invalid(" is %q, which is not a name", space)
 	}
 	for _, v := range of.List(o, "tools") {
@@ -358,7 +359,7 @@ func (of *Offer) readNamespace(o *fields.Object) {
 			of.Ignored = append(of.Ignored, kind)
 			continue
 		}
-		f.space, f.localName, f.Name = space, f.Name, answer.SpacedName(space, f.Name)
+		f.space, f.localName, f.Name = space, f.Name, request.SpacedName(space, f.Name)
 		f.checkName(t)
 		of.Functions = append(of.Functions, f)
 	}

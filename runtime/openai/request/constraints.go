@@ -4,7 +4,7 @@
 // What must stay true: none of these fields is ever ignored. Each is read, or refused by its name;
 // an answer has one format only.
 
-package answer
+package request
 
 import (
 	"bytes"
@@ -98,17 +98,15 @@ func (d *Draft) constrain(v fields.Value, kind string) {
 	default:
 		f = guidedField{v, kind}.read()
 	}
-	if f.Final == nil {
-		if d.formats == 0 {
-			d.Format = f
-		}
-		return
+	if f.Final != nil {
+		d.formats++
 	}
-	if d.formats++; d.formats > 1 {
+	switch {
+	case d.formats > 1 && f.Final != nil:
 		v.Invalid(": the answer can have one format only, and the request names another")
-		return
+	case d.formats == 0 || f.Final != nil:
+		d.Format, d.Relaxed = f, f.relaxed
 	}
-	d.Format = f
 }
 
 // guidedField is a value of one kind: json, regex, choice, grammar, json_object, or "" for an

@@ -1,10 +1,9 @@
-// Parameters that dialects share: sampling, stop strings, limits, effort, the form of the answer;
-// and refused ones that nothing here supports.
+// Package request makes turns of a request's fields: the conversation, its content, the format of
+// the answer, and the parameters that dialects share.
 //
 // What must stay true: a parameter that the client does not send has OpenAI's default (temperature
 // 1, top-p 1, nothing else). One that would change the answer is honoured or refused by its name.
-
-package answer
+package request
 
 import (
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/harmony/token"
+	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -29,19 +29,30 @@ const (
 // Draft is a request while its parameters are read. Its methods are rows of the table, which write
 // to it.
 type Draft struct {
-	Request
+	answer.Request
 	Turn  session.Request // the base of each choice
 	Usage bool            // a stream has a last chunk with the usage
 
-	formats   int // number of requested formats
+	Format    format // of the answer
+	formats   int    // number of requested formats
 	verbosity string
 }
 
 // NewDraft is a request without parameters. history is the field of the prompt or conversation;
 // bound is the port's limit of reasoning tokens.
 func NewDraft(history string, bound int) Draft {
-	return Draft{Request: Request{N: 1, History: history, Format: freeText},
+	return Draft{Request: answer.Request{N: 1, History: history}, Format: freeText,
 		Turn: session.Request{Params: sample.Defaults(), MaxReasoning: bound}}
+}
+
+// Choices returns n turns of one request, each with its own seed.
+func Choices(r session.Request, n int) []session.Request {
+	list := make([]session.Request, n)
+	for i := range list {
+		list[i] = r
+		list[i].Params.Seed += uint64(i)
+	}
+	return list
 }
 
 // Instruct sets the turn's instructions, followed by those of the parameters.

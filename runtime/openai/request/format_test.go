@@ -1,4 +1,4 @@
-package answer_test
+package request_test
 
 import (
 	"bytes"

@@ -1,10 +1,10 @@
 // The requested format of the answer, under any of its names (constraints.go).
 //
 // It applies to the answer only; reasoning and calls stay free. What must stay true: every answer
-// that is not cut off has the accepted format, or the client is told which parts are not enforced
+// that is not cut off has the accepted format, or the client learns which parts are not enforced
 // (relaxed); every member of a format is read or refused by its name.
 
-package answer
+package request
 
 import (
 	"bytes"
@@ -47,15 +47,6 @@ var freeText = format{Wire: TextFormat{Type: "text"}}
 func (f format) ApplyTo(r *session.Request) {
 	r.Final = f.Final
 	r.Instructions = JoinParagraphs(r.Instructions, f.section)
-}
-
-// convertEvent is the event as the client gets it. If the answer has a format, commentary before it
-// is shown as reasoning: clients parse the whole text of the answer.
-func (f format) convertEvent(e session.Event) session.Event {
-	if c, ok := e.(session.Commentary); ok && f.Final != nil {
-		return session.Reasoning(c)
-	}
-	return e
 }
 
 // formatForm is where a format has its schema and the schema's name.

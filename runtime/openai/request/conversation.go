@@ -6,7 +6,7 @@
 // message while a call still waits for its result: OpenAI and Anthropic refuse both. In responses a
 // result may follow the user's message, but it must not be missing.
 
-package answer
+package request
 
 import (
 	"strings"

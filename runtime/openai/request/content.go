@@ -7,7 +7,7 @@
 // For clients that drop it the session remembers it. encrypted_content is not secret: the same text
 // is sent next to it.
 
-package answer
+package request
 
 import (
 	"cmp"

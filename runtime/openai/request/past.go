@@ -4,7 +4,7 @@
 // a conversation unusable: in the past it becomes text, a note or nothing. Only unanswered messages
 // can be refused. A call of an unknown tool is read together with its result, or not at all.
 
-package answer
+package request
 
 import (
 	"cmp"
