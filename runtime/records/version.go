@@ -29,7 +29,6 @@ import (
 //
 // It has one table of records. Triggers maintain their other keys and the totals of each kind, so
 // no statement that deletes can forget them.
-// so no statement that deletes can forget them.
 var steps = []string{`
 CREATE TABLE IF NOT EXISTS record(
   id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, also TEXT NOT NULL,

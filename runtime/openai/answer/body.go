@@ -3,11 +3,13 @@
 // What must stay true: a client that stops sending, or sends a byte now and then, is cut off within
 // a minute; a slow but steady one is served. The bodies
 // of all unanswered requests together never exceed MaxTexts, and those of one client leave some of
-// it to the others.
+// it to the others. No compressed body is decoded before it is read, nor takes more memory than a
+// plain one: the limits apply before and after decompression.
 
 package answer
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -202,4 +206,58 @@ func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *fields.Fault 
 		d.preparing.Add(-1)
 	})
 	return nil
+}
+
+// zstdWindow bounds a decoder's memory for any frame: the least that RFC 8878 requires.
+const zstdWindow = 8 << 20
+
+// encodings open a compressed body, by the name in Content-Encoding.
+var encodings = map[string]func(io.Reader) (io.Reader, func(), error){
+	"gzip": func(r io.Reader) (io.Reader, func(), error) {
+		z, err := gzip.NewReader(r)
+		return z, func() {}, err
+	},
+	"zstd": func(r io.Reader) (io.Reader, func(), error) {
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(zstdWindow))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	},
+}
+
+// contentEncoding is the encoding of a request's body, "" for none.
+func contentEncoding(r *http.Request) string {
+	name := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"),
+		", ")))
+	switch name {
+	case "identity":
+		return ""
+	case "x-gzip":
+		return "gzip"
+	}
+	return name
+}
+
+// decodedBody is a compressed body, opened when it is read.
+type decodedBody struct {
+	io.ReadCloser
+	open func(io.Reader) (io.Reader, func(), error)
+	text io.Reader
+	end  func()
+}
+
+func (d *decodedBody) Read(b []byte) (n int, err error) {
+	if d.text == nil {
+		if d.text, d.end, err = d.open(d.ReadCloser); err != nil {
+			d.text = nil
+			return 0, err
+		}
+	}
+	n, err = d.text.Read(b)
+	if err != nil {
+		d.end()
+	}
+	return n, err
 }

@@ -4,11 +4,13 @@ package answer
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -135,4 +137,42 @@ func (d *Driver) AllModels(e *Exchange) []ModelObject {
 		}
 	}
 	return list
+}
+
+// FindModel returns a model that the client may use; "" is the first such model.
+func (d *Driver) FindModel(ctx context.Context, e *Exchange, name string) (session.Runner, error) {
+	if e.Key == nil {
+		return d.Models.Get(ctx, name)
+	}
+	if name == "" {
+		for _, m := range d.AllModels(e) {
+			return d.Models.Get(ctx, m.ID)
+		}
+	}
+	if !d.mayUse(e, name) {
+		return nil, notForKey(name)
+	}
+	runner, err := d.Models.Get(ctx, name)
+	if err == nil && !d.mayUse(e, runner.ID()) { // the list did not have this name
+		err = notForKey(name)
+	}
+	return runner, err
+}
+
+func notForKey(name string) error {
+	return fields.Refusal(http.StatusNotFound, "model", "model_not_found", "there is no model "+
+		fields.Brief(name)+" for this key; GET /v1/models lists those that it may use")
+}
+
+// mayUse tells whether the client may use a model under a name that the list may not have.
+func (d *Driver) mayUse(e *Exchange, name string) bool {
+	for _, m := range d.Models.List() {
+		names := append([]string{m.ID}, m.Aliases...)
+		for _, n := range names {
+			if strings.EqualFold(n, name) {
+				return e.Key.MayUseModel(names...)
+			}
+		}
+	}
+	return true
 }

@@ -73,6 +73,17 @@ func (e *Exchange) LimitCache(r *session.Request) {
 	}
 }
 
+// Admit counts a request that is about to generate, unless its key's limit is reached.
+func (e *Exchange) Admit() *fields.Fault {
+	retryAfter, why := e.Key.Admit()
+	if why == "" {
+		return nil
+	}
+	f := &fields.Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
+		Code: "rate_limit_exceeded", Message: why}
+	return f.WithRetryAfter(int((retryAfter + time.Second - 1) / time.Second))
+}
+
 // SetHeader puts a text for the client into a header, and returns it for the log.
 func (e *Exchange) SetHeader(header, text string) string {
 	if text != "" {

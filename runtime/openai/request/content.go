@@ -6,6 +6,10 @@
 // names. So it is sent as text and as encrypted_content, and accepted in every form that was seen.
 // For clients that drop it the session remembers it. encrypted_content is not secret: the same text
 // is sent next to it.
+//
+// What must stay true: history is immutable for the client, so an unknown part never makes a
+// conversation unusable: in the past it becomes text, a note or nothing. Only unanswered messages
+// can be refused.
 
 package request
 
@@ -153,4 +157,73 @@ func NeedContent(m *fields.Object) {
 		kind == jsondoc.Array && m.Get("content").Count(1) == 0 {
 		m.Get("content").Missing()
 	}
+}
+
+// maxDepth limits the depth at which text is looked for in a part.
+const maxDepth = 8
+
+// textMembers are the members of parts that have text, in the order of reading.
+var textMembers = []string{"title", "filename", "uri", "url", "description", "context", "text",
+	"refusal", "stdout", "stderr", "logs", "output", "result", "results", "resource", "source",
+	"content", "data", "json", "error", "error_code", "tools", "name"}
+
+// thoughtParts hold reasoning, which is not part of the text.
+var thoughtParts = []string{"thinking", "redacted_thinking", "reasoning"}
+
+// TextInside is the text in a part, item or block of any type, "" if it has none: of a search
+// result, a document, a resource of an MCP server, or a shell's output.
+func TextInside(o *fields.Object) (text string) {
+	if o != nil {
+		o.IgnoreFaults(func(v fields.Value) { text = textInside(v, maxDepth) })
+	}
+	return text
+}
+
+func textInside(v fields.Value, levels int) string {
+	switch v.Kind() {
+	case jsondoc.String:
+		return v.Text()
+	case jsondoc.Array:
+		var texts []string
+		for _, item := range v.List() {
+			if levels > 0 {
+				texts = append(texts, textInside(item, levels-1))
+			}
+		}
+		return strings.Join(NotEmpty(texts), "\n")
+	case jsondoc.Object:
+	case jsondoc.Null:
+		return ""
+	default:
+		return string(v.Raw)
+	}
+	o := v.Object()
+	kind := o.Get("type")
+	word := ""
+	if kind.Kind() == jsondoc.String {
+		word = kind.Text()
+	}
+	switch {
+	case slices.Contains(thoughtParts, word):
+		return ""
+	case slices.ContainsFunc([]string{"image", "audio", "video", "screenshot"},
+		func(what string) bool { return strings.Contains(word, what) }):
+		return LeftOutNote(word)
+	case o.Has("file_data") || o.Has("file"):
+		return cmp.Or(fileText(o), LeftOutNote(word))
+	case o.Has("blob"):
+		return cmp.Or(FileContents(o, "", o.Text("blob")), LeftOutNote(cmp.Or(word, "blob")))
+	case word == "base64":
+		return cmp.Or(FileContents(o, "", o.Text("data")), LeftOutNote(word))
+	}
+	var texts []string
+	for _, name := range textMembers {
+		member := o.Get(name)
+		if (name == "data" || name == "json") && member.Kind() == jsondoc.Object {
+			texts = append(texts, string(member.Raw))
+		} else if levels > 0 {
+			texts = append(texts, textInside(member, levels-1))
+		}
+	}
+	return strings.Join(NotEmpty(texts), "\n")
 }

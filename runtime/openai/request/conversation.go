@@ -4,13 +4,15 @@
 // developer message together with the tools, which is the form the model was trained on; a tool's
 // result has the name of its call. The model never reads a result without a call, nor a user's
 // message while a call still waits for its result: OpenAI and Anthropic refuse both. In responses a
-// result may follow the user's message, but it must not be missing.
+// result may follow the user's message, but it must not be missing. A call of an unknown tool is
+// read together with its result, or not at all.
 
 package request
 
 import (
 	"strings"
 
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -102,6 +104,53 @@ func (c *Conversation) Result(id, name, output string) {
 		name = "unknown"
 	}
 	c.Messages = append(c.Messages, session.FunctionResult(id, name, output))
+}
+
+// foreignCall is a call of an unknown tool.
+type foreignCall struct{ name, arguments string }
+
+// argumentMembers are the members of calls that may hold arguments.
+var argumentMembers = []string{"input", "arguments", "action", "operation", "queries", "code"}
+
+// AddForeign records an earlier call of an unknown tool until its result is read. kind is the
+// tool's name if the call has none.
+func (c *Conversation) AddForeign(id, kind string, o *fields.Object) {
+	call := foreignCall{name: kind, arguments: "{}"}
+	if name := o.Get("name"); name.Kind() == jsondoc.String && ToolName(name.Text()) {
+		call.name = name.Text()
+	}
+	for _, name := range argumentMembers {
+		if v := o.Get(name); v.Kind() == jsondoc.String {
+			call.arguments = v.Text()
+			break
+		} else if v.Kind() != jsondoc.Null {
+			call.arguments = string(v.Raw)
+			break
+		}
+	}
+	if c.foreign == nil {
+		c.foreign = map[string]foreignCall{}
+	}
+	c.foreign[id] = call
+}
+
+// IsAwaited tells that a foreign call waits for its result.
+func (c *Conversation) IsAwaited(id string) bool {
+	_, ok := c.foreign[id]
+	return ok
+}
+
+// addForeign adds a foreign call when its result is read.
+func (c *Conversation) addForeign(id string) {
+	call, ok := c.foreign[id]
+	if !ok {
+		return
+	}
+	delete(c.foreign, id)
+	if !ToolName(call.name) {
+		call.name = "unknown"
+	}
+	c.Messages = append(c.Messages, session.FunctionCall(id, call.name, call.arguments))
 }
 
 // ReadCall adds an earlier call of a tool to the conversation. o has its name and its arguments,
