@@ -76,7 +76,7 @@ func NotFound(param, what, id string) *Fault {
 	return Refusal(http.StatusNotFound, param, "", what+" with id '"+id+"' not found.")
 }
 
-// Unsupported is the fault of a parameter of OpenAI's that this server lacks; instead gives advice.
+// Unsupported is the fault of a parameter of OpenAI's that this server lacks, with advice.
 func Unsupported(param, what, advice string) *Fault {
 	return Refusal(http.StatusBadRequest, param, "unsupported_parameter",
 		what+" is not supported by this server; "+advice)

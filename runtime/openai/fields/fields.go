@@ -254,7 +254,7 @@ func (v Value) MustBe(be string) {
 // Missing adds the fault of an absent value.
 func (v Value) Missing() { v.c.add(missing(v.Path)) }
 
-// Unsupported adds the fault of a feature that this server lacks; instead gives advice.
+// Unsupported adds the fault of a feature that this server lacks, with advice.
 func (v Value) Unsupported(what, advice string) { v.c.add(Unsupported(v.Path, what, advice)) }
 
 // Unreadable adds the fault of a part of a message with an unknown type.
@@ -396,7 +396,7 @@ func (o *Object) List(name string) []Value {
 	return o.Get(name).List()
 }
 
-// Boolean is a boolean member, or otherwise if it is absent.
+// Boolean is a boolean member, or fallback if it is absent.
 func (o *Object) Boolean(name string, fallback bool) bool {
 	return member(o, name, jsondoc.Field.Bool, fallback)
 }
@@ -404,7 +404,7 @@ func (o *Object) Boolean(name string, fallback bool) bool {
 // Flag is a boolean member, false if it or the object is absent.
 func (o *Object) Flag(name string) bool { return o.Boolean(name, false) }
 
-// Number is a number member in [low, high], or otherwise if it is absent.
+// Number is a number member in [low, high], or fallback if it is absent.
 func (o *Object) Number(name string, low, high, fallback float64) float64 {
 	return member(o, name, func(f jsondoc.Field) (float64, error) { return f.Number(low, high) },
 		fallback)

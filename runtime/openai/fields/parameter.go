@@ -52,14 +52,14 @@ func Text(name string, to *string) Parameter {
 	}}
 }
 
-// Boolean is true or false; otherwise is its default.
+// Boolean is true or false; fallback is its default.
 func Boolean(name string, fallback bool, to *bool) Parameter {
 	return Parameter{Name: name, kind: "boolean", read: func(o *Object, name string) {
 		*to = o.Boolean(name, fallback)
 	}}
 }
 
-// Integer is an integer in [low, high]; otherwise is its default.
+// Integer is an integer in [low, high]; fallback is its default.
 func Integer(name string, low, high, fallback int, to *int) Parameter {
 	p := Parameter{Name: name, kind: "integer", bounds: []float64{float64(low), float64(high)},
 		read: func(o *Object, name string) { *to = o.Integer(name, low, high, fallback) }}
@@ -98,7 +98,7 @@ func RefusedText(name, advice string) Parameter {
 	})
 }
 
-// Refused refuses a parameter that would change the answer. off is its neutral value in JSON.
+// Refused refuses a parameter unless its JSON is neutral, which changes no answer; "": any is refused.
 func Refused(name, neutral, advice string) Parameter {
 	return Row(name, func(o *Object, name string) {
 		if v := o.Get(name); v.Kind() != jsondoc.Null &&
@@ -121,7 +121,7 @@ func (p Parameter) WithoutDoc() Parameter {
 }
 
 // WithMembers lists the known members of an object. Others are reported as ignored, like an unknown
-// parameter; without With an object may have any members.
+// parameter; without it an object may have any members.
 func (p Parameter) WithMembers(members ...string) Parameter {
 	p.members = members
 	return p

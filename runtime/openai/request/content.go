@@ -68,7 +68,7 @@ func fileText(part *fields.Object) string {
 	return text
 }
 
-// FileContents returns the text of a file from base64; at is its path in o.
+// FileContents returns the text of a file from base64; path is its path in o.
 func FileContents(o *fields.Object, path, data string) string {
 	b, err := base64.StdEncoding.DecodeString(data)
 	switch {
