@@ -98,7 +98,7 @@ func RefusedText(name, advice string) Parameter {
 	})
 }
 
-// Refused refuses a parameter unless its JSON is neutral, which changes no answer; "": any is refused.
+// Refused refuses any value but neutral, in JSON, since it would change the answer; "": every value.
 func Refused(name, neutral, advice string) Parameter {
 	return Row(name, func(o *Object, name string) {
 		if v := o.Get(name); v.Kind() != jsondoc.Null &&
