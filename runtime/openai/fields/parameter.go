@@ -98,7 +98,7 @@ func RefusedText(name, advice string) Parameter {
 	})
 }
 
-// Refused refuses any value but neutral, in JSON, since it would change the answer; "": every value.
+// Refused refuses all values but neutral (JSON), for they change the answer; "" refuses all.
 func Refused(name, neutral, advice string) Parameter {
 	return Row(name, func(o *Object, name string) {
 		if v := o.Get(name); v.Kind() != jsondoc.Null &&
