@@ -1,5 +1,7 @@
 package store
 
+// The free bytes of a volume, for this user, on Windows.
+
 import (
 	"errors"
 
