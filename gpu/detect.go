@@ -148,7 +148,6 @@ func askFree(r *detect.Result) {
 	}
 }
 
-// freeOf gives the free bytes of a driver's device.
 func freeOf(d *driver.Driver, index int) (free int64, err error) {
 	g, err := d.Device(index)
 	if err != nil {

@@ -101,7 +101,6 @@ func (f fields) reject(field string, err error, want, within string) bool {
 	return true
 }
 
-// sub returns a nested object, empty if the field is absent.
 func (f fields) sub(field string) fields {
 	s := fields{where: f.where + field + ".", err: f.err}
 	if f.has(field) {

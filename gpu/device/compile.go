@@ -91,7 +91,6 @@ func (s *step) heads() kernels.Heads {
 var elements = map[engine.Type]kernels.Element{engine.F32: kernels.F32, engine.BF16: kernels.BF16,
 	engine.U8: kernels.E4M3}
 
-// cache is the KV pool as one layer sees it.
 func (s *step) cache(op *engine.Op, pool *engine.Buffer) kernels.Cache {
 	spec, element := s.p.Spec, pool.Type
 	if element == engine.U8 && op.Window > 0 {

@@ -114,7 +114,6 @@ func share[T sharer](d *Device, what sharing, size int64,
 	return value, nil
 }
 
-// leave ends one use of it.
 func (s *shared) leave() error {
 	s.d.sharing.Lock()
 	defer s.d.sharing.Unlock()

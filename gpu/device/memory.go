@@ -42,7 +42,6 @@ func (d *Device) wait(queue func() error) error {
 	return errors.Join(queue(), d.stream.Synchronize())
 }
 
-// alloc makes a region with arbitrary contents.
 func (d *Device) alloc(bytes int64) (*region, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("allocate %d bytes", bytes)

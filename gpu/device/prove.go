@@ -389,7 +389,6 @@ func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 	return all, nil
 }
 
-// note adds a buffer's difference to the result of a variant.
 func (v *prover) note(f Variant, b *engine.Buffer, want, got []byte) {
 	p := v.proof(f)
 	e := difference(b.Type, want, got)

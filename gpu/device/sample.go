@@ -122,7 +122,6 @@ func (s *step) Sample(choices []engine.SamplingParams) error {
 	})
 }
 
-// choose queues all the work of a slot's sampling.
 func (s *step) choose(slot *sampleSlot, choices []engine.SamplingParams) error {
 	edits, masks, err := s.sampler.write(slot.pinned.Bytes(), choices)
 	if err != nil {

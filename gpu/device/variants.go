@@ -41,7 +41,6 @@ const (
 	Sampling Variant = "sample"
 )
 
-// replacement names the replacement of a variant that is wrong on a card.
 func (v Variant) replacement() string {
 	if v == Sampling {
 		return "the CPU chooses tokens"

@@ -31,7 +31,6 @@ const (
 	HIP  API = "HIP"
 )
 
-// vendor is the vendor's name for messages.
 func (a API) vendor() string {
 	if a == HIP {
 		return "AMD"

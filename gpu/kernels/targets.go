@@ -123,7 +123,6 @@ func (a Arch) Read(files fs.FS) ([]byte, error) {
 	return unpacked(files, a.File())
 }
 
-// unpacked reads a file of assets/kernels.
 func unpacked(files fs.FS, name string) ([]byte, error) {
 	data, err := fs.ReadFile(files, "kernels/"+name)
 	if err != nil || !strings.HasSuffix(name, ".gz") {

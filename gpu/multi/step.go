@@ -94,7 +94,6 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 	return nil
 }
 
-// annotate adds the device and the operations to an error of a part.
 func (s *step) annotate(x *part, err error) error {
 	first, last := s.p.Ops[x.from].Label, s.p.Ops[x.to-1].Label
 	return fmt.Errorf("%s, %s to %s: %w", s.dev.devices[x.on].Name(), first, last, err)

@@ -75,7 +75,6 @@ type request struct {
 	part func(text []byte) (wantsMore bool, err error)
 }
 
-// call sends a request and waits for its answer.
 func (c *connection) call(r request) error {
 	var text []byte
 	if r.ask != nil {

@@ -205,7 +205,6 @@ func (p pool) copy(k kind, offset int64, data []byte) error {
 
 // An advance has two optional parts in its slot, each after a flag that tells if it is present.
 
-// begin gives the next request its slot.
 func (c *connection) begin() (*pending, error) {
 	number, err := c.next()
 	if err != nil {

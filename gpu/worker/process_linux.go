@@ -96,7 +96,6 @@ func start(program []string, memory, demo *os.File, log func(line string)) (_ *p
 	return p, nil
 }
 
-// watch waits for the process to end, and for its output.
 func (p *process) watch(cmd *exec.Cmd, words *os.File, log func(string)) {
 	heard := make(chan struct{})
 	go func() {

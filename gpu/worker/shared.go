@@ -26,7 +26,6 @@ type shared struct {
 	close func() error
 }
 
-// checkShared says whether so many bytes are shared memory of this version.
 func checkShared(bytes int64) error {
 	if bytes <= slotsBytes || bytes > slotsBytes+logitsBytes {
 		return fmt.Errorf("the shared memory has %d bytes, between %d and %d are expected", bytes,

@@ -255,7 +255,6 @@ func syncFolder(path string) error {
 	return nil
 }
 
-// wrapFull turns the error of a full disk into a SpaceError.
 func wrapFull(path string, err error) error {
 	if store.IsFull(err) {
 		return &SpaceError{Path: filepath.Dir(path)}
@@ -304,7 +303,6 @@ func (s *hashes) read(ctx context.Context, r io.Reader, count func(int64)) error
 
 func (s *hashes) sha256() []byte { return s.full.Sum(nil) }
 
-// check compares with the hub's hash. *HashError if it differs.
 func (s *hashes) check(f File) error {
 	want, got := f.SHA256, hex.EncodeToString(s.sha256())
 	if want == "" && f.GitSHA != "" {

@@ -162,7 +162,6 @@ func otherBase(base string, spec models.Spec) error {
 	return nil
 }
 
-// place assigns one tensor of the file to its change.
 func (a *Adapter) place(t safetensors.Tensor) error {
 	printable := safetensors.Printable(t.Name)
 	name, ok := strings.CutPrefix(t.Name, "base_model.model.")

@@ -68,7 +68,6 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// cached finds a repository's adapter in the cache.
 func (r Ref) cached(id string) (Ref, error) {
 	repo, revision, err := models.ParseHF(id)
 	if err != nil {

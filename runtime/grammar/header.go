@@ -217,7 +217,6 @@ func (h *headerTable) forced(node int32) []int32 {
 	}
 }
 
-// checkName refuses names that a header cannot contain.
 func checkName(name string) error {
 	if name == "" {
 		return fmt.Errorf("a tool has no name")

@@ -352,7 +352,6 @@ func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
 	return element{}, false, fmt.Errorf("%q is not supported", strings.TrimSpace(rest))
 }
 
-// endOfExpression finds the end of /.../ or [...].
 func endOfExpression(s string) int {
 	class := s[0] == '['
 	for i := 1; i < len(s); i++ {

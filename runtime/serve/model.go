@@ -470,7 +470,6 @@ type servers struct {
 
 func (s servers) Close() error { return errors.Join(s.Pool.Close(), s.stop()) }
 
-// reportDamage reports that the model's files have changed.
 func (m *Models) reportDamage(err error) {
 	select {
 	case m.damaged <- err:

@@ -117,7 +117,6 @@ func (k *sharedState) untouched() int64 {
 	return max(0, k.space-host)
 }
 
-// hostSpace is the total host memory for pages.
 func (k *sharedState) hostSpace() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -38,7 +38,6 @@ func (m *Model) prepare(ctx context.Context, r Request) (prompt []int32, out gra
 	return prompt, out, relaxed, err
 }
 
-// size estimates the bytes of text in a request.
 func (r Request) size() int {
 	n := len(r.Instructions)
 	for _, f := range r.Functions {

@@ -190,7 +190,6 @@ func (a *answer) runs(l layout) []run {
 	return out
 }
 
-// text is the answer's text, for the clipboard and for files.
 func (a *answer) text() string {
 	var parts []string
 	for _, p := range a.parts {
@@ -411,7 +410,6 @@ func (c *call) save() savedPart {
 		Files: c.files, Failed: c.failed, Seconds: c.endTime.Sub(c.started).Seconds()}
 }
 
-// state describes the call's progress.
 func (c *call) state(l layout) string {
 	switch {
 	case c.running && l.asking:

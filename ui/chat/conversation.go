@@ -68,7 +68,6 @@ func (c *conversation) drop(to *exchange) {
 	c.current = to
 }
 
-// path is the visible branch, from its first exchange.
 func (c *conversation) path() []*exchange {
 	var path []*exchange
 	for e := c.current; e != nil; e = e.prev {
@@ -119,7 +118,6 @@ func (e *exchange) code() []string {
 	return all
 }
 
-// lastAnswer is the text that /copy copies.
 func (c *conversation) lastAnswer() string {
 	for e := c.current; e != nil; e = e.prev {
 		if e.answer != nil {
@@ -185,7 +183,6 @@ func editQuestion(m *Model, number string) tea.Cmd {
 		n, len(questions)))
 }
 
-// showBranch shows another branch of the last fork.
 func showBranch(m *Model, number string) tea.Cmd {
 	if m.busy() {
 		return nil

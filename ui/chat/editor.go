@@ -103,7 +103,6 @@ func (e *editor) lineEnd() int {
 	return len(e.text)
 }
 
-// nextCluster is the end of the cluster that begins at pos.
 func (e *editor) nextCluster(pos int) int {
 	if pos == len(e.text) {
 		return pos
@@ -112,7 +111,6 @@ func (e *editor) nextCluster(pos int) int {
 	return pos + n
 }
 
-// prevCluster is the beginning of the cluster that ends at pos.
 func (e *editor) prevCluster(pos int) int {
 	if pos == 0 {
 		return 0
@@ -303,7 +301,6 @@ func newHistory(path string) *history {
 	return h
 }
 
-// isShowing reports whether the shown text is an earlier question.
 func (h *history) isShowing(text string) bool {
 	return h.pos < len(h.entries) && h.entries[h.pos] == text
 }

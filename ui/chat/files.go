@@ -42,7 +42,6 @@ const (
 	maxCompletions = 50
 )
 
-// paste inserts a text, or a chip for a long one.
 func (i *input) paste(text string) {
 	lines := strings.Count(text, "\n") + 1
 	if lines <= chipLines && len(text) <= chipBytes {
@@ -250,7 +249,6 @@ func (c pathCompleted) apply(m *Model) tea.Cmd {
 	return m.note(strings.Join(c.names, "  "))
 }
 
-// composeMessage opens the text in $EDITOR.
 func composeMessage(m *Model) tea.Cmd {
 	program := os.Getenv("VISUAL")
 	if program == "" {
@@ -355,7 +353,6 @@ func keepPictures(folder string, e session.ToolEnd) session.ToolEnd {
 	return e
 }
 
-// copyPicture writes a copy under an unused name.
 func copyPicture(folder, path string) (string, error) {
 	text, _, err := readPicture(path)
 	if err != nil {
@@ -448,7 +445,6 @@ func pictureValues(m *Model) []choice {
 	return numberedChoices("show", m.talk.conversation.pictures())
 }
 
-// showPicture shows picture N, or the last, until Enter.
 func showPicture(m *Model, number string) tea.Cmd {
 	all := m.talk.conversation.pictures()
 	n, ok := nth(number, len(all), len(all))

@@ -58,7 +58,6 @@ func listSessions(m *Model, words string) tea.Cmd {
 	})
 }
 
-// resumeSession continues a saved conversation.
 func resumeSession(m *Model, name string) tea.Cmd {
 	if m.record.saver.store == nil {
 		return m.showNotice(noHistory)

@@ -264,7 +264,6 @@ func hasPrefix(value string) func(string) bool {
 	return func(word string) bool { return strings.HasPrefix(strings.ToLower(value), word) }
 }
 
-// numberedChoices are choices by a number, such as the questions of /edit.
 func numberedChoices(command string, texts []string) (all []choice) {
 	for i, text := range texts {
 		n := fmt.Sprint(i + 1)

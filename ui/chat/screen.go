@@ -79,7 +79,6 @@ func (s *screen) clip(row string) string {
 	return ansi.Truncate(row, s.width, "")
 }
 
-// appendEntry adds an entry to the transcript and scrolls to it.
 func (s *screen) appendEntry(e entry) tea.Cmd {
 	s.transcript.add(e)
 	s.transcript.follow = true
@@ -156,12 +155,10 @@ func (s *screen) note(text string) tea.Cmd {
 	return nil
 }
 
-// nextNotice waits for the program's next notice.
 func (m *Model) nextNotice() tea.Cmd {
 	return receive(m.ctx, m.options.Notices, func(line string) tea.Msg { return notice(line) })
 }
 
-// nextExpiry waits until a notice expires.
 func (m *Model) nextExpiry() tea.Cmd {
 	return func() tea.Msg {
 		select {

@@ -170,7 +170,6 @@ type claimedChat struct {
 	release  func()
 }
 
-// setID gives the visible conversation a new, unique ID.
 func (r *record) setID(id string, background *jobs) {
 	r.setOwner(id, background, func() func() { return r.claim(&savedChat{ID: id}, "").release })
 }
@@ -190,7 +189,6 @@ func (r *record) setOwner(id string, background *jobs, take func() (release func
 	})
 }
 
-// releaseLock unlocks the conversation for other chats.
 func (r *record) releaseLock() {
 	if r.unlock != nil {
 		r.unlock()
@@ -214,7 +212,6 @@ func (r *record) claim(k *savedChat, currentID string) claimedChat {
 	return claimedChat{chat: k, original: &from, release: release}
 }
 
-// restore shows a saved conversation and continues it.
 func (m *Model) restore(r claimedChat) {
 	k := r.chat
 	m.abandon()

@@ -64,7 +64,6 @@ func (g *greeting) runs(l layout) []run {
 	return []run{{rows: l.palette.PaintAll(rows)}}
 }
 
-// deviceName is the model's device, as people write it.
 func deviceName(model session.Runner) string {
 	name := term.Clean(model.Device())
 	if rest, ok := strings.CutPrefix(name, "cpu"); ok {

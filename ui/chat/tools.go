@@ -85,7 +85,6 @@ func (b *toolbox) recordOffers(model session.Runner) session.Runner {
 	})
 }
 
-// markStale marks the start of another conversation.
 func (b *toolbox) markStale() { b.stale.Store(b.replace != nil && len(b.current()) > 0) }
 
 // ready returns the tools for a turn, replacing stale ones.

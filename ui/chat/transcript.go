@@ -78,7 +78,6 @@ func (m *Model) visibleTranscript() *transcript {
 	return &m.transcript
 }
 
-// showPage shows rows from the top, until closed.
 func (m *Model) showPage(rows []line) tea.Cmd {
 	if m.plain {
 		return m.appendEntry(&block{lines: rows})
@@ -169,7 +168,6 @@ func newQuestion(p term.Palette, text string) *markedText {
 		newProse(p, term.Plain, text), true}
 }
 
-// newSummary is the summary that replaces earlier messages.
 func newSummary(p term.Palette, text string) *markedText {
 	return &markedText{term.Span{Text: "≡ ", Style: term.Bold | term.Magenta},
 		newProse(p, term.Dim, "Summary of what was said before:\n"+term.Clean(text)), true}

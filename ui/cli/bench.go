@@ -205,7 +205,6 @@ func (v *benchVerb) run(c *cli.Context, t Terminal, x benchTarget) error {
 	return v.write(report, t)
 }
 
-// checkpoint opens the model, or makes one with random weights.
 func (v *benchVerb) checkpoint(c *cli.Context, t Terminal, m *serve.Models, spec models.Spec) (
 	*checkpoint.Checkpoint, error) {
 	if v.synthetic == "" {

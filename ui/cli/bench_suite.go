@@ -84,7 +84,6 @@ func (b *benchSuite) runs() (list []suiteRun) {
 	return list
 }
 
-// skips reports whether a run lacks its conversations.
 func (b *benchSuite) skips(r suiteRun) bool {
 	return r.Dataset == "sharegpt" && b.conversations == ""
 }

@@ -247,7 +247,6 @@ func openChats(c *cli.Context, program bool, report func(string)) (store records
 	return store, saved.ID, err
 }
 
-// claimChat locks a conversation against other chats until release.
 func claimChat(id string) (release func(), ok bool) {
 	path := stateFile("open", id+".lock")
 	lock, err := store.TryLock(path)

@@ -323,7 +323,6 @@ func (s *selftestScreen) row(r doctor.SelftestRow) {
 	fmt.Fprintln(s.out)
 }
 
-// speed is a whole model at one point.
 func (s *selftestScreen) speed(x doctor.Speed) {
 	if s.points++; s.points == 1 {
 		fmt.Fprintf(s.out, "%9s %9s %9s %12s %9s %9s %9s\n", "sequences", "rows", "context",

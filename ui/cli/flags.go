@@ -164,7 +164,6 @@ func expandUnits(f cli.Flag, value string) string {
 	return value
 }
 
-// invalidValue is the error for a value that the parser could not read.
 func invalidValue(f cli.Flag, name, value string) string {
 	must := "be a whole number"
 	switch f := f.(type) {

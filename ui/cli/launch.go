@@ -122,7 +122,6 @@ func launchCommand(t Terminal) *cli.Command {
 	}
 }
 
-// launch starts an agent, or prints the command.
 func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error {
 	program, missing := exec.LookPath(a.name)
 	show := c.Bool("print")

@@ -112,7 +112,7 @@ func succeeding(t *testing.T) (blocks []string) {
 
 // noticesOfTheChat are the texts that the chat's sources tell the person.
 func noticesOfTheChat(t *testing.T) string {
-	tells := []string{"showNotice", "showError", "note", "noteOutcome", "errorOutcome", "report"}
+	tells := []string{"showNotice", "showError", "note", "noted", "failed", "sessionChanged", "report"}
 	sources, err := filepath.Glob(filepath.Join(sourceFolder, "ui/chat/*.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -127,18 +127,25 @@ func noticesOfTheChat(t *testing.T) string {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) == 0 {
+			var made ast.Expr
+			var arguments []ast.Expr
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				made, arguments = n.Fun, n.Args
+			case *ast.CompositeLit:
+				made, arguments = n.Type, n.Elts
+			}
+			if len(arguments) == 0 {
 				return true
 			}
 			name := ""
-			switch f := call.Fun.(type) {
+			switch f := made.(type) {
 			case *ast.Ident:
 				name = f.Name
 			case *ast.SelectorExpr:
 				name = f.Sel.Name
 			}
-			if text := spelled(call.Args[0]); slices.Contains(tells, name) && len(text) > 4 {
+			if text := spelled(arguments[0]); slices.Contains(tells, name) && len(text) > 4 {
 				all = append(all, text)
 			}
 			return true

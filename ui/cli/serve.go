@@ -397,7 +397,6 @@ func (s *server) announce() {
 	fmt.Fprintln(s.terminal.Err, "ossrun: Application startup complete.")
 }
 
-// isPublic reports whether other machines can reach the server.
 func (s *server) isPublic() bool {
 	ip, tcp := s.listener.Addr().(*net.TCPAddr)
 	return tcp && !ip.IP.IsLoopback()

@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// showBlock prints the server's address and capabilities.
 func (s *server) showBlock(lines []string) {
 	var b strings.Builder
 	m, w := s.Models.First(), columns(&b)

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -167,6 +168,9 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
 		e.Servers = pool.Options{URLs: splitList(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
 			Model: s.upstreamModel}
 		return e, false, nil
+	}
+	if text := v.speculative; text != "" && !json.Valid([]byte(text)) {
+		return nil, false, fail(exitUsage, notAnObject, asWritten(c, "speculative-config"))
 	}
 	r.Preset, r.Port = v.options.Preset, v.port
 	if c.IsSet("tensor-parallel-size") {

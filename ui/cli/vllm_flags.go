@@ -242,6 +242,8 @@ func noSpeculationFlag(s *engine.Settings) cli.Flag {
 		}}
 }
 
+const notAnObject = `%s must be a JSON object such as {"method":"ngram","num_speculative_tokens":8}`
+
 // speculation reads --speculative-config and returns notices on what is handled differently.
 func speculation(c *cli.Context, config string, o *serve.Options) (notes []string, err error) {
 	if config == "" || c.Bool("no-speculation") {
@@ -255,8 +257,7 @@ func speculation(c *cli.Context, config string, o *serve.Options) (notes []strin
 	}
 	for _, into := range []any{&keys, &read} {
 		if err := json.Unmarshal([]byte(config), into); err != nil {
-			return nil, fail(exitUsage, `%s must be a JSON object such as {"method":"ngram",`+
-				`"num_speculative_tokens":8}`, flagName)
+			return nil, fail(exitUsage, notAnObject, flagName)
 		}
 	}
 	methods := []string{"", "ngram", "suffix"}

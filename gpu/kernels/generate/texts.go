@@ -44,7 +44,6 @@ func (b *builder) text(ctx context.Context, arch kernels.Arch) (string, error) {
 	return t.path, t.err
 }
 
-// manifestEntry is the manifest's entry of an architecture's text.
 func (b *builder) manifestEntry(arch kernels.Arch) kernels.Artefact {
 	b.mu.Lock()
 	defer b.mu.Unlock()

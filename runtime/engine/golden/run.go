@@ -127,7 +127,6 @@ func (o Options) variants(b engine.Backend, modes []string) (list []Options) {
 	return list
 }
 
-// name is the run's key in the bounds.
 func (o Options) name() string {
 	name := o.Engine.Compute
 	if o.Engine.Dense == engine.DenseQ8 {

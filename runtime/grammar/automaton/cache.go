@@ -8,7 +8,6 @@ import (
 	"sync"
 )
 
-// isCanceled reports whether the creation ended with its request.
 func isCanceled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

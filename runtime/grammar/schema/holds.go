@@ -11,7 +11,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 )
 
-// satisfies reports whether a value satisfies a schema with all its references.
 func (c *compiler) satisfies(v *jsondoc.Value, s *schema) (bool, error) {
 	variants, err := c.variants([]*schema{s})
 	if err != nil {
@@ -25,7 +24,6 @@ func (c *compiler) satisfies(v *jsondoc.Value, s *schema) (bool, error) {
 	return false, nil
 }
 
-// holds reports whether a value satisfies the own keywords of all given schemas.
 func (c *compiler) holds(v *jsondoc.Value, schemas []*schema) (bool, error) {
 	for _, s := range schemas {
 		if ok, err := c.scalarHolds(v, s); !ok {

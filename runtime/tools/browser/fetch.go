@@ -178,7 +178,6 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 	return newPage(finalURL.String(), title, text, links), nil
 }
 
-// document returns a PDF document as a page.
 func document(ctx context.Context, answer *http.Response) (*page, error) {
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, pdf.MaxBytes+1))
 	if err != nil {

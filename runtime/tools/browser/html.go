@@ -21,7 +21,6 @@ const (
 	maxLinkText = 300 // bytes of a link's text; a longer link is treated as unclosed
 )
 
-// htmlText converts a page at base to text.
 func htmlText(source string, base *url.URL) (title, text string, links []link) {
 	w := &textWriter{base: base, ids: map[string]int{}}
 	z := html.NewTokenizer(strings.NewReader(source))

@@ -89,7 +89,6 @@ func (p *page) source(line int) (address, title string) {
 	return address, title
 }
 
-// window formats some lines for the model.
 func (p *page) window(cursor, loc, count int) (string, error) {
 	last := len(p.lines) - 1
 	if loc > last {

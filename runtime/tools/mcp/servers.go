@@ -343,7 +343,6 @@ func truncate(text string, limit int, mark string) string {
 	return text
 }
 
-// countTokens counts the prompt tokens of these functions.
 func countTokens(list []harmony.ToolDescription) (int, error) {
 	if len(list) == 0 {
 		return 0, nil

@@ -167,7 +167,6 @@ func isSystem(path string) bool {
 	return slices.ContainsFunc(systemFolders, func(f string) bool { return isWithin(path, f) })
 }
 
-// isWithin tells whether a path is a folder or inside it.
 func isWithin(path, folder string) bool {
 	rest, below := strings.CutPrefix(path, strings.TrimSuffix(folder, "/"))
 	return below && (rest == "" || rest[0] == '/')

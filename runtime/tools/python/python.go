@@ -299,7 +299,6 @@ func (r *interpreter) hasEnded() bool {
 	}
 }
 
-// close kills the interpreter and returns how it ended.
 func (r *interpreter) close() error {
 	r.stop()
 	_ = r.in.Close()

@@ -351,7 +351,6 @@ func (r *interpreter) endAtLimit(why error) {
 	r.stop()
 }
 
-// folderBytes is the size of the files below a folder.
 func folderBytes(folder string) (sum int64) {
 	_ = filepath.WalkDir(folder, func(_ string, e os.DirEntry, err error) error {
 		if err != nil {

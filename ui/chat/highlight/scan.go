@@ -72,7 +72,6 @@ func (s *scanner) byteAt(i int) byte {
 	return s.line[i]
 }
 
-// skip is the end of the blanks at i.
 func (s *scanner) skip(i int) int {
 	for ; i < len(s.line) && (s.line[i] == ' ' || s.line[i] == '\t'); i++ {
 		s.lookups++

@@ -141,7 +141,6 @@ func newRegion(f []string, find func(string) *Language) region {
 	return r
 }
 
-// prepare fills the arrays by byte.
 func (l *Language) prepare() {
 	for c := range 256 {
 		word := wordByte(byte(c))

@@ -188,7 +188,6 @@ func (m *mathReader) root() string {
 	}
 }
 
-// words reads a group of plain text.
 func (m *mathReader) words() string {
 	m.blanks()
 	inner, rest, ok := strings.Cut(strings.TrimPrefix(m.input, "{"), "}")

@@ -358,7 +358,6 @@ func (s *Stream) renderTail() (rows, codes []string) {
 	return s.render(b, s.closeMarks(b, source), len(s.codes))
 }
 
-// closeMarks closes the open marks of an unfinished source.
 func (s *Stream) closeMarks(b block, source string) string {
 	if s.complete || b.kind != fenced && costly(source) {
 		return source

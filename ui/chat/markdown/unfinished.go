@@ -25,7 +25,6 @@ func undecided(line string) bool {
 		strings.Trim(digits, "0123456789") == ""
 }
 
-// unfinished returns the provisional source of an unfinished block.
 func unfinished(k kind, source string) string {
 	body, last := "", source
 	if i := strings.LastIndexByte(source, '\n'); i >= 0 {
