@@ -230,7 +230,6 @@ const char* emulator_launch(const emulated_kernel* kernel, const unsigned grid[3
   if (!simt::last_error.empty()) return simt::last_error.c_str();
   simt::grid_dim = {grid[0], grid[1], grid[2]};
   simt::block_dim = {size[0], size[1], size[2]};
-  simt::last_error =
-      simt::Grid(k, args, shared_bytes, simt::grid_dim, simt::option_order).run();
+  simt::last_error = simt::Grid(k, args, shared_bytes, simt::grid_dim, simt::option_order).run();
   return simt::last_error.empty() ? nullptr : simt::last_error.c_str();
 }
