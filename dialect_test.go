@@ -1,6 +1,6 @@
 // Holds that the code speaks the field's language: names are nouns, verbs or adjectives, and
-// comments are read once. What is left of older names and comments is counted a file in
-// testdata/dialect.txt. Those counts may only shrink, and a new file has none.
+// comments are read once. testdata/dialect.txt counts what is left of older ones in each file. The
+// counts may only shrink, and a new file has none.
 
 package main
 
@@ -27,23 +27,22 @@ var noNames = strings.Fields(`
 	of by at so some over far said made told given left asked wanted found held kept taken begun
 	gone known unsaid comes coming behind before after beside less more whole near off own other
 	others alone apart there here instead otherwise either each such like along meant leaving leaves
-	shown hidden ended answered cleaned settled still soon late once twice again anew stays went goes
-	tries tried`)
+	shown hidden ended answered cleaned settled still soon late once twice again anew stays went
+	goes tries tried`)
 
 // dialect are words of comments for which the field has plainer ones.
 var dialect = regexp.MustCompile(`\b(behind|beside|anew|nobody|whoever|is told|are told|is said|` +
 	`are said|stands?|lies|but for)\b|\b[Ww]hat (is|was|are|were|has|had|comes|came|stands)\b|` +
 	`\bwhere (there|it|one|they|that|none)\b`)
 
-// Of 1,000 words in comments, and of 1,000 names, how many may be of the dialect in all.
-const (
-	mostInComments = 3
-	mostInNames    = 14
-)
-
 func TestCodeSpeaksTheFieldsLanguage(t *testing.T) {
-	now := map[string]int{} // "FILE comments", or "FILE NAME"
-	words, inComments, names, inNames := 0, 0, 0, 0
+	now, sum := map[string]int{}, 0 // by "FILE comments" or "FILE NAME"
+	count := func(place string, n int) {
+		if n > 0 {
+			now[place] += n
+			sum += n
+		}
+	}
 	for _, file := range files(t, ".go") {
 		if strings.HasSuffix(file, "_test.go") || strings.Contains(file, "test/") ||
 			strings.HasPrefix(file, ".ci/") {
@@ -56,26 +55,14 @@ func TestCodeSpeaksTheFieldsLanguage(t *testing.T) {
 		}
 		for _, group := range parsed.Comments {
 			for _, c := range group.List {
-				words += len(strings.Fields(c.Text)) - 1
-				if n := len(dialect.FindAllString(c.Text, -1)); n > 0 {
-					inComments += n
-					now[file+" comments"] += n
-				}
+				count(file+" comments", len(dialect.FindAllString(c.Text, -1)))
 			}
 		}
 		for _, id := range declared(parsed) {
-			names++
 			if slices.Contains(noNames, strings.ToLower(id.Name)) {
-				inNames++
-				now[file+" "+id.Name]++
+				count(file+" "+id.Name, 1)
 			}
 		}
-	}
-	if inComments*1000 > words*mostInComments {
-		t.Errorf("%d of %d words in comments are of the dialect", inComments, words)
-	}
-	if inNames*1000 > names*mostInNames {
-		t.Errorf("%d of %d names are no nouns, verbs or adjectives", inNames, names)
 	}
 	recorded, total := map[string]int{}, 0
 	text, err := os.ReadFile(dialectFile)
@@ -91,7 +78,7 @@ func TestCodeSpeaksTheFieldsLanguage(t *testing.T) {
 		recorded[file+" "+word] = n
 		total += n
 	}
-	if *update && inComments+inNames <= total {
+	if *update && sum <= total {
 		var out strings.Builder
 		for _, place := range slices.Sorted(maps.Keys(now)) {
 			fmt.Fprintln(&out, place, now[place])
@@ -109,12 +96,13 @@ func TestCodeSpeaksTheFieldsLanguage(t *testing.T) {
 	}
 	for place, n := range recorded {
 		if n > now[place] {
-			t.Errorf("%s: only %d of %d are left: go test -run Field -update .", place, now[place], n)
+			t.Errorf("%s: only %d of %d are left: go test -run Field -update .", place, now[place],
+				n)
 		}
 	}
 }
 
-// declared are the names that a file declares: functions, types, fields, parameters, variables.
+// declared lists what a file declares: functions, types, fields, parameters, variables.
 func declared(file *ast.File) (names []*ast.Ident) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -136,7 +124,7 @@ func declared(file *ast.File) (names []*ast.Ident) {
 	return names
 }
 
-// appendIdents appends those of the expressions that := declares.
+// appendIdents appends the expressions that := declares.
 func appendIdents(names []*ast.Ident, tok token.Token, exprs ...ast.Expr) []*ast.Ident {
 	for _, e := range exprs {
 		if id, ok := e.(*ast.Ident); ok && tok == token.DEFINE {

@@ -104,9 +104,6 @@ func toolSignature(tool ToolDescription) (string, error) {
 	if tool.resolveRefs {
 		schema = resolveSchema(schema)
 	}
-	if tool.resolveRefs {
-		schema = resolveSchema(schema)
-	}
 	var s strings.Builder
 	typeScript(&s, schema, "")
 	return "type " + tool.Name + " = (_: " + s.String() + ") => any;", nil

@@ -97,7 +97,7 @@ func (f fields) isSet(field string) bool {
 	return !slices.Contains([]string{"null", "false", "0", "0.0", `""`, "[]", "{}"}, raw)
 }
 
-// patterns reads an object from patterns of module names to numbers up to most.
+// patterns reads an object: for each pattern of module names a number up to most.
 func (f fields) patterns(field string, most float64, integer bool) (list []perModule) {
 	if !f.has(field) {
 		return nil

@@ -146,7 +146,7 @@ func (v *serveVerb) native() (err error) {
 }
 
 // upstreams returns the servers of ossrun vllm serve: running ones, or vLLM by the recipes for this
-// hardware. shown reports that the plan was only printed.
+// hardware. printed reports that the plan was only printed.
 func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
 	s, c := &v.vllm, v.c
 	r := &s.request
