@@ -211,7 +211,7 @@ func switchModel(m *Model, name string) tea.Cmd {
 	return m.background.run(func() tea.Msg {
 		model, err := open(m.ctx, name)
 		if err != nil {
-			return failed{err}
+			return failure{err}
 		}
 		return modelOpened{model}
 	})
@@ -261,8 +261,8 @@ func copyText(m *Model, number string) tea.Cmd {
 		_, err := io.WriteString(out,
 			"\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07")
 		if err != nil {
-			return failed{fmt.Errorf("copy: %w", err)}
+			return failure{fmt.Errorf("copy: %w", err)}
 		}
-		return noted(fmt.Sprintf("Copied %s.", formatCount(len([]rune(text)), "character")))
+		return shortNote(fmt.Sprintf("Copied %s.", formatCount(len([]rune(text)), "character")))
 	})
 }

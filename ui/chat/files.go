@@ -215,7 +215,7 @@ func completePath(m *Model, start int) tea.Cmd {
 	return m.background.run(func() tea.Msg {
 		matches, err := filepath.Glob(globEscaper.Replace(expandHome(path)) + "*")
 		if err != nil || len(matches) == 0 {
-			return noted("no file begins with " + path)
+			return shortNote("no file begins with " + path)
 		}
 		common := matches[0]
 		for _, f := range matches[1:] {
@@ -265,7 +265,7 @@ func composeMessage(m *Model) tea.Cmd {
 			err = errors.Join(err, file.Close())
 		}
 		if err != nil {
-			return failed{fmt.Errorf("opening an editor: %w", err)}
+			return failure{fmt.Errorf("opening an editor: %w", err)}
 		}
 		cmd := exec.Command("sh", "-c", program+` "$0"`, file.Name())
 		cmd.Stdin = m.options.In // the terminal itself: see keyInput
@@ -293,7 +293,7 @@ func (c editorClosed) apply(m *Model) tea.Cmd {
 	return m.background.run(func() tea.Msg {
 		text, err := os.ReadFile(c.path)
 		if err := errors.Join(c.err, err, os.Remove(c.path)); err != nil {
-			return failed{fmt.Errorf("the editor failed: %w", err)}
+			return failure{fmt.Errorf("the editor failed: %w", err)}
 		}
 		return composed(strings.TrimRight(string(text), "\n"))
 	})
@@ -463,7 +463,7 @@ func showPicture(m *Model, number string) tea.Cmd {
 	return m.background.run(func() tea.Msg {
 		picture := &pictureScreen{path: path}
 		if err := draw(&picture.drawn, graphics, path); err != nil {
-			return failed{fmt.Errorf("show: %w", err)}
+			return failure{fmt.Errorf("show: %w", err)}
 		}
 		return pictureReady{picture}
 	})
@@ -474,7 +474,7 @@ type pictureReady struct{ screen *pictureScreen }
 func (r pictureReady) apply(*Model) tea.Cmd {
 	return tea.Exec(r.screen, func(err error) tea.Msg {
 		if err != nil {
-			return failed{fmt.Errorf("show: %w", err)}
+			return failure{fmt.Errorf("show: %w", err)}
 		}
 		return nil
 	})

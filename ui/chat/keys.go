@@ -52,16 +52,16 @@ type modes [ranks]mode
 func (s *modes) open(o mode)    { s[o.rank()] = o }
 func (s *modes) close(rank int) { s[rank] = nil }
 
-func as[T mode](o mode) T {
+func modeOf[T mode](o mode) T {
 	t, _ := o.(T)
 	return t
 }
 
-func (s *modes) confirmation() *confirmation { return as[*confirmation](s[confirmationRank]) }
-func (s *modes) prompt() *textPrompt         { return as[*textPrompt](s[promptRank]) }
-func (s *modes) search() *search             { return as[*search](s[searchRank]) }
-func (s *modes) ask() *approvalAsk           { return as[*approvalAsk](s[approvalRank]) }
-func (s *modes) page() *page                 { return as[*page](s[pageRank]) }
+func (s *modes) confirmation() *confirmation { return modeOf[*confirmation](s[confirmationRank]) }
+func (s *modes) prompt() *textPrompt         { return modeOf[*textPrompt](s[promptRank]) }
+func (s *modes) search() *search             { return modeOf[*search](s[searchRank]) }
+func (s *modes) ask() *approvalAsk           { return modeOf[*approvalAsk](s[approvalRank]) }
+func (s *modes) page() *page                 { return modeOf[*page](s[pageRank]) }
 
 // key handles one key, or a paste. Several letters at once are text, even if they spell the name of
 // a key, such as "delete".

@@ -48,7 +48,7 @@ func listSessions(m *Model, words string) tea.Cmd {
 	}
 	return m.background.run(func() tea.Msg {
 		all := filterChoices(sessionChoices(m.record.saver.store, "", "/resume ", m.clock()), words)
-		var rows listed
+		var rows pageRows
 		for _, c := range all[:min(len(all), sessionsShown)] {
 			rows = append(rows, plainLine(c.session,
 				strings.Join(append([]string{c.name}, c.columns[:2]...), " · ")))
@@ -72,7 +72,7 @@ func resumeSession(m *Model, name string) tea.Cmd {
 		<-claimed // the previous one may be the same
 		k, err := find(m.record.saver.store, name)
 		if err != nil {
-			return failed{err}
+			return failure{err}
 		}
 		return m.record.claim(k, currentID)
 	})
@@ -214,7 +214,7 @@ func export(m *Model, path string, read func() (*savedChat, error)) tea.Cmd {
 	isOurs := m.record.exported[path]
 	return m.background.run(func() tea.Msg {
 		if _, err := os.Lstat(path); !isOurs && err == nil {
-			return failed{fmt.Errorf("%s exists. /export does not overwrite a file that "+
+			return failure{fmt.Errorf("%s exists. /export does not overwrite a file that "+
 				"this chat has not written", path)}
 		}
 		k, err := read()
@@ -231,15 +231,15 @@ func export(m *Model, path string, read func() (*savedChat, error)) tea.Cmd {
 			err = errors.Join(err, store.WriteFile(path, text, 0o600))
 		}
 		if err != nil {
-			return failed{fmt.Errorf("export: %w", err)}
+			return failure{fmt.Errorf("export: %w", err)}
 		}
-		return exported(path)
+		return exportedFile(path)
 	})
 }
 
-type exported string // its path
+type exportedFile string // its path
 
-func (e exported) apply(m *Model) tea.Cmd {
+func (e exportedFile) apply(m *Model) tea.Cmd {
 	m.record.exported[string(e)] = true
 	return m.showNotice("Saved to " + string(e) + ".")
 }
@@ -385,7 +385,7 @@ func deleteSession(m *Model, name string) tea.Cmd {
 			m.record.saver.flush()
 			k, err := find(m.record.saver.store, name)
 			if err != nil {
-				return failed{err}
+				return failure{err}
 			}
 			return deletionFound{k, k.ID == currentID}
 		})

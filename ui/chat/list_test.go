@@ -111,8 +111,8 @@ func TestOutcomesHaveNames(t *testing.T) {
 	s := newStage(t, 80, 24, Options{Store: earlierChats(t), Tools: []session.Tool{&scriptTool{}},
 		Switch: func(context.Context, string) (session.Runner, error) { return &script{}, nil }},
 		turn(answering("Four."), []session.Event{stopped(9, 2)}))
-	for _, c := range [][2]string{{"/tools", "listed"}, {"/model other", "modelOpened"},
-		{"/resume nothing", "failed"}, {"/delete 0123abc3", "deletionFound"}, {"n", "<nil>"},
+	for _, c := range [][2]string{{"/tools", "pageRows"}, {"/model other", "modelOpened"},
+		{"/resume nothing", "failure"}, {"/delete 0123abc3", "deletionFound"}, {"n", "<nil>"},
 		{"/resume 0123abc4", "claimedChat"}, {"@/no/file", "prepared"}} {
 		s.typing(c[0])
 		var msg tea.Msg

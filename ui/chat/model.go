@@ -46,9 +46,9 @@ type (
 	noticeExpired  struct{}
 	toolsInspected struct{}
 	queueSaved     struct{} // the last queued message is in the store
-	noted          string
-	failed         struct{ err error }
-	listed         []line
+	shortNote      string
+	failure        struct{ err error }
+	pageRows       []line
 )
 
 func (queueSaved) apply(m *Model) tea.Cmd {
@@ -56,9 +56,9 @@ func (queueSaved) apply(m *Model) tea.Cmd {
 	return nil
 }
 
-func (n noted) apply(m *Model) tea.Cmd  { return m.note(string(n)) }
-func (f failed) apply(m *Model) tea.Cmd { return m.showError(f.err.Error()) }
-func (l listed) apply(m *Model) tea.Cmd { return m.showPage(l) }
+func (n shortNote) apply(m *Model) tea.Cmd { return m.note(string(n)) }
+func (f failure) apply(m *Model) tea.Cmd   { return m.showError(f.err.Error()) }
+func (l pageRows) apply(m *Model) tea.Cmd  { return m.showPage(l) }
 
 // jobs is all work outside Update. Run waits for it.
 type jobs struct{ sync.WaitGroup }

@@ -34,7 +34,8 @@ func listTools(m *Model) tea.Cmd {
 	}
 	return m.background.run(func() tea.Msg {
 		tools := m.tools.inspect()
-		rows := listed{styledLine(term.Bold, "The model may call "+formatCount(len(tools), "tool"))}
+		rows := pageRows{styledLine(term.Bold,
+			"The model may call "+formatCount(len(tools), "tool"))}
 		for _, o := range tools {
 			rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.description)))
 		}

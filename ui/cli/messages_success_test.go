@@ -112,8 +112,8 @@ func succeeding(t *testing.T) (blocks []string) {
 
 // noticesOfTheChat are the texts that the chat's sources tell the person.
 func noticesOfTheChat(t *testing.T) string {
-	tells := []string{"showNotice", "showError", "note", "noted", "failed", "sessionChanged",
-		"report"}
+	tells := []string{"showNotice", "showError", "note", "shortNote", "failure",
+		"sessionChanged", "report"}
 	sources, err := filepath.Glob(filepath.Join(sourceFolder, "ui/chat/*.go"))
 	if err != nil {
 		t.Fatal(err)

@@ -416,7 +416,7 @@ var unheld = []string{"runtime/session/compact.go", "runtime/remote/vllm/print.g
 func TestErrorsHavePlainWords(t *testing.T) {
 	makes := map[string]bool{"Errorf": true, "New": true, "fail": true, "report": true,
 		"Report": true, "note": true, "Notify": true, "notify": true, "once": true, "row": true,
-		"showNotice": true, "showError": true, "noted": true, "Refusal": true,
+		"showNotice": true, "showError": true, "shortNote": true, "Refusal": true,
 		"Fprintln": true, "Fprintf": true, "Sprintf": true}
 	seen := 0
 	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {

@@ -38,6 +38,7 @@ type vllmSettings struct {
 	upstreamModel string
 }
 
+// vllmCommand has the verbs of vLLM. Flags that only change the built-in engine are hidden.
 func vllmCommand(t Terminal) *cli.Command {
 	verb := func(name, usage, example string) *cli.Command {
 		v, plans := &serveVerb{terminal: t}, name == "plan"
