@@ -3,6 +3,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -107,8 +109,10 @@ func overPipes(name string) Server {
 	}}
 }
 
+// open gives the servers minutes, unless o says less: Python alone takes 20 s on a busy machine.
 func open(t *testing.T, o Options, list ...Server) (*Servers, []string) {
 	t.Helper()
+	o.Start = cmp.Or(o.Start, 2*time.Minute)
 	s, notes := Open(t.Context(), list, o)
 	t.Cleanup(func() { s.Close() })
 	return s, notes

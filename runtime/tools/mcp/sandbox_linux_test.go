@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -49,7 +48,7 @@ func TestServersInTheSandbox(t *testing.T) {
 		}
 	}
 	for _, sandbox := range []bool{false, true} {
-		s, notes := open(t, Options{Time: 20 * time.Second}, Server{Name: "own", Command: "python3",
+		s, notes := open(t, Options{}, Server{Name: "own", Command: "python3",
 			Args: []string{program}, Env: map[string]string{"GIVEN": "given"}, Sandbox: sandbox})
 		if len(notes) > 0 {
 			t.Fatal(notes)

@@ -82,7 +82,7 @@ func TestBombsAreSeen(t *testing.T) {
 	planted.Memory, planted.Disk, planted.Wait = 32<<20, 32<<20, 0
 	for _, name := range []string{"memory: the heaps of many processes", "disk",
 		"memory: file systems in memory", "memory: unlinked files"} {
-		tool := open(t, Options{Time: 20 * time.Second})
+		tool := open(t, Options{Time: 2 * time.Minute})
 		if v := tool.attempt(t.Context(), planted, name, true); v.Blocked ||
 			!strings.Contains(v.Detail, "MB of 32") {
 			t.Errorf("%+v", v)
