@@ -19,16 +19,16 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestModels(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/v1/models", "").Body)
 	porttest.Conform(t, "ListModelsResponse", m)
 	var names []string
@@ -72,7 +72,7 @@ func (brokenSource) Get(context.Context, string) (session.Runner, error) {
 }
 
 func TestModelThatCannotBeUsedNow(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"),
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.Models = brokenSource{o.Models} })
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
 		r := porttest.Ask(t, "POST", srv.URL+path, `{"messages":[`+porttest.Hello+`],"input":"hi"}`)
@@ -81,7 +81,7 @@ func TestModelThatCannotBeUsedNow(t *testing.T) {
 }
 
 func TestRoutes(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -111,7 +111,7 @@ func TestRoutes(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	var notReady error
-	srv, _ := porttest.Server(t, answertest.Answers("ok"),
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.Ready = func() error { return notReady } })
 	if r := porttest.Ask(t, "GET", srv.URL+"/health", ""); r.Status != 200 {
 		t.Errorf("ready: %d", r.Status)
@@ -130,7 +130,7 @@ func TestHealth(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	for name, why := range map[string]error{"draining": sched.ErrClosed,
 		"unavailable": session.ErrUnavailable} {
-		srv, _ := porttest.Server(t, answertest.Fails(why))
+		srv, _ := porttest.Server(t, sessiontest.Fails(why))
 		const message = `"model":"gpt-oss:20b","max_tokens":9,"messages":[{"role":"user","content":"hi"}]`
 		for path, body := range map[string]string{"/v1/chat/completions": message,
 			"/v1/messages": message, "/api/chat": message, "/v1/responses": `"input":"hi"`,
@@ -147,7 +147,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestKey(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
 	for _, c := range []struct {
 		path, header string
 		status       int
@@ -172,7 +172,7 @@ func TestKey(t *testing.T) {
 // What a stranger is answered names no model and no path of this machine.
 func TestStrangersLearnNothing(t *testing.T) {
 	home := hosttest.Must(os.UserHomeDir())(t)
-	srv, f := porttest.Server(t, answertest.Answers("ok"),
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.APIKey = "secret" })
 	for _, path := range []string{"/", "/docs", "/openapi.json", "/health", "/ready", "/version",
 		"/api/version", "/metrics", "/v1/models", "/v1/models/x", "/api/tags", "/api/ps", "/nothing"} {
@@ -191,9 +191,9 @@ func TestStrangersLearnNothing(t *testing.T) {
 func TestWrongKeysAreLoggedAndSlowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log porttest.LockedBuffer
-		f := &answertest.Model{Script: answertest.Answers("ok")}
+		f := &sessiontest.Model{Script: sessiontest.Answers("ok")}
 		h := porttest.NewChecked(t, openai.Options{Options: answer.Options{
-			Models: answertest.Single(f, f.Now), Log: slog.New(slog.NewTextHandler(&log, nil))},
+			Models: sessiontest.Single(f, f.Now), Log: slog.New(slog.NewTextHandler(&log, nil))},
 			APIKey: "secret"})
 		ask := func(key string) time.Duration {
 			began := time.Now()
@@ -222,7 +222,7 @@ func TestWrongKeysAreLoggedAndSlowed(t *testing.T) {
 }
 
 func TestOrigins(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"),
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.Origins = []string{"https://chat.example"} })
 	for origin, allowed := range map[string]bool{
 		"http://localhost:3000": true, "http://127.0.0.1:8080": true, "http://[::1]:80": true,
@@ -246,8 +246,8 @@ func TestOrigins(t *testing.T) {
 }
 
 func TestBodyThatIsTooLarge(t *testing.T) {
-	f := &answertest.Model{Script: answertest.Answers("ok")}
-	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(f,
+	f := &sessiontest.Model{Script: sessiontest.Answers("ok")}
+	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: sessiontest.Single(f,
 		f.Now),
 		MaxBody: 2 << 20}, Hosts: []string{"*"}})
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
@@ -274,8 +274,8 @@ func TestClientGoesAway(t *testing.T) {
 		var log porttest.LockedBuffer
 		never := make(chan struct{})
 		srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
-			return []session.Event{session.Answer{Text: "Hel"}, answertest.Pause{Until: never},
-				answertest.Done(session.FinishStop)}, nil
+			return []session.Event{session.Answer{Text: "Hel"}, sessiontest.Pause{Until: never},
+				sessiontest.Done(session.FinishStop)}, nil
 		}, func(o *openai.Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 		ctx, cancel := context.WithCancel(t.Context())
 		req := hosttest.Must(http.NewRequestWithContext(ctx, "POST", srv.URL+"/v1/chat/completions",
@@ -302,7 +302,7 @@ func TestClientGoesAway(t *testing.T) {
 
 func TestLogLine(t *testing.T) {
 	var log porttest.LockedBuffer
-	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) {
 		o.Log = slog.New(slog.NewJSONHandler(&log,
 			nil))
 	})
@@ -338,7 +338,7 @@ func TestLogLine(t *testing.T) {
 }
 
 func TestErrorsDoNotRepeatMegabytes(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	long := strings.Repeat("é", 1<<20)
 	for _, body := range []string{`{"messages":[{"role":"` + long + `"}]}`, `{"messages":[` +
 		porttest.Hello + `],"logit_bias":{"` + long + `":1}}`, `{"messages":[` + porttest.Hello + `],"temperature":` +
@@ -367,7 +367,7 @@ func TestPanicIsAnAnswer(t *testing.T) {
 }
 
 func TestStreamMetrics(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	r := porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],"stream":true}`)
 	n := strings.Count(r.Body, "data: {")
 	body := porttest.Ask(t, "GET", srv.URL+"/metrics", "").Body
@@ -382,7 +382,7 @@ func TestStreamMetrics(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	f.Stats = sched.Stats{Running: 2, Waiting: 3, PagesTotal: 8, PagesUsed: 2,
 		Counts: sched.Counts{Preemptions: 4}}
 	porttest.Post(t, srv, "/v1/responses", `{"input":"hi"}`)

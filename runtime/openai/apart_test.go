@@ -7,10 +7,10 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // One client cannot learn the prompts of another: neither from the reported cached tokens, nor from
@@ -169,7 +169,7 @@ func TestEveryRouteKeepsClientsApart(t *testing.T) {
 // The prompts of one request wait in one line, and those of another in another; the client is
 // whose cache it uses.
 func TestARequestHasOneShare(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"),
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.APIKey = "secret" })
 	for range 2 {
 		porttest.Ask(t, "POST", srv.URL+"/v1/completions",

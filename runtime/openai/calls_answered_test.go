@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // Calls without results and results without calls, on both of OpenAI's routes.
@@ -31,7 +31,7 @@ func TestResponsesRefuseAUserWhileACallWaits(t *testing.T) {
 			"missing_required_parameter", "missing"},
 	} {
 		t.Run(c.items, func(t *testing.T) {
-			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 			r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":[`+c.items+`]}`)
 			porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, c.code, c.message)
 			if len(f.Requests) != 0 {
@@ -39,7 +39,7 @@ func TestResponsesRefuseAUserWhileACallWaits(t *testing.T) {
 			}
 		})
 	}
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, items := range []string{call, call + "," + output + "," + user,
 		call + "," + user + "," + output, // as agents do that let their user speak at any time
 		call + "," + custom + "," + output +
@@ -51,7 +51,7 @@ func TestResponsesRefuseAUserWhileACallWaits(t *testing.T) {
 
 // What the server keeps of a conversation counts like what the client sends.
 func TestResponsesRefuseAUserWhileAKeptCallWaits(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Agent)
+	srv, _ := porttest.Server(t, sessiontest.Agent)
 	create := func(more string) string {
 		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"tools":[`+porttest.WeatherFunction+`],`+more+`}`).Body)
 		return porttest.At(m, "id").(string)
@@ -83,7 +83,7 @@ func TestResponsesRefuseAUserWhileAKeptCallWaits(t *testing.T) {
 }
 
 func TestChatReadsTheDeprecatedPair(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`,{"role":"assistant","content":null,
 		"function_call":{"name":"weather","arguments":"{\"city\":\"Paris\"}"}},
 		{"role":"function","name":"weather","content":"rain"},`+porttest.Hello+`]}`)
@@ -120,7 +120,7 @@ func TestChatReadsTheDeprecatedPair(t *testing.T) {
 
 // The deprecated parameters are answered in the deprecated form.
 func TestChatAnswersDeprecatedFunctions(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Agent)
+	srv, f := porttest.Server(t, sessiontest.Agent)
 	const offered = `"functions":[{"name":"weather","description":"Tells.",` +
 		`"parameters":{"type":"object"}}],"messages":[` + porttest.Hello + `]`
 	for _, choice := range []string{``, `"function_call":"auto",`,

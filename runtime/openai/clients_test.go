@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestRecordedClients(t *testing.T) {
@@ -31,7 +32,7 @@ func TestRecordedClients(t *testing.T) {
 }
 
 func replay(t *testing.T, file string) {
-	srv, f := porttest.Server(t, answertest.Agent)
+	srv, f := porttest.Server(t, sessiontest.Agent)
 	b := hosttest.Must(os.ReadFile(file))(t)
 	ids := map[string]string{} // recorded -> ours
 	lines := bufio.NewScanner(bytes.NewReader(b))
@@ -90,7 +91,7 @@ func replay(t *testing.T, file string) {
 		}
 		// Nothing the client says is lost: as many messages of users and results of tools as the
 		// body holds.
-		got := answertest.History(f.Last(t))
+		got := sessiontest.History(f.Last(t))
 		for _, want := range said(t, q.Body) {
 			if !strings.Contains(got, want) {
 				t.Errorf("the history lacks %q:\n%s", want, got)

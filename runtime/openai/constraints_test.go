@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestConstraintsAreHeldOrRefused(t *testing.T) {
@@ -89,7 +89,7 @@ func TestConstraintsAreHeldOrRefused(t *testing.T) {
 			"sampling_params.ebnf"},
 		{`"grammar":` + rules + `,"json_schema":` + schema, ""}, // two: either is named
 	}
-	srv, f := porttest.Server(t, answertest.Answers(good))
+	srv, f := porttest.Server(t, sessiontest.Answers(good))
 	for path, base := range map[string]string{
 		"/v1/chat/completions": `"messages":[` + porttest.Hello + `],`,
 		"/v1/completions":      `"prompt":"a",`, "/v1/responses": `"input":"a",`,
@@ -133,7 +133,7 @@ func TestConstraintsAreHeldOrRefused(t *testing.T) {
 
 // A client that always sends these names asks for nothing with these values.
 func TestConstraintsThatAskForNothing(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, member := range []string{`"response_format":null`, `"response_format":{}`,
 		`"response_format":{"type":"text"}`, `"grammar":""`, `"guided_json":null`, `"format":""`,
 		`"guided_json_object":false`, `"structured_outputs":{}`, `"text":{}`, `"extra_body":{}`,

@@ -9,9 +9,9 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // brokenConnection takes the headers and nothing else, while the request lives on.
@@ -31,9 +31,9 @@ func TestStreamsWhoseWriteFailsAreCounted(t *testing.T) {
 		"/v1/messages":         `{"max_tokens":9,"stream":true,"messages":[` + porttest.Hello + `]}`,
 		"/api/chat":            `{"model":"gpt-oss-20b","messages":[` + porttest.Hello + `]}`,
 	} {
-		f := &answertest.Model{Script: porttest.Slowly(nil)}
+		f := &sessiontest.Model{Script: porttest.Slowly(nil)}
 		h := porttest.NewChecked(t, openai.Options{Options: answer.Options{
-			Models: answertest.Single(f, f.Now)}})
+			Models: sessiontest.Single(f, f.Now)}})
 		r := httptest.NewRequest("POST", path, strings.NewReader(body))
 		r.Host = "localhost"
 		r.Header.Set("Content-Type", "application/json")
@@ -56,7 +56,7 @@ func TestStreamsWhoseWriteFailsAreCounted(t *testing.T) {
 }
 
 func TestCompactingIsCounted(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("They spoke of Paris."))
+	srv, _ := porttest.Server(t, sessiontest.Answers("They spoke of Paris."))
 	porttest.Post(t, srv, "/v1/responses/compact", `{"input":"Paris?"}`)
 	body := porttest.Ask(t, "GET", srv.URL+"/metrics", "").Body
 	for _, want := range []string{

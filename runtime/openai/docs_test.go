@@ -19,11 +19,11 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 var updateRoutes = flag.Bool("update-routes", false, "write the answers of page/routes.json anew")
@@ -53,10 +53,10 @@ func TestReferenceExamples(t *testing.T) {
 	var examples map[string]openai.Example
 	hosttest.Check(t, json.Unmarshal(text, &examples))
 	says := func(r session.Request) ([]session.Event, error) {
-		events, err := answertest.Answers("Hello!")(r)
-		if strings.Contains(answertest.History(r), "wait") { // to be cancelled
+		events, err := sessiontest.Answers("Hello!")(r)
+		if strings.Contains(sessiontest.History(r), "wait") { // to be cancelled
 			events = slices.Insert(events, 0,
-				session.Event(answertest.Pause{Until: t.Context().Done()}))
+				session.Event(sessiontest.Pause{Until: t.Context().Done()}))
 		}
 		return events, err
 	}
@@ -165,7 +165,7 @@ var randomSeed = regexp.MustCompile(`"Seed":\d+,`)
 // TestReferenceFields: each field has a row on the page with a meaning, none is left over, and a
 // default that is sent asks for the same as one that is not.
 func TestReferenceFields(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	page := porttest.Ask(t, "GET", srv.URL+"/docs", "").Body
 	used := map[string]bool{}
 	readers, tried := openai.Readers(), 0
@@ -212,7 +212,7 @@ func TestReferenceFields(t *testing.T) {
 // A request on the page is for the server that shows it, and names the key if the server needs one.
 func TestReferenceRequests(t *testing.T) {
 	for _, key := range []string{"", "secret"} {
-		srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+		srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) {
 			o.APIKey = key
 		})
 		page := html.UnescapeString(porttest.Ask(t, "GET", srv.URL+"/docs", "").Body)

@@ -12,15 +12,15 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func FuzzRoutes(f *testing.F) {
-	runner := &answertest.Model{Script: answertest.Agent}
+	runner := &sessiontest.Model{Script: sessiontest.Agent}
 	store := records.NewStore()
-	o := openai.Options{Options: answer.Options{Models: answertest.Single(runner, runner.Now, "gpt-oss:20b"),
+	o := openai.Options{Options: answer.Options{Models: sessiontest.Single(runner, runner.Now, "gpt-oss:20b"),
 		Store: store, MaxBody: 1 << 20}}
 	h := openai.NewHandler(o)
 	var routes []string

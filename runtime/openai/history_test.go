@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // past are items and blocks of other servers and of newer APIs, as an agent's later turns bring
@@ -116,7 +116,7 @@ var past = []struct{ route, middle, reads, never string }{
 // TestPastIsAlwaysRead sends each between a first and a newest user message. In the past it is read
 // or left out, never refused; in the newest message it is refused as before.
 func TestPastIsAlwaysRead(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, c := range past {
 		list, more := "messages", `,"max_tokens":9`
 		if c.route == "responses" {
@@ -128,7 +128,7 @@ func TestPastIsAlwaysRead(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.route, c.middle, r.Status, r.Body)
 			continue
 		}
-		got := answertest.History(f.Last(t))
+		got := sessiontest.History(f.Last(t))
 		rest := got
 		for _, text := range append(strings.Split(c.reads, "\n"), "user: newest") {
 			_, after, ok := strings.Cut(rest, text)
@@ -160,13 +160,13 @@ func TestPastIsAlwaysRead(t *testing.T) {
 
 // TestStoredPastIsRead: a conversation that was stored with an image goes on.
 func TestStoredPastIsRead(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{"items":[{"role":"user",`+
 		`"content":"first"},{"type":"shell_call","call_id":"c","action":{"commands":["id"]}},`+
 		`{"type":"shell_call_output","call_id":"c","output":[{"stdout":"root"}]}]}`).Body)
 	id, _ := json.Marshal(m["id"])
 	porttest.Post(t, srv, "/v1/responses", `{"input":"go on","conversation":`+string(id)+`}`)
-	if got := answertest.History(f.Last(t)); !strings.Contains(got, "#c: root") {
+	if got := sessiontest.History(f.Last(t)); !strings.Contains(got, "#c: root") {
 		t.Errorf("the model reads %s", got)
 	}
 }
@@ -174,7 +174,7 @@ func TestStoredPastIsRead(t *testing.T) {
 // TestToolsInItems: tools that items of the input bring are offered, once each, and stay offered in
 // the responses that follow.
 func TestToolsInItems(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	function := func(name string) string {
 		return `{"type":"function","name":"` + name + `","parameters":{"type":"object"}}`
 	}
@@ -221,7 +221,7 @@ func TestToolsInItems(t *testing.T) {
 // TestOllamaResultsFindTheirCalls: by the call's id, by the name, and by the order, whichever of
 // them both sides have.
 func TestOllamaResultsFindTheirCalls(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	call := func(id, name string) string {
 		if id != "" {
 			id = `"id":"` + id + `",`

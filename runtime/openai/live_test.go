@@ -28,11 +28,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // stage is a device whose steps can be held and spoilt.
@@ -149,7 +149,7 @@ func (p *livePort) port(t *testing.T, change ...func(*openai.Options)) *livePort
 	t.Helper()
 	m := p.model
 	p = &livePort{t: t, stage: p.stage, model: m, gone: make(chan struct{}, 100)}
-	options := openai.Options{Options: answer.Options{Models: answertest.Single(m, m.Stats, "demo")}}
+	options := openai.Options{Options: answer.Options{Models: sessiontest.Single(m, m.Stats, "demo")}}
 	for _, c := range change {
 		c(&options)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // The support matrix of vLLM's guide for this model: each way of asking with each thing that can be
@@ -70,22 +70,22 @@ func TestSupportMatrix(t *testing.T) {
 	const schema = `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`
 	things := []struct {
 		name, tools, format, text string
-		script                    answertest.Script
-		check                     func(t *testing.T, f *answertest.Model, way, all string)
+		script                    sessiontest.Script
+		check                     func(t *testing.T, f *sessiontest.Model, way, all string)
 	}{
-		{"basic text", "", "", "Hello.", answertest.Answers("Hello."), func(*testing.T, *answertest.Model, string,
+		{"basic text", "", "", "Hello.", sessiontest.Answers("Hello."), func(*testing.T, *sessiontest.Model, string,
 			string) {
 		}},
-		{"structured output", "", schema, `{"a":1}`, answertest.Answers(`{"a":1}`), func(t *testing.T,
-			f *answertest.Model, _, _ string) {
+		{"structured output", "", schema, `{"a":1}`, sessiontest.Answers(`{"a":1}`), func(t *testing.T,
+			f *sessiontest.Model, _, _ string) {
 			if r := f.Last(t); r.Final == nil || !strings.Contains(r.Instructions, `"integer"`) {
 				t.Error("the answer is not held to the schema")
 			}
 		}},
 		{"built-in tools", `,"tools":[{"type":"code_interpreter","container":{"type":"auto"}},` +
 			`{"type":"web_search"}]`, "", "Tö 42 【1†L2】.", porttest.ToolUser, func(t *testing.T,
-			f *answertest.Model, way, all string) {
-			got := answertest.History(f.Last(t))
+			f *sessiontest.Model, way, all string) {
+			got := sessiontest.History(f.Last(t))
 			if !strings.Contains(got, "\ntool python") || !strings.Contains(got,
 				"\ntool browser.search") {
 				t.Errorf("not both have run:\n%s", got)
@@ -96,8 +96,8 @@ func TestSupportMatrix(t *testing.T) {
 			}
 		}},
 		{"MCP", `,"tools":[{"type":"mcp","server_label":"sums","require_approval":"never"}]`, "", "Tö 42 【1†L2】.", porttest.ToolUser,
-			func(t *testing.T, f *answertest.Model, way, all string) {
-				if got := answertest.History(f.Last(t)); !strings.Contains(got,
+			func(t *testing.T, f *sessiontest.Model, way, all string) {
+				if got := sessiontest.History(f.Last(t)); !strings.Contains(got,
 					"\ntool functions.sums_add") {
 					t.Errorf("it has not run:\n%s", got)
 				}
@@ -105,8 +105,8 @@ func TestSupportMatrix(t *testing.T) {
 					t.Errorf("the call is not shown: %s", all)
 				}
 			}},
-		{"function calling", `,"tools":[` + porttest.WeatherTool + `]`, "", "", answertest.Agent, func(t *testing.T,
-			_ *answertest.Model, _, all string) {
+		{"function calling", `,"tools":[` + porttest.WeatherTool + `]`, "", "", sessiontest.Agent, func(t *testing.T,
+			_ *sessiontest.Model, _, all string) {
 			if !strings.Contains(all, "get_weather") || !strings.Contains(all, "Paris") {
 				t.Errorf("there is no call: %s", all)
 			}

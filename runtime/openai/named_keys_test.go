@@ -11,12 +11,12 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // named are the keys of a file, by the names of their clients.
@@ -61,12 +61,12 @@ func runsPython(r session.Request) ([]session.Event, error) {
 	switch last := r.Messages[len(r.Messages)-1]; {
 	case last.Role == harmony.RoleTool:
 		return []session.Event{session.Answer{Text: last.Text()},
-			answertest.Done(session.FinishStop)}, nil
+			sessiontest.Done(session.FinishStop)}, nil
 	case r.Python && last.Text() == "run":
 		return []session.Event{session.CallStart{ID: "call_1", Name: "python", Recipient: "python"},
-			session.CallEnd{Arguments: "x"}, answertest.Done(session.FinishToolCalls)}, nil
+			session.CallEnd{Arguments: "x"}, sessiontest.Done(session.FinishToolCalls)}, nil
 	}
-	return answertest.Answers("Hello.")(r)
+	return sessiontest.Answers("Hello.")(r)
 }
 
 // Every route with an id, and every field that names one: only the owner finds it, and requests of
@@ -179,7 +179,7 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 
 func TestWhatAKeyMayDo(t *testing.T) {
 	var n named
-	srv, _ := porttest.ToolServer(t, answertest.Answers("Hello."), nil,
+	srv, _ := porttest.ToolServer(t, sessiontest.Answers("Hello."), nil,
 		withKeys(t, &n, records.NewStore()))
 	n.add(t, "free", nil)
 	n.add(t, "here", func(k *keys.Key) { k.Models = []string{"openai/GPT-OSS-20b"} })
@@ -250,14 +250,14 @@ func TestAKeysBounds(t *testing.T) {
 	for name, bound := range map[string]func(*keys.Key){
 		"requests": func(k *keys.Key) { k.Rate = len(generates) },
 		"tokens": func(k *keys.Key) {
-			each := answertest.Usage.Prompt + answertest.Usage.Completion
+			each := sessiontest.Usage.Prompt + sessiontest.Usage.Completion
 			k.Tokens = each*(len(generates)-1) + 1
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var n named
 			store := records.NewStore()
-			srv, _ := porttest.Server(t, answertest.Answers("Hello."), withKeys(t, &n, store))
+			srv, _ := porttest.Server(t, sessiontest.Answers("Hello."), withKeys(t, &n, store))
 			n.add(t, "alice", bound)
 			n.add(t, "admin", func(k *keys.Key) { k.Admin = true })
 			for _, g := range generates {

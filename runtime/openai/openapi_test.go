@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestDocumentHasTheRoutes(t *testing.T) {
@@ -117,7 +117,7 @@ func wrong(p openai.Parameter) any {
 }
 
 func TestDocumentHasTheFields(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	send := func(o openai.Documented, p openai.Parameter, v any) porttest.Reply {
 		body := bodyFor(t, o)
@@ -170,7 +170,7 @@ func TestWhatIsReadHasARow(t *testing.T) {
 }
 
 func TestDocument(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
 	m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/openapi.json", "").Body)
 	if m["openapi"] != "3.1.0" || porttest.At(m, "info", "version") != "1.2.3" {
 		t.Errorf("%v", m["info"])

@@ -15,9 +15,9 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // Who may speak to the port, and for how long they may take.
@@ -36,10 +36,10 @@ func asHost(h http.Handler, host string, header ...string) *httptest.ResponseRec
 }
 
 func TestHosts(t *testing.T) {
-	f := &answertest.Model{Script: answertest.Answers("ok")}
+	f := &sessiontest.Model{Script: sessiontest.Answers("ok")}
 	handler := func(hosts ...string) http.Handler {
 		return porttest.NewChecked(t,
-			openai.Options{Options: answer.Options{Models: answertest.Single(f, f.Now)},
+			openai.Options{Options: answer.Options{Models: sessiontest.Single(f, f.Now)},
 				Hosts: hosts})
 	}
 	closed, named := handler("127.0.0.1"), handler("127.0.0.1", "box.lan")
@@ -86,8 +86,8 @@ func TestHosts(t *testing.T) {
 
 // A page may send JSON only, since a browser asks before it does.
 func TestPages(t *testing.T) {
-	f := &answertest.Model{Script: answertest.Answers("ok")}
-	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(f,
+	f := &sessiontest.Model{Script: sessiontest.Answers("ok")}
+	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: sessiontest.Single(f,
 		f.Now)},
 		Origins: []string{"https://chat.example"}})
 	for _, c := range []struct {
@@ -171,10 +171,10 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &answertest.Model{Script: answertest.Answers("ok")}
+				f := &sessiontest.Model{Script: sessiontest.Answers("ok")}
 				server := &http.Server{Handler: porttest.NewChecked(t,
 					openai.Options{Options: answer.Options{
-						Models: answertest.Single(f, f.Now)}})}
+						Models: sessiontest.Single(f, f.Now)}})}
 				listener := make(pipes)
 				go func() { _ = server.Serve(listener) }()
 				here, there := net.Pipe()
@@ -208,7 +208,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 }
 
 func TestDeepSchemas(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, depth := range []int{10, 60, 64, 65, 100, 500, 3000} {
 		schema := strings.Repeat(`{"type":"object","properties":{"a":`, depth) +
 			`{"type":"string"}` + strings.Repeat(`}}`, depth)
@@ -235,7 +235,7 @@ func TestDeepSchemas(t *testing.T) {
 }
 
 func TestRequestIDs(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for sent, kept := range map[string]bool{"": false, "mine-1": true, "é": false,
 		strings.Repeat("x", 129): false} {
 		r := porttest.Ask(t, "GET", srv.URL+"/v1/nothing", "", "X-Request-Id", sent)

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestPage(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
 	r := porttest.Ask(t, "GET", srv.URL+"/", "")
 	policy := r.Header.Get("Content-Security-Policy")
 	if r.Status != 200 || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/html") ||

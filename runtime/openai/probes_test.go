@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // What clients try before they ask: Codex a WebSocket, Claude Code models of its maker.
 func TestProbes(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	r := porttest.Ask(t, "GET", srv.URL+"/v1/responses", "", "Upgrade", "websocket", "Connection",
 		"Upgrade", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version", "13")
 	porttest.WantFault(t, r, 426, fields.KindInvalid, "", "websocket_not_supported", "POST")
@@ -45,7 +45,7 @@ func TestProbes(t *testing.T) {
 // Newest fields: Anthropic's SDKs try a thread and go on by the refusal's code; Codex reads the
 // list of models in its own way.
 func TestNewestFields(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
 		for _, thread := range []string{`{"type":"create"}`, `{}`, `{"type":"continue",` +
 			`"previous_message_id":"msg_1"}`} {
@@ -81,7 +81,7 @@ func TestLogOfPrompts(t *testing.T) {
 	talk := `"messages":[{"role":"user","content":"` + secret + `"}]`
 	for _, shown := range []bool{false, true} {
 		var log porttest.LockedBuffer
-		srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+		srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) {
 			o.LogPrompts = shown
 			o.Log = slog.New(slog.NewJSONHandler(&log,
 				&slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -124,17 +124,17 @@ func TestIgnoredImages(t *testing.T) {
 		"/api/chat": `{"model":"gpt-oss:20b","messages":[{"role":"user","content":"Look: ",` +
 			`"images":["aaaa"]}]}`,
 	} {
-		srv, _ := porttest.Server(t, answertest.Answers("ok"))
+		srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 		if r := porttest.Ask(t, "POST", srv.URL+path, body); r.Status != 400 {
 			t.Errorf("%s: %d %s", path, r.Status, r.Body)
 		}
-		srv, f := porttest.Server(t, answertest.Answers("ok"),
+		srv, f := porttest.Server(t, sessiontest.Answers("ok"),
 			func(o *openai.Options) { o.IgnoreImages = true })
 		if r := porttest.Ask(t, "POST", srv.URL+path, body); r.Status != 200 {
 			t.Errorf("%s: %d %s", path, r.Status, r.Body)
 			continue
 		}
-		if got := answertest.History(f.Last(t)); !strings.Contains(got, "Look: ") ||
+		if got := sessiontest.History(f.Last(t)); !strings.Contains(got, "Look: ") ||
 			!strings.Contains(got, "left out: the model reads text only]") {
 			t.Errorf("%s: %q", path, got)
 		}
@@ -151,7 +151,7 @@ func TestModelsNameTools(t *testing.T) {
 		{[]string{"browser", "python"}, nil, `[{"type":"web_search"},{"type":"code_interpreter"}]`},
 		{nil, []string{"sums"}, `[{"server_label":"sums","type":"mcp"}]`},
 	} {
-		srv, _ := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+		srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) {
 			o.Offers = func() ([]string, []string) { return c.kinds, c.labels }
 		})
 		r := porttest.Ask(t, "GET", srv.URL+"/v1/models", "")

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // Parameters that would change the answer are honoured or refused; unknown ones are named.
@@ -18,7 +18,7 @@ import (
 const chatRoute, textRoute, responseRoute = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 
 func TestParametersAreNotDroppedInSilence(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, c := range []struct{ members, param string }{
 		{`"modalities":["text","audio"]`, "modalities"},
 		{`"verbosity":"bogus"`, "verbosity"},
@@ -65,7 +65,7 @@ func manyMembers(n int) string {
 }
 
 func TestUnknownParametersAreNamed(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	body := `"temprature":1,"wrong é":[],"user":"u","store":true,"gone":null,"seed":3`
 	for _, c := range []struct{ path, body string }{
 		{chatRoute, porttest.ChatWith(body)},
@@ -101,7 +101,7 @@ func TestUnknownParametersAreNamed(t *testing.T) {
 }
 
 func TestParametersOfVLLM(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	porttest.Post(t, srv, chatRoute, porttest.ChatWith(`"stop_token_ids":[200002,13,200012],"verbosity":"high",`+
 		`"bad_words":["hello"],"logit_bias":{"7":2}`))
 	r := f.Last(t)
@@ -123,7 +123,7 @@ func TestParametersOfVLLM(t *testing.T) {
 }
 
 func TestTokenIDs(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	f.Result = session.Result{Prompt: []int32{5, 6}, Tokens: []int32{7, 8, 9}}
 	prompt, sampled := []any{5., 6.}, []any{7., 8., 9.}
 	m := porttest.Decode(t, porttest.Post(t, srv, chatRoute, porttest.ChatWith(`"return_token_ids":true`)).Body)
@@ -153,7 +153,7 @@ func TestTokenIDs(t *testing.T) {
 	// in a stream each piece has its own ids, the end those without text
 	f.Script = func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "o", Tokens: []int32{7}},
-			session.Answer{Text: "k", Tokens: []int32{8}}, answertest.Done(session.FinishStop)}, nil
+			session.Answer{Text: "k", Tokens: []int32{8}}, sessiontest.Done(session.FinishStop)}, nil
 	}
 	list = porttest.Events(t, porttest.Post(t, srv, textRoute,
 		`{"prompt":[5,6],"return_token_ids":true,"stream":true}`).Body)
@@ -175,13 +175,13 @@ func TestTokenIDs(t *testing.T) {
 
 // vLLM's way to say which tokens may come, and to see those that are no text.
 func TestTokensOfTexts(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	body := `{"prompt":[5],"allowed_token_ids":[8,9],"skip_special_tokens":false,"logprobs":1,` +
 		`"return_tokens_as_token_ids":true}`
 	f.Script = func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "<|call|>", Logprobs: []session.TokenLogprob{
 			{ID: 200012, Token: "<|call|>", Top: []session.TokenLogprob{{ID: 3, Logprob: -2}}}}},
-			answertest.Done(session.FinishStop)}, nil
+			sessiontest.Done(session.FinishStop)}, nil
 	}
 	m := porttest.Decode(t, porttest.Post(t, srv, textRoute, body).Body)
 	if q := f.Last(t); !reflect.DeepEqual(q.Allowed, []int32{8, 9}) || !q.KeepSpecial {
@@ -201,7 +201,7 @@ func TestTokensOfTexts(t *testing.T) {
 
 // What OpenAI refuses in a conversation.
 func TestConversationsThatOpenAIRefuses(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	call := `{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}`
 	result := `{"role":"tool","tool_call_id":"c1","content":"x"}`
 	for _, c := range []struct{ messages, param, message string }{

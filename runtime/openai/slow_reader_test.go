@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // stuck is a client that sends text and not the end of its body, or takes nothing of its answer.
@@ -61,7 +61,7 @@ func stick(t *testing.T, srv *httptest.Server, path, key, body string, ends bool
 // Large bodies are read a few at a time. One whose client does not read its answer keeps no place:
 // another large body is answered meanwhile.
 func TestAClientThatDoesNotReadDelaysNobody(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	ids := strings.TrimSuffix(strings.Repeat("72056,", 130_000), ",") // each is a long text
 	stick(t, srv, "/detokenize", "", `{"tokens":[`+ids+`]`+strings.Repeat(" ", 1<<20)+`}`, true)
 	porttest.Post(t, srv, "/tokenize", `{"prompt":"`+strings.Repeat("a ", 50_000)+`"}`)
@@ -75,7 +75,7 @@ func TestUnendedBodiesLeaveRoomForOthers(t *testing.T) {
 	keyed := withKeys(t, n, records.NewStore())
 	n.add(t, "holds", nil)
 	n.add(t, "asks", nil)
-	srv, _ := porttest.Server(t, answertest.Answers("ok"), keyed,
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), keyed,
 		func(o *openai.Options) { o.MaxTexts = most })
 	for range most / each {
 		stick(t, srv, "/v1/chat/completions", n.keys["holds"], strings.Repeat(" ", each), false)

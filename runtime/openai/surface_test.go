@@ -20,10 +20,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // surfaceFolder has the document, and a file for each route.
@@ -126,7 +126,7 @@ func surface(t *testing.T) map[string]string {
 		if r.Params.Logprobs >= 0 {
 			said.Logprobs = []session.TokenLogprob{{ID: 1, Token: "ok", Bytes: []byte("ok")}}
 		}
-		return []session.Event{said, answertest.Done(session.FinishStop)}, nil
+		return []session.Event{said, sessiontest.Done(session.FinishStop)}, nil
 	})
 	files := map[string]string{}
 	document := porttest.Ask(t, "GET", srv.URL+"/openapi.json", "").Body

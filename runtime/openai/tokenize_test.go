@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestTokenize(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	ids := token.Get().Encode(nil, "Hello world")
 	m := porttest.Decode(t, porttest.Post(t, srv, "/tokenize",
 		`{"model":"gpt-oss:20b","prompt":"Hello world","return_token_strs":true}`).Body)

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // Running requests count, even if their client has disconnected; ended ones do not.
@@ -53,7 +53,7 @@ func TestTextsTogetherAreBounded(t *testing.T) {
 
 // Millions of small items are refused before each is read for itself.
 func TestPromptsOfMillionsOfItems(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for item, want := range map[string]string{`7`: "1048576 items", `"a"`: "1024 items",
 		`[7]`: "1024 items"} {
 		list := strings.Repeat(item+",", 2<<20) + item

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // speaker is a connection that a test writes a request to by hand.
@@ -35,11 +35,11 @@ func byHand(path, version, body string) string {
 }
 
 // twoWords waits for goOn before and between its words.
-func twoWords(goOn <-chan struct{}) answertest.Script {
+func twoWords(goOn <-chan struct{}) sessiontest.Script {
 	return func(session.Request) ([]session.Event, error) {
-		return []session.Event{answertest.Pause{Until: goOn}, session.Answer{Text: "One, "},
-			answertest.Pause{Until: goOn}, session.Answer{Text: "two."},
-			answertest.Done(session.FinishStop)}, nil
+		return []session.Event{sessiontest.Pause{Until: goOn}, session.Answer{Text: "One, "},
+			sessiontest.Pause{Until: goOn}, session.Answer{Text: "two."},
+			sessiontest.Done(session.FinishStop)}, nil
 	}
 }
 
@@ -69,7 +69,7 @@ func TestClosedClientHasLeft(t *testing.T) {
 
 // A request that was cut off is not taken for a whole one.
 func TestCutRequestIsRefused(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	s := speak(t, srv.URL, strings.Replace(byHand("/v1/responses", "1.1", `{"input":"x"}`),
 		"Content-Length: 13", "Content-Length: 14", 1))
 	hosttest.Check(t, s.CloseWrite())

@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func zipped(t *testing.T, name, text string) string {
@@ -38,7 +38,7 @@ func zipped(t *testing.T, name, text string) string {
 // TestEncodedBodies: a compressed body is read like an uncompressed one, in every dialect, and the
 // limits apply to the decompressed size.
 func TestEncodedBodies(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) {
 		o.MaxBody = 1 << 20
 	})
 	bodies := map[string]string{
@@ -52,7 +52,7 @@ func TestEncodedBodies(t *testing.T) {
 			for _, mark := range []string{"", "\xef\xbb\xbf"} {
 				r := porttest.Ask(t, "POST", srv.URL+path, zipped(t, name, mark+body),
 					"Content-Encoding", name)
-				if r.Status != 200 || answertest.History(f.Last(t)) != "user: zipped" {
+				if r.Status != 200 || sessiontest.History(f.Last(t)) != "user: zipped" {
 					t.Errorf("%s %s: %d %s", name, path, r.Status, r.Body)
 				}
 			}

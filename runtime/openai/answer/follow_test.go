@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestMergeKeepsTextAndOrder(t *testing.T) {
@@ -46,9 +46,9 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 		for range 100 {
 			list = append(list, session.Answer{Text: "x"})
 		}
-		f := &answertest.Model{Script: func(session.Request) ([]session.Event,
+		f := &sessiontest.Model{Script: func(session.Request) ([]session.Event,
 			error) {
-			return append(list, answertest.Done(session.FinishStop)), nil
+			return append(list, sessiontest.Done(session.FinishStop)), nil
 		}}
 		turn, err := f.Start(t.Context(), session.Request{})
 		hosttest.Check(t, err)
@@ -73,9 +73,9 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 // A write that fails cancels the turns, and they are followed to their end all the same.
 func TestFollowAfterAFailedWrite(t *testing.T) {
 	never := make(chan struct{})
-	f := &answertest.Model{Script: func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Answer{Text: "x"}, answertest.Pause{Until: never},
-			answertest.Done(session.FinishStop)}, nil
+	f := &sessiontest.Model{Script: func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "x"}, sessiontest.Pause{Until: never},
+			sessiontest.Done(session.FinishStop)}, nil
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

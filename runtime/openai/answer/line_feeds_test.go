@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // Line feeds of any kind, and what looks like the protocol, come through a stream whole, in each
@@ -14,7 +14,7 @@ import (
 func TestLineFeedsInsideEvents(t *testing.T) {
 	const text = "one\ntwo\r\nthree\rfour\n\n\ndata: [DONE]\n\nevent: x\n: " +
 		"y\u2028six\u2029seven\u0085\x00\v\f end\n"
-	srv, _ := porttest.Server(t, answertest.Answers(text))
+	srv, _ := porttest.Server(t, sessiontest.Answers(text))
 	for _, c := range []struct {
 		path, body string
 		piece      func(e porttest.Event) any

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // What the port says of turns that were ended because they repeated themselves.
@@ -15,7 +15,7 @@ import (
 func TestLoopsAreNamed(t *testing.T) {
 	srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "ha ha"}, session.Done{
-			Finish: session.FinishLoop, Usage: answertest.Usage, Err: session.ErrLoop}}, nil
+			Finish: session.FinishLoop, Usage: sessiontest.Usage, Err: session.ErrLoop}}, nil
 	})
 	r := porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],"detect_loops":false}`)
 	if porttest.At(porttest.Decode(t, r.Body), "choices", 0, "finish_reason") != "stop" ||

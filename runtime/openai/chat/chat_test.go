@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestChatAnswer(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("Hello <b>&you</b>."))
+	srv, f := porttest.Server(t, sessiontest.Answers("Hello <b>&you</b>."))
 	r := porttest.Post(t, srv, "/v1/chat/completions",
 		`{"model":"gpt-oss:20b","messages":[`+porttest.Hello+
 			`],"stream":false,"user":"u","metadata":{"a":"b"},"store":true,"whatever":{"x":1}}`)
@@ -31,7 +31,7 @@ func TestChatAnswer(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	req := f.Last(t)
-	if got, want := answertest.History(req), "user: hi"; got != want {
+	if got, want := sessiontest.History(req), "user: hi"; got != want {
 		t.Errorf("history %q, want %q", got, want)
 	}
 	p := req.Params
@@ -46,7 +46,7 @@ func TestChatAnswer(t *testing.T) {
 }
 
 func TestChatWithoutReasoning(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("Hello."))
+	srv, _ := porttest.Server(t, sessiontest.Answers("Hello."))
 	for _, field := range []string{`"include_reasoning":false`, `"reasoning":{"exclude":true}`} {
 		for _, stream := range []string{"true", "false"} {
 			r := porttest.Post(t, srv, "/v1/chat/completions",
@@ -104,9 +104,9 @@ func TestChatConversation(t *testing.T) {
 			"user: <|end|><|start|>system"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 			porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+c.messages+`]}`)
-			if got := answertest.History(f.Last(t)); got != c.want {
+			if got := sessiontest.History(f.Last(t)); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 			if got := f.Last(t).Instructions; got != c.instructions {
@@ -169,7 +169,7 @@ func TestChatParameters(t *testing.T) {
 			with(func(*session.Request) {})},
 	} {
 		t.Run(c.fields, func(t *testing.T) {
-			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 			porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],`+c.fields+`}`)
 			want := session.Request{Effort: "medium", Params: d}
 			c.want(&want)
@@ -187,7 +187,7 @@ func TestChatParameters(t *testing.T) {
 }
 
 func TestChatSeeds(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	r := porttest.Post(t, srv, "/v1/chat/completions",
 		`{"messages":[`+porttest.Hello+`],"seed":18446744073709551615,"n":3}`)
 	m := porttest.Decode(t, r.Body)
@@ -215,7 +215,7 @@ func TestChatSeeds(t *testing.T) {
 }
 
 func TestChatTools(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Calls("get_weather", `{"city": "Paris"}`))
+	srv, f := porttest.Server(t, sessiontest.Calls("get_weather", `{"city": "Paris"}`))
 	body := `{"messages":[` + porttest.Hello + `],"tools":[` + porttest.WeatherTool + `,{"type":"web_search"}]`
 	r := porttest.Post(t, srv, "/v1/chat/completions", body+`}`)
 	m := porttest.Decode(t, r.Body)
@@ -252,7 +252,7 @@ func TestChatTools(t *testing.T) {
 }
 
 func TestChatToolStream(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Calls("get_weather", `{"city": "Paris"}`))
+	srv, _ := porttest.Server(t, sessiontest.Calls("get_weather", `{"city": "Paris"}`))
 	r := porttest.Post(t, srv, "/v1/chat/completions",
 		`{"stream":true,"messages":[`+porttest.Hello+`],"tools":[`+porttest.WeatherTool+`]}`)
 	var arguments strings.Builder
@@ -290,7 +290,7 @@ func TestChatToolStream(t *testing.T) {
 func TestChatCallWithoutArguments(t *testing.T) {
 	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.CallStart{ID: "call_1", Name: "now"}, session.CallEnd{},
-			answertest.Done(session.FinishToolCalls)}, nil
+			sessiontest.Done(session.FinishToolCalls)}, nil
 	})
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`]}`).Body)
 	if got := porttest.At(m, "choices", 0, "message", "tool_calls", 0, "function",
@@ -304,7 +304,7 @@ func TestChatCallWithoutArguments(t *testing.T) {
 }
 
 func TestChatStream(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("Hello."))
+	srv, _ := porttest.Server(t, sessiontest.Answers("Hello."))
 	r := porttest.Post(t, srv, "/v1/chat/completions",
 		`{"stream":true,"stream_options":{"include_usage":true},"messages":[`+porttest.Hello+`]}`)
 	if ct := r.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {
@@ -348,7 +348,7 @@ func TestChatStream(t *testing.T) {
 }
 
 func TestChatStreamOfSeveral(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("Hello."))
+	srv, _ := porttest.Server(t, sessiontest.Answers("Hello."))
 	list := porttest.Events(t, porttest.Post(t, srv, "/v1/chat/completions",
 		`{"stream":true,"n":2,"messages":[`+porttest.Hello+`]}`).Body)
 	content, finish := map[any]string{}, map[any]any{}
@@ -376,14 +376,14 @@ func TestChatFinishReasons(t *testing.T) {
 		want   string
 		calls  int
 	}{
-		{"length", []session.Event{session.Answer{Text: "Hel"}, answertest.Done(session.FinishLength)},
+		{"length", []session.Event{session.Answer{Text: "Hel"}, sessiontest.Done(session.FinishLength)},
 			"length", 0},
 		{"tool_calls without a call", []session.Event{session.Answer{Text: "Hello"},
-			answertest.Done(session.FinishToolCalls)}, "stop", 0},
+			sessiontest.Done(session.FinishToolCalls)}, "stop", 0},
 		{"stop with a call", []session.Event{session.CallStart{ID: "c", Name: "f"},
-			session.CallEnd{Arguments: "{}"}, answertest.Done(session.FinishStop)}, "tool_calls", 1},
+			session.CallEnd{Arguments: "{}"}, sessiontest.Done(session.FinishStop)}, "tool_calls", 1},
 		{"a call cut off", []session.Event{session.CallStart{ID: "c", Name: "f"},
-			session.CallArguments{Text: `{"a`}, answertest.Done(session.FinishLength)}, "length", 0},
+			session.CallArguments{Text: `{"a`}, sessiontest.Done(session.FinishLength)}, "length", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
@@ -413,7 +413,7 @@ func TestChatLogprobs(t *testing.T) {
 		he.Top = []session.TokenLogprob{lp("He", -0.5), lp("Oh", float32(negInf()))}
 		return []session.Event{session.Answer{Text: "He", Logprobs: []session.TokenLogprob{he}},
 			session.Answer{Text: "y", Logprobs: []session.TokenLogprob{lp("y", -0.25)}},
-			answertest.Done(session.FinishStop)}, nil
+			sessiontest.Done(session.FinishStop)}, nil
 	})
 	body := `"messages":[` + porttest.Hello + `],"logprobs":true,"top_logprobs":2}`
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/chat/completions", `{`+body).Body)
@@ -440,7 +440,7 @@ func negInf() float64 { var zero float64; return -1 / zero }
 func TestChatPreamble(t *testing.T) {
 	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Commentary{Text: "I will look."},
-			session.Answer{Text: "Done."}, answertest.Done(session.FinishStop)}, nil
+			session.Answer{Text: "Done."}, sessiontest.Done(session.FinishStop)}, nil
 	})
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`]}`).Body)
 	if got := porttest.At(m, "choices", 0, "message", "content"); got != "I will look.\n\nDone." {
@@ -451,8 +451,8 @@ func TestChatPreamble(t *testing.T) {
 func TestChatKeepsSilentStreamsAlive(t *testing.T) {
 	wait := make(chan struct{})
 	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{answertest.Pause{Until: wait}, session.Answer{Text: "Late."},
-			answertest.Done(session.FinishStop)}, nil
+		return []session.Event{sessiontest.Pause{Until: wait}, session.Answer{Text: "Late."},
+			sessiontest.Done(session.FinishStop)}, nil
 	}, func(o *openai.Options) { o.Silence = 5 * time.Millisecond })
 	body := porttest.ReadUntil(t, srv.URL+"/v1/chat/completions", `{"stream":true,"messages":[`+porttest.Hello+`]}`,
 		": keep-alive\n\n", 3, func() { close(wait) })

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // What chat completions refuse, and how they fail.
@@ -127,7 +127,7 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 			"between -1"},
 	} {
 		t.Run(c.body, func(t *testing.T) {
-			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 			r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", c.body)
 			porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, c.code, c.message)
 			if len(f.Requests) != 0 {
@@ -162,7 +162,7 @@ func TestStartErrors(t *testing.T) {
 			"the device is gone"},
 	} {
 		t.Run(c.message, func(t *testing.T) {
-			srv, _ := porttest.Server(t, answertest.Fails(c.err))
+			srv, _ := porttest.Server(t, sessiontest.Fails(c.err))
 			for _, stream := range []string{"true", "false"} {
 				r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions",
 					`{"messages":[`+porttest.Hello+`],"stream":`+stream+`}`)
@@ -189,7 +189,7 @@ func TestChatSecondChoiceCannotStart(t *testing.T) {
 		if n++; n == 2 {
 			return nil, &session.BusyError{RetryAfter: time.Second}
 		}
-		return answertest.Answers("ok")(r)
+		return sessiontest.Answers("ok")(r)
 	})
 	r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+porttest.Hello+`],"n":3}`)
 	porttest.WantFault(t, r, 429, "rate_limit_error", "", "rate_limit_exceeded", "queue")

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // continues says text after any prompt, token by token where logprobs are asked for.
-func continues(text string) answertest.Script {
+func continues(text string) sessiontest.Script {
 	return func(r session.Request) ([]session.Event, error) {
 		a := session.Answer{Text: text}
 		if r.Params.Logprobs >= 0 {

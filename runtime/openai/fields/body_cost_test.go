@@ -22,12 +22,12 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // What a body of counted bytes may allocate until it is answered or refused: so many times its
@@ -44,7 +44,7 @@ func costlyHandler(t *testing.T) *porttest.Checked {
 	m := session.NewModel(noEngine{most}, session.Options{ID: "demo",
 		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: most}}})
 	return porttest.NewChecked(t, openai.Options{Options: answer.Options{
-		Models: answertest.Single(m, m.Stats, "demo")}})
+		Models: sessiontest.Single(m, m.Stats, "demo")}})
 }
 
 // No body costs more than its share, for any content. The test counts allocated bytes, which do not
@@ -94,7 +94,7 @@ func TestMeasureBodies(t *testing.T) {
 
 // What no context could hold is refused by its count, in the words that clients know.
 func TestTooManyAreRefused(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	many := func(n int, piece string) string {
 		return strings.TrimSuffix(strings.Repeat(piece+",", n), ",")
 	}

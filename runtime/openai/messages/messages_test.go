@@ -14,12 +14,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 const messagesRoute = "/v1/messages"
 
 func TestMessagesWhole(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("Hello."))
+	srv, f := porttest.Server(t, sessiontest.Answers("Hello."))
 	r := porttest.Post(t, srv, messagesRoute, answertest.TurnOf(`{"role":"user","content":"hi"}`,
 		`,"stop_sequences":["END"],"temperature":0.5,"top_p":0.9,"top_k":40`))
 	m := porttest.Decode(t, r.Body)
@@ -74,7 +75,7 @@ func shapeOf(t *testing.T, body string) (shape string, text map[string]string) {
 }
 
 func TestMessagesAgent(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Agent)
+	srv, f := porttest.Server(t, sessiontest.Agent)
 	think := `,"stream":true,"thinking":{"type":"adaptive"}`
 	shape, text := shapeOf(t, porttest.Post(t, srv, messagesRoute,
 		answertest.TurnOf(answertest.AskFiles, think)).Body)
@@ -108,14 +109,14 @@ func TestMessagesAgent(t *testing.T) {
 			"assistant <analysis>: A tool knows.\nassistant <commentary>: I look.\n" +
 			"assistant <commentary> to functions.Bash #call_1: {\"command\":\"ls\"}\n" +
 			"tool functions.Bash <commentary> to assistant #call_1: README.md"
-		if got := answertest.History(f.Last(t)); got != want {
+		if got := sessiontest.History(f.Last(t)); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 	porttest.Post(t, srv, messagesRoute, answertest.TurnOf(answertest.AskFiles+`,{"role":"assistant","content":[{"type":`+
 		`"tool_use","id":"c","name":"Bash","input":{}}]},{"role":"user","content":[{"type":"text",`+
 		`"text":"Go on."},{"type":"tool_result","tool_use_id":"c","content":"x"}]}`, ""))
-	if got := answertest.History(f.Last(t)); !strings.HasSuffix(got, "#c: x\nuser: Go on.") {
+	if got := sessiontest.History(f.Last(t)); !strings.HasSuffix(got, "#c: x\nuser: Go on.") {
 		t.Errorf("words before a result: %s", got)
 	}
 	// without its text, only the signature
@@ -138,7 +139,7 @@ func TestMessagesAgent(t *testing.T) {
 	var lead []string
 	for _, content := range []string{`"# Env"`, `[{"type":"text","text":"# Env"}]`} {
 		porttest.Post(t, srv, messagesRoute, answertest.TurnOf(answertest.AskFiles+`,{"role":"system","content":`+content+`}`, ""))
-		lead = append(lead, answertest.History(f.Last(t)))
+		lead = append(lead, sessiontest.History(f.Last(t)))
 	}
 	if lead[0] != lead[1] {
 		t.Errorf("%q and %q", lead[0], lead[1])
@@ -146,21 +147,21 @@ func TestMessagesAgent(t *testing.T) {
 }
 
 func TestMessagesEnds(t *testing.T) {
-	stopped := session.Done{Finish: session.FinishStop, StopString: "END", Usage: answertest.Usage}
+	stopped := session.Done{Finish: session.FinishStop, StopString: "END", Usage: sessiontest.Usage}
 	for _, c := range []struct {
 		events         []session.Event
 		reason, blocks string
 	}{
 		{[]session.Event{session.Answer{Text: "a"}, stopped}, "stop_sequence", "text"},
-		{[]session.Event{session.Answer{Text: "a"}, answertest.Done(session.FinishLength)}, "max_tokens",
+		{[]session.Event{session.Answer{Text: "a"}, sessiontest.Done(session.FinishLength)}, "max_tokens",
 			"text"},
-		{[]session.Event{answertest.Done(session.FinishStop)}, "end_turn", ""},
+		{[]session.Event{sessiontest.Done(session.FinishStop)}, "end_turn", ""},
 		{[]session.Event{session.Commentary{Text: "a"}, session.Answer{Text: "b"},
-			answertest.Done(session.FinishStop)}, "end_turn", "text text"},
+			sessiontest.Done(session.FinishStop)}, "end_turn", "text text"},
 		{[]session.Event{session.CallStart{ID: "c", Name: "Bash"}, session.CallArguments{Text: "{"},
-			answertest.Done(session.FinishLength)}, "max_tokens", ""},
+			sessiontest.Done(session.FinishLength)}, "max_tokens", ""},
 		{[]session.Event{session.CallStart{ID: "c", Name: "Bash"}, session.CallEnd{},
-			answertest.Done(session.FinishToolCalls)}, "tool_use", "tool_use"},
+			sessiontest.Done(session.FinishToolCalls)}, "tool_use", "tool_use"},
 	} {
 		srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 			return c.events, nil
@@ -186,7 +187,7 @@ func TestMessagesEnds(t *testing.T) {
 }
 
 func TestMessagesToolChoice(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Agent)
+	srv, f := porttest.Server(t, sessiontest.Agent)
 	for choice, want := range map[string]grammar.ToolChoice{`{"type":"auto"}`: grammar.Auto,
 		`{"type":"any","disable_parallel_tool_use":true}`: grammar.Required,
 		`{"type":"tool","name":"Bash"}`:                   grammar.Named,
@@ -210,7 +211,7 @@ func wantAnthropic(t *testing.T, r porttest.Reply, status int, kind, message str
 }
 
 func TestMessagesRefuses(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Agent)
+	srv, _ := porttest.Server(t, sessiontest.Agent)
 	use := `{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{}}]}`
 	for _, c := range []struct{ body, message string }{
 		{`{"messages":[` + porttest.Hello + `]}`, "max_tokens"},
@@ -250,7 +251,7 @@ func TestMessagesFailures(t *testing.T) {
 		{sched.ErrClosed, 503, "overloaded_error", "shutting down"},
 		{errors.New("broken"), 500, "api_error", "broken"},
 	} {
-		srv, _ := porttest.Server(t, answertest.Fails(c.err))
+		srv, _ := porttest.Server(t, sessiontest.Fails(c.err))
 		r := porttest.Ask(t, "POST", srv.URL+messagesRoute, answertest.TurnOf(porttest.Hello, ""))
 		wantAnthropic(t, r, c.status, c.kind, c.message)
 	}
@@ -263,7 +264,7 @@ func TestMessagesFailures(t *testing.T) {
 		"api_error" {
 		t.Errorf("the stream ends in %v", last)
 	}
-	srv, _ = porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
+	srv, _ = porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
 	wantAnthropic(t, porttest.Ask(t, "POST", srv.URL+messagesRoute,
 		answertest.TurnOf(porttest.Hello, "")), 401,
 		"authentication_error", "API key")
@@ -274,7 +275,7 @@ func TestMessagesFailures(t *testing.T) {
 }
 
 func TestCountTokens(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Fails(errors.New("no turn may be started")))
+	srv, _ := porttest.Server(t, sessiontest.Fails(errors.New("no turn may be started")))
 	count := func(body string) float64 {
 		m := porttest.Decode(t, porttest.Post(t, srv, messagesRoute+"/count_tokens", body).Body)
 		n, _ := m["input_tokens"].(float64)

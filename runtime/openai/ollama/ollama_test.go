@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 const ollamaHello = `"model":"gpt-oss:20b","messages":[` + porttest.Hello + `]`
@@ -28,7 +28,7 @@ func linesOf(t *testing.T, r porttest.Reply) (list []map[string]any) {
 }
 
 func TestOllamaChat(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("Hello."))
+	srv, f := porttest.Server(t, sessiontest.Answers("Hello."))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+`,"stream":false,"tools":[],`+
 		`"keep_alive":"10m","think":"high","options":{"temperature":0.5,"num_ctx":8192,"seed":7,`+
 		`"num_predict":20,"stop":["END"],"repeat_penalty":1.5,"tfs_z":1}}`).Body)
@@ -42,7 +42,7 @@ func TestOllamaChat(t *testing.T) {
 	q := f.Last(t)
 	if q.Effort != "high" || q.Params.Temperature != 0.5 || q.Params.Seed != 7 ||
 		q.MaxTokens != 20 || !reflect.DeepEqual(q.Stop, []string{"END"}) ||
-		q.Params.RepetitionPenalty != 1.5 || answertest.History(q) != "user: hi" {
+		q.Params.RepetitionPenalty != 1.5 || sessiontest.History(q) != "user: hi" {
 		t.Errorf("request %+v", q)
 	}
 	r := porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+`,"think":false,"options":{"tfs_z":1}}`)
@@ -62,7 +62,7 @@ func TestOllamaChat(t *testing.T) {
 }
 
 func TestOllamaCalls(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Agent)
+	srv, f := porttest.Server(t, sessiontest.Agent)
 	tools := `,"tools":[` + porttest.WeatherTool + `]`
 	list := linesOf(t, porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+tools+`}`))
 	var call any
@@ -94,13 +94,13 @@ assistant <commentary> to functions.c #mine: {}
 tool functions.b <commentary> to assistant #call_3: of b
 tool functions.a <commentary> to assistant #call_2: of a
 tool functions.c <commentary> to assistant #mine: of c`
-	if got := answertest.History(f.Last(t)); got != want {
+	if got := sessiontest.History(f.Last(t)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 func TestOllamaGenerate(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("Paris."))
+	srv, f := porttest.Server(t, sessiontest.Answers("Paris."))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/api/generate", `{"model":"gpt-oss:20b","stream":false,`+
 		`"prompt":"The capital of France is","raw":true}`).Body)
 	if m["response"] != "Paris." || m["message"] != nil || len(f.Last(t).Prompt) != 5 {
@@ -113,14 +113,14 @@ func TestOllamaGenerate(t *testing.T) {
 		t.Errorf("stream: %v", list)
 	}
 	q := f.Last(t)
-	if answertest.History(q) != "user: x" || !strings.HasPrefix(q.Instructions, "Be brief.") ||
+	if sessiontest.History(q) != "user: x" || !strings.HasPrefix(q.Instructions, "Be brief.") ||
 		q.Final == nil || !strings.Contains(q.Instructions, "# Response Formats") {
 		t.Errorf("request %+v", q)
 	}
 }
 
 func TestOllamaModels(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	f.Stats = sched.Stats{}
 	if m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/api/version", "").Body); m["version"] != "0.13.4" {
 		t.Errorf("version %v", m)
@@ -153,7 +153,7 @@ func TestOllamaModels(t *testing.T) {
 }
 
 func TestOllamaRefuses(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Agent)
+	srv, _ := porttest.Server(t, sessiontest.Agent)
 	for _, c := range []struct {
 		path, body string
 		status     int
@@ -192,7 +192,7 @@ func TestOllamaRefuses(t *testing.T) {
 // TestOllamaLoads: a request without a prompt loads the model; with keep_alive 0 the answer says
 // that the server decides. Both have the fields of typed clients, streamed or not.
 func TestOllamaLoads(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, c := range []struct{ path, body, reason string }{
 		{"/api/chat", `"messages":[],"keep_alive":"10m"`, "load"},
 		{"/api/chat", `"keep_alive":-1`, "load"},

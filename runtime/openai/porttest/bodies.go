@@ -10,8 +10,8 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/grammar"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // LockedBuffer is a log that is read while it is written.
@@ -46,11 +46,11 @@ func LastItem(m any, kind string) map[string]any {
 }
 
 // Slowly answers "Hello." in two pieces, and waits for the gate between them.
-func Slowly(gate chan struct{}) answertest.Script {
+func Slowly(gate chan struct{}) sessiontest.Script {
 	return func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Reasoning{Text: "Think."}, session.Answer{Text: "Hel"},
-			answertest.Pause{Until: gate}, session.Answer{Text: "lo."},
-			answertest.Done(session.FinishStop)}, nil
+			sessiontest.Pause{Until: gate}, session.Answer{Text: "lo."},
+			sessiontest.Done(session.FinishStop)}, nil
 	}
 }
 

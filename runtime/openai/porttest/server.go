@@ -15,8 +15,8 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // WantFault checks an error's body against OpenAI's schema and the given words.
@@ -34,12 +34,12 @@ func WantFault(t *testing.T, r Reply, status int, kind, param, code, message str
 }
 
 // Server is a port over a scripted model.
-func Server(t *testing.T, s answertest.Script, change ...func(*openai.Options)) (*httptest.Server,
-	*answertest.Model) {
+func Server(t *testing.T, s sessiontest.Script, change ...func(*openai.Options)) (*httptest.Server,
+	*sessiontest.Model) {
 	t.Helper()
-	f := &answertest.Model{Script: s}
+	f := &sessiontest.Model{Script: s}
 	o := openai.Options{Options: answer.Options{
-		Models: answertest.Single(f, f.Now, "gpt-oss:20b", "openai/gpt-oss-20b")}, Version: "1.2.3"}
+		Models: sessiontest.Single(f, f.Now, "gpt-oss:20b", "openai/gpt-oss-20b")}, Version: "1.2.3"}
 	for _, c := range change {
 		c(&o)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // ScriptedTool is a built-in tool that answers "42", or fails.
@@ -102,15 +102,15 @@ func (s *ScriptedTool) Citations(answer string) []session.Citation {
 }
 
 // ToolServer is a port with tools of all kinds; the model calls each of them once, then answers.
-func ToolServer(t *testing.T, s answertest.Script, err error, change ...func(*openai.Options)) (
-	*httptest.Server, *answertest.Model) {
+func ToolServer(t *testing.T, s sessiontest.Script, err error, change ...func(*openai.Options)) (
+	*httptest.Server, *sessiontest.Model) {
 	srv, f, _ := CountedTools(t, s, err, change...)
 	return srv, f
 }
 
 // CountedTools is ToolServer that counts the calls that were run.
-func CountedTools(t *testing.T, s answertest.Script, err error, change ...func(*openai.Options)) (
-	*httptest.Server, *answertest.Model, *atomic.Int64) {
+func CountedTools(t *testing.T, s sessiontest.Script, err error, change ...func(*openai.Options)) (
+	*httptest.Server, *sessiontest.Model, *atomic.Int64) {
 	t.Helper()
 	var open, ran atomic.Int64
 	t.Cleanup(func() { // after the port is closed
@@ -147,11 +147,11 @@ func ToolUser(r session.Request) ([]session.Event, error) {
 			Name: strings.TrimPrefix(recipient, "functions."), Recipient: recipient},
 			session.CallArguments{Text: arguments[:half]},
 			session.CallArguments{Text: arguments[half:]},
-			session.CallEnd{Arguments: arguments}, answertest.Done(session.FinishToolCalls)}, nil
+			session.CallEnd{Arguments: arguments}, sessiontest.Done(session.FinishToolCalls)}, nil
 	}
 	switch {
 	case r.ToolChoice == grammar.None:
-		return answertest.Answers("ok")(r)
+		return sessiontest.Answers("ok")(r)
 	case r.Python && !results["python"]:
 		return call("python", "print(42)")
 	case r.Browser && !results["browser.search"]:
@@ -162,7 +162,7 @@ func ToolUser(r session.Request) ([]session.Event, error) {
 			return call("functions."+f.Name, `{"city":"Paris"}`)
 		}
 	}
-	return []session.Event{session.Answer{Text: "Tö 42 【1†L2】."}, answertest.Done(session.FinishStop)}, nil
+	return []session.Event{session.Answer{Text: "Tö 42 【1†L2】."}, sessiontest.Done(session.FinishStop)}, nil
 }
 
 // BuiltinTools are one of each kind.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 const personSchema = `{"type":"object", "properties":{"name":{"type":"string"},"age":{"type":"integer"}}, "required":["name","age"], "additionalProperties":false}`
@@ -63,7 +63,7 @@ func TestFormats(t *testing.T) {
 			`"guided_json_object":true`, []string{object}, []string{array, plain}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 			for path, body := range map[string]string{"/v1/chat/completions": `{"messages":[{"role":"system","content":"Be brief."},` + porttest.Hello + `],` + c.chat + `}`,
 				"/v1/responses": `{"instructions":"Be brief.","input":"hi",` + c.responses + `}`} {
 				r := porttest.Post(t, srv, path, body)
@@ -95,7 +95,7 @@ func TestFormats(t *testing.T) {
 
 // The Responses API echoes the format with all its members.
 func TestFormatEcho(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers(`{}`))
+	srv, _ := porttest.Server(t, sessiontest.Answers(`{}`))
 	for _, format := range []string{`{"type":"text"}`, `{"type":"json_object"}`,
 		`{"type":"json_schema","name":"a","description":"d","schema":{"type":"object"},"strict":true}`, `{"type":"json_schema","name":"a","schema":{"type":"object"}}`} {
 		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",
@@ -134,7 +134,7 @@ func TestToolChoice(t *testing.T) {
 		{`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"other"}}]}}`, grammar.Auto, "", 1, onlyOther("auto")},
 	} {
 		t.Run(c.choice, func(t *testing.T) {
-			srv, f := porttest.Server(t, answertest.Calls("other", `{}`))
+			srv, f := porttest.Server(t, sessiontest.Calls("other", `{}`))
 			fields := `"tool_choice":` + c.choice + `,"tools":[` + porttest.WeatherTool + `,` + other + `]}`
 			check := func() {
 				t.Helper()
@@ -158,7 +158,7 @@ func TestToolChoice(t *testing.T) {
 
 func TestStrictFunctions(t *testing.T) {
 	var log bytes.Buffer
-	srv, f := porttest.Server(t, answertest.Answers("ok"), func(o *openai.Options) {
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log,
 			nil))
 	})
@@ -189,7 +189,7 @@ func TestPreambleBeforeAForm(t *testing.T) {
 	start := func(t *testing.T) *httptest.Server {
 		srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 			return []session.Event{session.Commentary{Text: "Here it is:"},
-				session.Answer{Text: `{"a":1}`}, answertest.Done(session.FinishStop)}, nil
+				session.Answer{Text: `{"a":1}`}, sessiontest.Done(session.FinishStop)}, nil
 		})
 		return srv
 	}
@@ -213,7 +213,7 @@ func TestPreambleBeforeAForm(t *testing.T) {
 
 // The port's own bound on reasoning holds for requests that do not say.
 func TestReasoningBoundOfThePort(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"),
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.MaxReasoning = 7 })
 	for field, want := range map[string]int{"": 7, `,"max_reasoning_tokens":3`: 3,
 		`,"max_reasoning_tokens":-1`: 0, `,"max_reasoning_tokens":0`: -1} {

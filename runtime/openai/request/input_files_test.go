@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 	"github.com/ossrun/ossrun/runtime/tools/pdf/pdftest"
 )
 
@@ -21,9 +21,9 @@ func TestInputFiles(t *testing.T) {
 		"/v1/chat/completions": `"messages":[{"role":"user","content":[{"type":"text","text":"Read: "},` +
 			`{"type":"file","file":{"filename":"a.txt","file_data":"` + data + `"}}]}]`,
 	} {
-		srv, f := porttest.Server(t, answertest.Answers("ok"))
+		srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 		porttest.Post(t, srv, path, `{`+input+`}`)
-		if got := answertest.History(f.Last(t)); got != "user: Read: a.txt:\nTäxt." {
+		if got := sessiontest.History(f.Last(t)); got != "user: Read: a.txt:\nTäxt." {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
@@ -39,9 +39,9 @@ func TestInputFiles(t *testing.T) {
 			`"title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"` +
 			document + `"}}]}]`,
 	} {
-		srv, f := porttest.Server(t, answertest.Answers("ok"))
+		srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 		porttest.Post(t, srv, path, `{`+input+`}`)
-		if got := answertest.History(f.Last(t)); got != "user: a.pdf:\n[page 1]\nOne line\n\n[page 2]\nPage two" {
+		if got := sessiontest.History(f.Last(t)); got != "user: a.pdf:\n[page 1]\nOne line\n\n[page 2]\nPage two" {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
@@ -52,18 +52,18 @@ func TestInputFiles(t *testing.T) {
 		`{"type":"input_file","file_id":"file_1"}`:           "send its text",
 		`{"type":"input_image","image_url":"data:"}`:         "text only",
 	} {
-		srv, _ := porttest.Server(t, answertest.Answers("ok"))
+		srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 		r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":[{"role":"user","content":[`+part+
 			`]}]}`)
 		param, _ := porttest.At(porttest.Decode(t, r.Body), "error", "param").(string)
 		code, _ := porttest.At(porttest.Decode(t, r.Body), "error", "code").(string)
 		porttest.WantFault(t, r, 400, fields.KindInvalid, param, code, want)
 	}
-	srv, f := porttest.Server(t, answertest.Answers("ok"),
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.IgnoreImages = true })
 	porttest.Post(t, srv, "/v1/responses", `{"input":[{"role":"user","content":[`+
 		`{"type":"input_text","text":"Look: "},{"type":"input_image","image_url":"data:"}]}]}`)
-	if got := answertest.History(f.Last(t)); got != "user: Look: [input_image left out: the model reads "+
+	if got := sessiontest.History(f.Last(t)); got != "user: Look: [input_image left out: the model reads "+
 		"text only]" {
 		t.Errorf("%q", got)
 	}

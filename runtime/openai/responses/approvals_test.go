@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func sumsTool(approval string) string {
@@ -70,7 +70,7 @@ func TestApproval(t *testing.T) {
 						strings.Trim(string(b), "[]") + `,` + said + `]`
 				}
 				second := get(input)
-				if h := answertest.History(f.Last(t)); strings.Count(h, want) != 1 ||
+				if h := sessiontest.History(f.Last(t)); strings.Count(h, want) != 1 ||
 					strings.Count(h, "to functions.sums_add #call_1") != 1 {
 					t.Errorf("%s: the model has read\n%s", name, h)
 				}
@@ -102,7 +102,7 @@ func TestApproval(t *testing.T) {
 					third = strings.TrimSuffix(before, ",")
 				}
 				get(third + `,"input":"And?"`)
-				if h := answertest.History(f.Last(t)); strings.Count(h, "tool functions.sums_add") != 1 ||
+				if h := sessiontest.History(f.Last(t)); strings.Count(h, "tool functions.sums_add") != 1 ||
 					ran.Load() != 2 {
 					t.Errorf("%s: the third response has read\n%s", name, h)
 				}

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestBackground(t *testing.T) {
@@ -86,7 +86,7 @@ func TestBackgroundStream(t *testing.T) {
 }
 
 func TestBackgroundCalls(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Agent)
+	srv, _ := porttest.Server(t, sessiontest.Agent)
 	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses",
 		`{"input":"x","background":true,"stream":true,"tools":[`+porttest.WeatherFunction+`]}`).Body)
 	porttest.ConformResponses(t, list)
@@ -122,7 +122,7 @@ func TestBackgroundCancel(t *testing.T) {
 	}
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/resp_x/cancel", ""), 404,
 		fields.KindInvalid, "response_id", "", "not found")
-	srv, _ = porttest.Server(t, answertest.Answers("ok"))
+	srv, _ = porttest.Server(t, sessiontest.Answers("ok"))
 	m = porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x"}`).Body)
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/"+m["id"].(string)+"/cancel", ""), 400,
 		fields.KindInvalid, "response_id", "", "background true")
@@ -141,7 +141,8 @@ func TestBackgroundDelete(t *testing.T) {
 }
 
 func TestBackgroundFails(t *testing.T) {
-	for _, s := range []answertest.Script{answertest.Fails(fmt.Errorf("no room: %w", session.ErrUnavailable)),
+	for _, s := range []sessiontest.Script{
+		sessiontest.Fails(fmt.Errorf("no room: %w", session.ErrUnavailable)),
 		func(session.Request) ([]session.Event, error) {
 			return []session.Event{session.Done{Finish: session.FinishError,
 				Err: errors.New("no room")}}, nil
@@ -177,7 +178,7 @@ func TestBackgroundIsNotLost(t *testing.T) {
 		return s, ok && strings.Contains(string(s.Body), `"Think."`)
 	})
 	other := open() // of another process
-	srv2, _ := porttest.Server(t, answertest.Answers("ok"),
+	srv2, _ := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.Store = other })
 	r := porttest.Ask(t, "GET", srv2.URL+"/v1/responses/"+id, "")
 	if porttest.Decode(t, r.Body)["status"] != "in_progress" {
@@ -210,7 +211,7 @@ func TestBackgroundIsNotLost(t *testing.T) {
 }
 
 func TestInputItems(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Agent)
+	srv, _ := porttest.Server(t, sessiontest.Agent)
 	first := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x","tools":[`+porttest.WeatherFunction+
 		`]}`).Body)
 	second := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"previous_response_id":"`+
@@ -247,7 +248,7 @@ func TestInputItems(t *testing.T) {
 }
 
 func TestInputTokens(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	r := porttest.Post(t, srv, "/v1/responses/input_tokens", `{"input":"x","instructions":"Be brief."}`)
 	m := porttest.Decode(t, r.Body)
 	porttest.Conform(t, "TokenCountsResource", m)
@@ -258,13 +259,13 @@ func TestInputTokens(t *testing.T) {
 
 // A compacted conversation is accepted back instead of the original.
 func TestCompact(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("They spoke of Paris."))
+	srv, f := porttest.Server(t, sessiontest.Answers("They spoke of Paris."))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses/compact",
 		`{"input":[{"role":"user","content":"Paris?"},{"role":"assistant","content":"Yes."}]}`).Body)
 	porttest.Conform(t, "CompactResource", m)
 	item, _ := json.Marshal(porttest.At(m, "output", 0))
 	porttest.Post(t, srv, "/v1/responses", `{"input":[`+string(item)+`,{"role":"user","content":"And?"}]}`)
-	if got := answertest.History(f.Last(t)); got != "user: Summary of our conversation so far:\n\n"+
+	if got := sessiontest.History(f.Last(t)); got != "user: Summary of our conversation so far:\n\n"+
 		"They spoke of Paris.\nuser: And?" {
 		t.Errorf("%q", got)
 	}

@@ -5,19 +5,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestConversationIsCompacted(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Summarises("They said word."))
+	srv, f := porttest.Server(t, sessiontest.Summarises("They said word."))
 	old := `{"role":"user","content":"` + strings.Repeat("word ", 1200) +
 		`"},{"role":"assistant","content":"Fine."},{"role":"user","content":"And now?"}`
 	const at1000 = `"context_management":[{"type":"compaction","compact_threshold":1000}]`
 	const from = "user: Summary of our conversation so far:\n\nThey said word.\nuser: And now?"
 	for _, stream := range []string{"false", "true"} {
 		r := porttest.Post(t, srv, "/v1/responses", `{"input":[`+old+`],`+at1000+`,"stream":`+stream+`}`)
-		if got := answertest.History(f.Last(t)); got != from {
+		if got := sessiontest.History(f.Last(t)); got != from {
 			t.Errorf("the turn goes on from %q", got)
 		}
 		var m map[string]any
@@ -38,13 +38,13 @@ func TestConversationIsCompacted(t *testing.T) {
 		next := from + "\nassistant <final>: ok\nuser: More?"
 		porttest.Post(t, srv, "/v1/responses", `{"input":"More?","previous_response_id":"`+
 			m["id"].(string)+`"}`)
-		if got := withoutReasoning(answertest.History(f.Last(t))); got != next {
+		if got := withoutReasoning(sessiontest.History(f.Last(t))); got != next {
 			t.Errorf("the next turn goes on from %q", got)
 		}
 		b, _ := json.Marshal(output)
 		porttest.Post(t, srv, "/v1/responses", `{"input":[`+old+`,`+string(b[1:len(b)-1])+
 			`,{"role":"user","content":"More?"}]}`)
-		if got := withoutReasoning(answertest.History(f.Last(t))); got != next {
+		if got := withoutReasoning(sessiontest.History(f.Last(t))); got != next {
 			t.Errorf("with the item it goes on from %q", got)
 		}
 	}
@@ -52,7 +52,7 @@ func TestConversationIsCompacted(t *testing.T) {
 
 // All that the model reads of a conversation is kept apart by its salt: summaries and counts too.
 func TestSaltOfEveryTurn(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Summarises("They said word."))
+	srv, f := porttest.Server(t, sessiontest.Summarises("They said word."))
 	const salted = `{"cache_salt":"a","input":[`
 	old := `{"role":"user","content":"` + strings.Repeat("word ", 1200) +
 		`"},{"role":"assistant","content":"Fine."},{"role":"user","content":"And now?"}]`
@@ -87,7 +87,7 @@ func TestConversationIsNotCompacted(t *testing.T) {
 	const short = `{"role":"user","content":"a"},{"role":"assistant","content":"b"},` +
 		`{"role":"user","content":"c"}`
 	long := strings.Replace(short, `"a"`, `"`+strings.Repeat("word ", 1200)+`"`, 1)
-	srv, f := porttest.Server(t, answertest.Summarises("")) // the model has no words for it
+	srv, f := porttest.Server(t, sessiontest.Summarises("")) // the model has no words for it
 	for _, c := range []struct{ input, how string }{
 		{short, `{"type":"compaction","compact_threshold":1000}`},
 		{long, `{"type":"compaction"}`}, // three quarters of the context of 4096
@@ -98,7 +98,7 @@ func TestConversationIsNotCompacted(t *testing.T) {
 		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":[`+c.input+
 			`],"context_management":[`+c.how+`]}`).Body)
 		if porttest.At(m, "output", 0, "type") != "reasoning" || m["status"] != "completed" ||
-			strings.Contains(answertest.History(f.Last(t)), "Summary") {
+			strings.Contains(sessiontest.History(f.Last(t)), "Summary") {
 			t.Errorf("%s: %v", c.how, m)
 		}
 	}

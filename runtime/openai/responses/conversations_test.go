@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func itemsOf(t *testing.T, srv *httptest.Server, id string) (list []string, ids []string) {
@@ -24,7 +24,7 @@ func itemsOf(t *testing.T, srv *httptest.Server, id string) (list []string, ids 
 
 // A conversation grows with each response that names it.
 func TestConversation(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("Hello."))
+	srv, f := porttest.Server(t, sessiontest.Answers("Hello."))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations",
 		`{"metadata":{"k":"v"},"items":[{"role":"developer","content":"Be brief."}]}`).Body)
 	id, _ := m["id"].(string)
@@ -35,7 +35,7 @@ func TestConversation(t *testing.T) {
 		`{"input":"Two?","store":false,"stream":true,"conversation":{"id":"` + id + `"}}`} {
 		porttest.Post(t, srv, "/v1/responses", body)
 	}
-	if got := answertest.History(f.Last(t)); got != "user: One?\nassistant <analysis>: They ask. I answer.\n"+
+	if got := sessiontest.History(f.Last(t)); got != "user: One?\nassistant <analysis>: They ask. I answer.\n"+
 		"assistant <final>: Hello.\nuser: Two?" || f.Last(t).Instructions != "Be brief." {
 		t.Errorf("%q after\n%s", f.Last(t).Instructions, got)
 	}
@@ -82,7 +82,7 @@ func TestConversation(t *testing.T) {
 }
 
 func TestConversationsRefuseWhatTheyCannotRead(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	id := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	for _, method := range []string{"GET", "DELETE"} { // the answer to DELETE was cut off
 		porttest.WantFault(t, porttest.Ask(t, method, srv.URL+"/v1/conversations/"+id+"/items/x", ""), 404,

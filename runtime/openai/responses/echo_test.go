@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // What a request asks for comes back in the response as it was asked for.
 func TestResponseEcho(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x","tools":[`+porttest.WeatherFunction+`,`+
 		strings.ReplaceAll(porttest.WeatherFunction, "get_weather", "other")+`,{"type":"web_search","search_context_size":"low"}],`+
 		`"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"get_weather"}]},`+
@@ -52,7 +52,7 @@ func TestResponseEcho(t *testing.T) {
 
 // Before the end usage is there and null, and no event has an encrypted_content that is null.
 func TestResponsesStreamHasRequiredFields(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("ok"))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", `{"input":"x","stream":true}`).Body)
 	first := list[0].Json["response"].(map[string]any)
 	for _, key := range []string{"usage", "safety_identifier", "presence_penalty",
@@ -77,7 +77,7 @@ func TestTruncation(t *testing.T) {
 		if len(r.Messages) > 3 {
 			return nil, &sched.ContextLengthError{Needed: 5000, Max: 4096}
 		}
-		return answertest.Answers("ok")(r)
+		return sessiontest.Answers("ok")(r)
 	}
 	srv, f := porttest.Server(t, fits)
 	input := `"input":[{"role":"user","content":"1"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},` +
@@ -85,13 +85,13 @@ func TestTruncation(t *testing.T) {
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{`+input+`}`), 400,
 		fields.KindInvalid, "input", fields.CodeContextLength, "maximum context length")
 	r := porttest.Post(t, srv, "/v1/responses", `{"truncation":"auto",`+input+`}`)
-	if got := answertest.History(f.Last(t)); got != "assistant <final>: 2\nuser: 3" {
+	if got := sessiontest.History(f.Last(t)); got != "assistant <final>: 2\nuser: 3" {
 		t.Errorf("history\n%s", got)
 	}
 	if got := r.Header.Get(responses.TruncatedHeader); !strings.HasPrefix(got, "3 of the oldest messages") {
 		t.Errorf("%s: %q", responses.TruncatedHeader, got)
 	}
-	srv, _ = porttest.Server(t, answertest.Fails(&sched.ContextLengthError{Needed: 5000,
+	srv, _ = porttest.Server(t, sessiontest.Fails(&sched.ContextLengthError{Needed: 5000,
 		Max: 4096}))
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"truncation":"auto",`+input+`}`), 400,
 		fields.KindInvalid, "input", fields.CodeContextLength, "maximum context length")
@@ -102,8 +102,8 @@ func TestResponseOfClientThatLeft(t *testing.T) {
 	store := records.NewStore()
 	gate := make(chan struct{})
 	srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Answer{Text: "Hel"}, answertest.Pause{Until: gate},
-			session.Answer{Text: "lo"}, answertest.Done(session.FinishStop)}, nil
+		return []session.Event{session.Answer{Text: "Hel"}, sessiontest.Pause{Until: gate},
+			session.Answer{Text: "lo"}, sessiontest.Done(session.FinishStop)}, nil
 	}, func(o *openai.Options) { o.Store = store })
 	ctx, leave := context.WithCancel(t.Context())
 	stream := porttest.OpenStream(t, ctx, srv.URL+"/v1/responses", `{"input":"x","stream":true}`)

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // fieldCase shows what the table says of a field: seen for one that is honoured.
@@ -31,12 +31,12 @@ func echoed(name string, want any) func(map[string]any, session.Request) bool {
 var fieldCases = map[string]fieldCase{
 	"background": {`"background":true`, echoed("background", true)},
 	"conversation": {`"conversation":"CONVERSATION"`, func(m map[string]any, r session.Request) bool {
-		return strings.HasPrefix(answertest.History(r), "user: before")
+		return strings.HasPrefix(sessiontest.History(r), "user: before")
 	}},
 	"include": {`"include":["message.output_text.logprobs"]`,
 		func(_ map[string]any, r session.Request) bool { return r.Params.Logprobs == 0 }},
 	"input": {`"input":"else"`, func(_ map[string]any, r session.Request) bool {
-		return answertest.History(r) == "user: else"
+		return sessiontest.History(r) == "user: else"
 	}},
 	"instructions": {`"instructions":"Be brief."`, func(_ map[string]any, r session.Request) bool {
 		return r.Instructions == "Be brief."
@@ -46,7 +46,7 @@ var fieldCases = map[string]fieldCase{
 	}},
 	"max_tool_calls": {`"max_tool_calls":1,"tools":[{"type":"code_interpreter","container":` +
 		`{"type":"auto"}},{"type":"web_search"}]`, func(_ map[string]any, r session.Request) bool {
-		return r.ToolChoice == grammar.None && strings.Count(answertest.History(r), "\ntool ") == 1
+		return r.ToolChoice == grammar.None && strings.Count(sessiontest.History(r), "\ntool ") == 1
 	}},
 	"metadata": {`"metadata":{"k":"v"}`, echoed("metadata", map[string]any{"k": "v"})},
 	"model":    {`"model":"gpt-oss:20b"`, echoed("model", "gpt-oss:20b")},
@@ -54,7 +54,7 @@ var fieldCases = map[string]fieldCase{
 		echoed("parallel_tool_calls", false)},
 	"previous_response_id": {`"previous_response_id":"RESPONSE"`,
 		func(_ map[string]any, r session.Request) bool {
-			return strings.HasPrefix(answertest.History(r), "user: earlier\n")
+			return strings.HasPrefix(sessiontest.History(r), "user: earlier\n")
 		}},
 	"prompt_cache_key": {`"prompt_cache_key":"k"`, echoed("prompt_cache_key", "k")},
 	"reasoning": {`"reasoning":{"effort":"high"}`, func(_ map[string]any, r session.Request) bool {
@@ -131,7 +131,7 @@ func TestFieldsOfResponses(t *testing.T) {
 func tryField(t *testing.T, name, says string, c fieldCase) {
 	srv, f := porttest.ToolServer(t, porttest.ToolUser, nil)
 	if c.seen == nil || says == "ignored" {
-		srv, f = porttest.Server(t, answertest.Answers("ok"))
+		srv, f = porttest.Server(t, sessiontest.Answers("ok"))
 	}
 	body := c.body
 	if strings.Contains(body, "CONVERSATION") {
@@ -163,7 +163,7 @@ func tryField(t *testing.T, name, says string, c fieldCase) {
 			t.Errorf("nothing is seen of it: %s\n%+v", r.Body, f.Last(t))
 		}
 	case "ignored":
-		if r.Status != 200 || c.seen != nil || answertest.History(f.Last(t)) != "user: x" {
+		if r.Status != 200 || c.seen != nil || sessiontest.History(f.Last(t)) != "user: x" {
 			t.Errorf("status %d: %s", r.Status, r.Body)
 		}
 	case "400":

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // A disk that fills up under the store of responses: a small file system in memory, which only root
@@ -55,7 +55,7 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 	disk := smallDisk(t)
 	kept := records.Options{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
 	store := hosttest.Must(records.Open(kept))(t)
-	srv, _ := porttest.Server(t, answertest.Answers("Paris."),
+	srv, _ := porttest.Server(t, sessiontest.Answers("Paris."),
 		func(o *openai.Options) { o.Store = store })
 	// respond posts twenty requests, four at a time, each on top of an earlier response.
 	respond := func(earlier string) []string {
@@ -122,7 +122,7 @@ func TestDeletingOnAFullDisk(t *testing.T) {
 	kept := records.Options{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
 	store := hosttest.Must(records.Open(kept))(t)
 	defer store.Close()
-	srv, _ := porttest.Server(t, answertest.Answers("Paris."),
+	srv, _ := porttest.Server(t, sessiontest.Answers("Paris."),
 		func(o *openai.Options) { o.Store = store })
 	id := func(path, body string) string {
 		return porttest.Decode(t, porttest.Post(t, srv, path, body).Body)["id"].(string)
@@ -159,7 +159,7 @@ func TestAddingOnAFullDisk(t *testing.T) {
 		store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
 			File: filepath.Join(disk, "kept.db")}))(t)
 		defer store.Close()
-		srv, _ := porttest.Server(t, answertest.Answers("Paris."),
+		srv, _ := porttest.Server(t, sessiontest.Answers("Paris."),
 			func(o *openai.Options) { o.Store = store })
 		servers = append(servers, srv.URL)
 	}

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/request"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // Reasoning where the client asks for a summary of it.
 
 func TestReasoningSummary(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	const thought = "They ask. I answer."
 	for _, how := range []string{"summary", "generate_summary"} {
 		body := `{"input":"hi","reasoning":{"` + how + `":"auto"}`
@@ -41,7 +41,7 @@ func TestReasoningSummary(t *testing.T) {
 			item["encrypted_content"].(string)+`"},{"type":"function_call","call_id":"c",`+
 			`"name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c",`+
 			`"output":"x"}]}`)
-		if got := answertest.History(f.Last(t)); !strings.Contains(got, thought) {
+		if got := sessiontest.History(f.Last(t)); !strings.Contains(got, thought) {
 			t.Errorf("the history lacks the reasoning:\n%s", got)
 		}
 	}

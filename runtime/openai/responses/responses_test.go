@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestResponse(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("Hello."))
+	srv, f := porttest.Server(t, sessiontest.Answers("Hello."))
 	r := porttest.Post(t, srv, "/v1/responses",
 		`{"model":"gpt-oss:20b","input":"hi","instructions":"Be brief.","max_output_tokens":200,"temperature":0.5,"metadata":{"k":"v"},"user":"u",`+
 			`"reasoning":{"effort":"xhigh"},"service_tier":"auto","client_metadata":{"x":"y"},"text":{"verbosity":"low"},"parallel_tool_calls":false,"max_reasoning_tokens":7}`)
@@ -64,7 +64,7 @@ func TestResponse(t *testing.T) {
 	}
 	req := f.Last(t)
 	if !strings.HasPrefix(req.Instructions, "Be brief.\n\nVerbosity: low.") || req.Effort != "high" || req.MaxTokens != 200 ||
-		req.MaxReasoning != 7 || answertest.History(req) != "user: hi" {
+		req.MaxReasoning != 7 || sessiontest.History(req) != "user: hi" {
 		t.Errorf("request %+v", req)
 	}
 }
@@ -75,7 +75,7 @@ func TestResponsesStream(t *testing.T) {
 	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 		close(gate)
 		return append([]session.Event{session.Reasoning{Text: "Think."},
-				session.Commentary{Text: "I will look."}}, answertest.CallEvents("get_weather",
+				session.Commentary{Text: "I will look."}}, sessiontest.CallEvents("get_weather",
 				`{"a":1}`)[1:]...),
 			nil
 	})
@@ -160,9 +160,9 @@ func TestResponsesInput(t *testing.T) {
 			"user: a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 			porttest.Post(t, srv, "/v1/responses", `{`+c.fields+`}`)
-			if got := answertest.History(f.Last(t)); got != c.want {
+			if got := sessiontest.History(f.Last(t)); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 			if got := f.Last(t).Instructions; got != c.instructions {
@@ -173,7 +173,7 @@ func TestResponsesInput(t *testing.T) {
 }
 
 func TestResponsesTools(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Calls("get_weather", `{"city":"Paris"}`))
+	srv, f := porttest.Server(t, sessiontest.Calls("get_weather", `{"city":"Paris"}`))
 	r := porttest.Post(t, srv, "/v1/responses",
 		`{"input":"hi","tool_choice":"auto","tools":[`+porttest.WeatherFunction+
 			`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","description":"d","tools":[{"type":"custom","name":"x"}]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
@@ -201,21 +201,21 @@ func TestResponsesEnds(t *testing.T) {
 		items        []string
 	}{
 		{"length in the answer", "incomplete", []session.Event{session.Answer{Text: "Hel"},
-			answertest.Done(session.FinishLength)}, []string{"message incomplete"}},
+			sessiontest.Done(session.FinishLength)}, []string{"message incomplete"}},
 		{"length in a call", "incomplete", []session.Event{session.Reasoning{Text: "T"},
 			session.CallStart{ID: "c", Name: "f"}, session.CallArguments{Text: `{"a`},
-			answertest.Done(session.FinishLength)}, []string{"reasoning completed"}},
+			sessiontest.Done(session.FinishLength)}, []string{"reasoning completed"}},
 		{"length before a call's arguments", "incomplete", []session.Event{session.CallStart{
-			ID: "c", Name: "f"}, answertest.Done(session.FinishLength)}, nil},
-		{"length at once", "incomplete", []session.Event{answertest.Done(session.FinishLength)}, nil},
-		{"nothing", "completed", []session.Event{answertest.Done(session.FinishStop)},
+			ID: "c", Name: "f"}, sessiontest.Done(session.FinishLength)}, nil},
+		{"length at once", "incomplete", []session.Event{sessiontest.Done(session.FinishLength)}, nil},
+		{"nothing", "completed", []session.Event{sessiontest.Done(session.FinishStop)},
 			[]string{"message completed"}},
 		{"a call without arguments", "completed", []session.Event{session.CallStart{ID: "c",
-			Name: "f"}, session.CallEnd{}, answertest.Done(session.FinishToolCalls)},
+			Name: "f"}, session.CallEnd{}, sessiontest.Done(session.FinishToolCalls)},
 			[]string{"function_call completed"}},
 		{"two calls", "completed", []session.Event{session.CallStart{ID: "c", Name: "f"},
 			session.CallEnd{Arguments: "{}"}, session.CallStart{Index: 1, ID: "d", Name: "g"},
-			session.CallEnd{Index: 1, Arguments: "{}"}, answertest.Done(session.FinishToolCalls)},
+			session.CallEnd{Index: 1, Arguments: "{}"}, sessiontest.Done(session.FinishToolCalls)},
 			[]string{"function_call completed", "function_call completed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -274,8 +274,8 @@ func TestResponsesFail(t *testing.T) {
 func TestResponsesKeepSilentStreamsAlive(t *testing.T) {
 	wait := make(chan struct{})
 	srv, _ := porttest.Server(t, func(session.Request) ([]session.Event, error) {
-		return []session.Event{answertest.Pause{Until: wait}, session.Answer{Text: "Late."},
-			answertest.Done(session.FinishStop)}, nil
+		return []session.Event{sessiontest.Pause{Until: wait}, session.Answer{Text: "Late."},
+			sessiontest.Done(session.FinishStop)}, nil
 	}, func(o *openai.Options) { o.Silence = 5 * time.Millisecond })
 	body := porttest.ReadUntil(t, srv.URL+"/v1/responses", `{"input":"hi","stream":true}`,
 		"event: response.in_progress\n", 4, func() { close(wait) })
@@ -286,7 +286,7 @@ func TestResponsesLogprobs(t *testing.T) {
 	srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: "He",
 			Logprobs: []session.TokenLogprob{{Token: "He", Bytes: []byte("He"), Logprob: -1}}},
-			answertest.Done(session.FinishStop)}, nil
+			sessiontest.Done(session.FinishStop)}, nil
 	})
 	body := `"input":"hi","include":["message.output_text.logprobs"],"top_logprobs":3}`
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{`+body).Body)
@@ -345,7 +345,7 @@ func TestResponsesRefuseWhatTheyCannotRead(t *testing.T) {
 		{`{"input":"x","max_tool_calls":0}`, "max_tool_calls", "", "between 1 and"},
 	} {
 		t.Run(c.body, func(t *testing.T) {
-			srv, f := porttest.Server(t, answertest.Answers("ok"))
+			srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 			porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses", c.body), 400,
 				fields.KindInvalid, c.param,
 				c.code, c.message)

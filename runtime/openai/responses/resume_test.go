@@ -18,13 +18,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // heldTurn stops after some tokens until it may go on.
@@ -69,7 +69,7 @@ func demoServers(t *testing.T, stores ...records.Store) func(silence time.Durati
 			return heldTurn{turn, ctx, goOn}, err
 		})
 		h := porttest.NewChecked(t,
-			openai.Options{Options: answer.Options{Models: answertest.Single(salted, m.Stats, "demo"),
+			openai.Options{Options: answer.Options{Models: sessiontest.Single(salted, m.Stats, "demo"),
 				Silence: silence, Store: append(stores, nil)[0]}})
 		t.Cleanup(h.Close)
 		srv := httptest.NewServer(h)
@@ -174,8 +174,8 @@ func TestBackgroundIsTakenOver(t *testing.T) {
 
 // What cannot be taken up ends as failed, not never.
 func TestLostBackgroundFails(t *testing.T) {
-	f := &answertest.Model{}
-	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: answertest.Single(f,
+	f := &sessiontest.Model{}
+	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: sessiontest.Single(f,
 		f.Now),
 		Silence: 50 * time.Millisecond}})
 	defer h.Close()
@@ -265,12 +265,12 @@ func TestACutBackgroundResponseIsNotFailed(t *testing.T) {
 		File: filepath.Join(t.TempDir(), "kept.db"), TTL: time.Hour}))(t)
 	t.Cleanup(func() { store.Close() })
 	cut := make(chan struct{})
-	f := &answertest.Model{Script: func(session.Request) ([]session.Event, error) {
-		return []session.Event{session.Answer{Text: "Hel"}, answertest.Pause{Until: cut},
-			answertest.Done(session.FinishCancelled)}, nil
+	f := &sessiontest.Model{Script: func(session.Request) ([]session.Event, error) {
+		return []session.Event{session.Answer{Text: "Hel"}, sessiontest.Pause{Until: cut},
+			sessiontest.Done(session.FinishCancelled)}, nil
 	}}
 	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{
-		Models: answertest.Single(f, f.Now), Store: store}})
+		Models: sessiontest.Single(f, f.Now), Store: store}})
 	t.Cleanup(h.Close)
 	srv := httptest.NewServer(h)
 	defer srv.Close()

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // A background response can be taken up by another process through all that is put around its
@@ -46,7 +46,7 @@ func TestSampledPassesThroughEveryWrapper(t *testing.T) {
 			return turn, err
 		},
 	} {
-		f := &answertest.Model{Script: answertest.Summarises("They said word."), Sampled: []int32{5, 6}}
+		f := &sessiontest.Model{Script: sessiontest.Summarises("They said word."), Sampled: []int32{5, 6}}
 		turn, err := start(t.Context(), f, session.Request{Messages: long})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

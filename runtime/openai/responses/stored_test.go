@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/request"
@@ -19,10 +18,11 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestPreviousResponse(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Agent)
+	srv, f := porttest.Server(t, sessiontest.Agent)
 	first := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",
 		`{"instructions":"One.","input":[{"role":"developer","content":"Two."},{"role":"user","content":"Weather?"}],"tools":[`+porttest.WeatherFunction+`]}`).Body)
 	id := first["id"].(string)
@@ -33,7 +33,7 @@ func TestPreviousResponse(t *testing.T) {
 	want := "user: Weather?\nassistant <analysis>: A tool knows.\nassistant <commentary> to " +
 		"functions.get_weather #call_1: {\"city\": \"Paris\"}\n" +
 		"tool functions.get_weather <commentary> to assistant #call_1: sunny"
-	if got := answertest.History(f.Last(t)); got != want {
+	if got := sessiontest.History(f.Last(t)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// the request's own instructions are not carried over, input is
@@ -48,14 +48,14 @@ func TestPreviousResponse(t *testing.T) {
 		`{"previous_response_id":"`+second["id"].(string)+`","input":"And tomorrow?"}`).Body)
 	porttest.Post(t, srv, "/v1/responses",
 		`{"previous_response_id":"`+second["id"].(string)+`","input":"And yesterday?"}`)
-	if got := answertest.History(f.Last(t)); strings.Contains(got, "tomorrow") || !strings.HasSuffix(got,
+	if got := sessiontest.History(f.Last(t)); strings.Contains(got, "tomorrow") || !strings.HasSuffix(got,
 		"assistant <final>: Done. The repository has a README.md and main.py.\nuser: And "+
 			"yesterday?") {
 		t.Errorf("branch:\n%s", got)
 	}
 	porttest.Post(t, srv, "/v1/responses",
 		`{"previous_response_id":"`+third["id"].(string)+`","input":"Why?"}`)
-	if got := answertest.History(f.Last(t)); strings.Contains(got, "yesterday") || strings.Count(got,
+	if got := sessiontest.History(f.Last(t)); strings.Contains(got, "yesterday") || strings.Count(got,
 		"tomorrow") != 1 {
 		t.Errorf("the other branch:\n%s", got)
 	}
@@ -66,7 +66,7 @@ func TestPreviousResponse(t *testing.T) {
 	porttest.Post(t, srv, "/v1/responses",
 		`{"input":[{"type":"item_reference","id":"`+ref+
 			`"},{"type":"function_call_output","call_id":"call_1","output":"x"}]}`)
-	if got := answertest.History(f.Last(t)); !strings.HasPrefix(got,
+	if got := sessiontest.History(f.Last(t)); !strings.HasPrefix(got,
 		"assistant <commentary> to functions.get_weather #call_1") {
 		t.Errorf("item_reference:\n%s", got)
 	}
@@ -82,14 +82,14 @@ func TestContinuationsAreApart(t *testing.T) {
 	b, _ := responses.GetResponse(store, "x")
 	a.Conv.Add(session.User, "tomorrow")
 	b.Conv.Add(session.User, "yesterday")
-	if got := answertest.History(session.Request{Messages: a.Conv.Messages}); got != "user: hi\nuser: "+
+	if got := sessiontest.History(session.Request{Messages: a.Conv.Messages}); got != "user: hi\nuser: "+
 		"tomorrow" {
 		t.Errorf("the first one says %q", got)
 	}
 }
 
 func TestStoredResponse(t *testing.T) {
-	srv, _ := porttest.Server(t, answertest.Answers("Hello."))
+	srv, _ := porttest.Server(t, sessiontest.Answers("Hello."))
 	list := porttest.Events(t, porttest.Post(t, srv, "/v1/responses", `{"input":"hi","stream":true}`).Body)
 	last := list[len(list)-1].Json["response"].(map[string]any)
 	url := srv.URL + "/v1/responses/" + last["id"].(string)
@@ -127,8 +127,8 @@ func TestResponsesOutliveTheProcess(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	ask := func(s records.Store, body string) (string, *answertest.Model) {
-		srv, f := porttest.Server(t, answertest.Agent, func(o *openai.Options) { o.Store = s })
+	ask := func(s records.Store, body string) (string, *sessiontest.Model) {
+		srv, f := porttest.Server(t, sessiontest.Agent, func(o *openai.Options) { o.Store = s })
 		return porttest.Post(t, srv, "/v1/responses", body).Body, f
 	}
 	s := open()
@@ -146,9 +146,9 @@ func TestResponsesOutliveTheProcess(t *testing.T) {
 
 	s = open()
 	_, after := ask(s, body)
-	if a, b := after.Last(t), before.Last(t); answertest.History(a) != answertest.History(b) ||
+	if a, b := after.Last(t), before.Last(t); sessiontest.History(a) != sessiontest.History(b) ||
 		a.Instructions != b.Instructions || !reflect.DeepEqual(a.Messages, b.Messages) {
-		t.Errorf("before\n%s\nafter\n%s", answertest.History(b), answertest.History(a))
+		t.Errorf("before\n%s\nafter\n%s", sessiontest.History(b), sessiontest.History(a))
 	}
 	if n := len(s.List(records.KindResponse)); n != 3 {
 		t.Errorf("%d responses, not the first and two that follow it", n)

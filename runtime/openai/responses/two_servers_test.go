@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // Two servers on one store: the other one is a process of its own.
@@ -61,7 +61,7 @@ func TestTwoServersOnOneStore(t *testing.T) {
 	if other == "" {
 		return
 	}
-	srv, _ := porttest.Server(t, answertest.Answers("ok"), onStore(t, file))
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), onStore(t, file))
 
 	// what both acknowledge to one conversation is there
 	talk := porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body)["id"].(string)
@@ -162,7 +162,7 @@ func TestAConversationIsBounded(t *testing.T) {
 	store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
 		Bounds: map[records.Kind]records.Bound{records.KindConversation: {Bytes: 2000},
 			records.KindResponse: {Bytes: 1 << 20}, records.KindRunning: {Bytes: 1 << 20}}}))(t)
-	srv, _ := porttest.Server(t, answertest.Answers(strings.Repeat("long ", 400)),
+	srv, _ := porttest.Server(t, sessiontest.Answers(strings.Repeat("long ", 400)),
 		func(o *openai.Options) { o.Store = store })
 	id := porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body)["id"].(string)
 	path := srv.URL + "/v1/conversations/" + id

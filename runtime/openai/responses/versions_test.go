@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // Responses stored by an earlier release can be read: with their items and events, a conversation,
@@ -24,7 +24,7 @@ func TestWhatAnEarlierReleaseStored(t *testing.T) {
 		TTL:    100 * 365 * 24 * time.Hour, // they were stored when the file was made
 		Notify: func(note string) { t.Error(note) }}))(t)
 	defer store.Close()
-	srv, f := porttest.Server(t, answertest.Agent, func(o *openai.Options) { o.Store = store })
+	srv, f := porttest.Server(t, sessiontest.Agent, func(o *openai.Options) { o.Store = store })
 	get := func(path string) map[string]any {
 		t.Helper()
 		return porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/v1/"+path, "").Body)
@@ -55,7 +55,7 @@ func TestWhatAnEarlierReleaseStored(t *testing.T) {
 		t.Errorf("the conversation is %v", m)
 	}
 	porttest.Post(t, srv, "/v1/responses", `{"input":"Go on.","conversation":"`+talk+`"}`)
-	if got := answertest.History(f.Last(t)); !strings.Contains(got, "Hello!") ||
+	if got := sessiontest.History(f.Last(t)); !strings.Contains(got, "Hello!") ||
 		!strings.Contains(got, "And?") {
 		t.Errorf("the model is given %s", got)
 	}
@@ -63,13 +63,13 @@ func TestWhatAnEarlierReleaseStored(t *testing.T) {
 	porttest.Post(t, srv, "/v1/responses", `{"input":[{"type":"reasoning","summary":[],"encrypted_content":`+
 		`"ossrun1.T3VycywgYXMgaXQgd2FzLg"},{"type":"reasoning","summary":[],"encrypted_content":`+
 		`"ossrun2.QSBuZXdlciBvbmUncy4"},{"type":"message","role":"user","content":"Well?"}]}`)
-	if got := answertest.History(f.Last(t)); !strings.Contains(got, "Ours, as it was.") || strings.Contains(got,
+	if got := sessiontest.History(f.Last(t)); !strings.Contains(got, "Ours, as it was.") || strings.Contains(got,
 		"newer") {
 		t.Errorf("the model is given %s", got)
 	}
 	porttest.Post(t, srv, "/v1/responses", `{"previous_response_id":"`+called+`","input":[{"type":`+
 		`"function_call_output","call_id":"call_1","output":"snow"}],"tools":[`+porttest.WeatherFunction+`]}`)
-	if got := answertest.History(f.Last(t)); !strings.Contains(got, "The weather?") ||
+	if got := sessiontest.History(f.Last(t)); !strings.Contains(got, "The weather?") ||
 		!strings.Contains(got, "snow") {
 		t.Errorf("the model is given %s", got)
 	}

@@ -1,6 +1,6 @@
-// Seeds and checks of all fuzzers of request readers: for any bytes, the reader returns a request
-// or a fault of the client, and a session can start every accepted request.
-
+// Package answertest has seeds and checks of all fuzzers of request readers: for any bytes, the
+// reader returns a request or a fault of the client, and a session can start every accepted
+// request.
 package answertest
 
 import (

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestBuiltinTools(t *testing.T) {
@@ -89,7 +89,7 @@ func TestBuiltinToolsStream(t *testing.T) {
 	output := porttest.At(list[len(list)-1].Json, "response", "output").([]any)
 	b, _ := json.Marshal(append(output, map[string]any{"role": "user", "content": "And?"}))
 	porttest.Post(t, srv, "/v1/responses", `{"input":`+string(b)+`}`)
-	got := answertest.History(f.Last(t))
+	got := sessiontest.History(f.Last(t))
 	for _, want := range []string{"assistant <analysis> to python", ": print(42)\ntool python",
 		`assistant <analysis> to browser.search`, `{"query":"the answer"}` + "\ntool browser.search",
 		"[what it returned was not kept]", "to functions.sums_add", "tool functions.sums_add <commentary> to assistant", ": 42"} {
@@ -101,13 +101,13 @@ func TestBuiltinToolsStream(t *testing.T) {
 
 // Whatever form of a search comes back, the model reads its call.
 func TestSearchesComeBack(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Answers("ok"))
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
 	r := porttest.Post(t, srv, "/v1/responses", `{"input":[{"role":"user","content":"?"},
 		{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","queries":["a b"]}},
 		{"type":"web_search_call","id":"ws_2","status":"completed","action":{"type":"open_page","url":"https://example.org/"}},
 		{"type":"web_search_call","id":"ws_3","status":"failed","action":{"type":"find_in_page","url":"x","pattern":"\"q\""}},
 		{"type":"web_search_call","id":"ws_4","status":"completed"}]}`)
-	got := answertest.History(f.Last(t))
+	got := sessiontest.History(f.Last(t))
 	for _, want := range []string{`to browser.search`, `{"query":"a b"}`, "to browser.open",
 		`{"id":"https://example.org/"}`, "to browser.find", `{"pattern":"\"q\""}`,
 		"Error: the call failed"} {
@@ -133,8 +133,8 @@ func TestBuiltinToolsFail(t *testing.T) {
 			t.Errorf("%v", i)
 		}
 	}
-	if porttest.At(m, "status") != "completed" || !strings.Contains(answertest.History(f.Last(t)), "no route") {
-		t.Errorf("status %v\n%s", porttest.At(m, "status"), answertest.History(f.Last(t)))
+	if porttest.At(m, "status") != "completed" || !strings.Contains(sessiontest.History(f.Last(t)), "no route") {
+		t.Errorf("status %v\n%s", porttest.At(m, "status"), sessiontest.History(f.Last(t)))
 	}
 }
 
@@ -142,8 +142,8 @@ func TestBuiltinToolsAreBounded(t *testing.T) {
 	srv, f := porttest.ToolServer(t, porttest.ToolUser, nil)
 	porttest.Post(t, srv, "/v1/responses", `{"input":"x","max_tool_calls":2,`+porttest.BuiltinTools+`}`)
 	if got := f.Last(t); got.ToolChoice != grammar.None ||
-		strings.Count(answertest.History(got), "\ntool ") != 2 {
-		t.Errorf("choice %v after\n%s", got.ToolChoice, answertest.History(got))
+		strings.Count(sessiontest.History(got), "\ntool ") != 2 {
+		t.Errorf("choice %v after\n%s", got.ToolChoice, sessiontest.History(got))
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // patchGrammar is in the shape of Codex's for apply_patch.
@@ -49,7 +49,7 @@ func grammarFormat(syntax, definition string) string {
 func TestCustomTools(t *testing.T) {
 	format := grammarFormat("lark", patchGrammar)
 	for _, stream := range []string{"false", "true"} {
-		srv, f := porttest.Server(t, answertest.Calls("apply_patch", patch))
+		srv, f := porttest.Server(t, sessiontest.Calls("apply_patch", patch))
 		r := porttest.Post(t, srv, "/v1/responses", `{"input":"x","stream":`+stream+`,"tools":[`+
 			custom(t, false, format)+`],"tool_choice":{"type":"custom","name":"apply_patch"}}`)
 		var m any
@@ -88,7 +88,7 @@ func TestCustomTools(t *testing.T) {
 		h := f.Last(t)
 		if got := h.Messages[1]; got.Recipient != "functions.apply_patch" || got.ContentType != "" ||
 			got.Text() != patch || h.Messages[2].Text() != "Done" {
-			t.Errorf("%s", answertest.History(h))
+			t.Errorf("%s", sessiontest.History(h))
 		}
 
 		r = porttest.Post(t, srv, "/v1/chat/completions", `{"stream":`+stream+`,"messages":[`+porttest.Hello+
@@ -108,7 +108,7 @@ func TestCustomTools(t *testing.T) {
 
 // The model writes nothing but the format, by the mask of a real turn.
 func TestCustomToolIsHeld(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Calls("apply_patch", "12"))
+	srv, f := porttest.Server(t, sessiontest.Calls("apply_patch", "12"))
 	porttest.Post(t, srv, "/v1/responses", `{"input":"x","tools":[`+custom(t, false,
 		grammarFormat("regex", "[0-9]+"))+`]}`)
 	g := f.Last(t).Texts["apply_patch"]
@@ -131,7 +131,7 @@ func TestCustomToolsRefuse(t *testing.T) {
 		grammarFormat("ebnf", "x"):                                  "lark or regex",
 		`{"type":"xml"}`:                                            "text or grammar",
 	} {
-		srv, _ := porttest.Server(t, answertest.Answers("ok"))
+		srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 		for path, body := range map[string]string{
 			"/v1/responses":        `{"input":"x","tools":[` + custom(t, false, format) + `]}`,
 			"/v1/chat/completions": `{"messages":[` + porttest.Hello + `],"tools":[` + custom(t, true, format) + `]}`,
@@ -146,7 +146,7 @@ func TestCustomToolsRefuse(t *testing.T) {
 
 // Tools of a namespace are the model's under one name, the client's under two.
 func TestNamespaces(t *testing.T) {
-	srv, f := porttest.Server(t, answertest.Calls("agents_spawn", `{}`))
+	srv, f := porttest.Server(t, sessiontest.Calls("agents_spawn", `{}`))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":[{"role":"user","content":"x"},`+
 		`{"type":"function_call","namespace":"agents","name":"wait","call_id":"c1","arguments":"{}"},`+
 		`{"type":"function_call_output","call_id":"c1","output":"ok"}],`+
@@ -163,8 +163,8 @@ func TestNamespaces(t *testing.T) {
 		r.Functions[1].Name != "agents_say" {
 		t.Errorf("%v", r.Functions)
 	}
-	if _, text := r.Texts["agents_say"]; !text || !strings.Contains(answertest.History(r),
+	if _, text := r.Texts["agents_say"]; !text || !strings.Contains(sessiontest.History(r),
 		"to functions.agents_wait #c1") {
-		t.Errorf("%s", answertest.History(r))
+		t.Errorf("%s", sessiontest.History(r))
 	}
 }

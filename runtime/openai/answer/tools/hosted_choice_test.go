@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // A built-in tool that tool_choice names.
@@ -74,7 +74,7 @@ func TestHostedToolThatCannotBeChosen(t *testing.T) {
 		code, _ := porttest.At(m, "error", "code").(string)
 		porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, code, c.message)
 	}
-	srv, _ := porttest.Server(t, answertest.Answers("ok")) // without tools of its own
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok")) // without tools of its own
 	r := porttest.Ask(t, "POST", srv.URL+"/v1/responses",
 		`{"input":"x","tool_choice":{"type":"web_search"},"tools":[{"type":"web_search"}]}`)
 	porttest.WantFault(t, r, 400, fields.KindInvalid, "tool_choice", "unsupported_parameter",

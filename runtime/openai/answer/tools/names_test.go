@@ -17,10 +17,10 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 	servers "github.com/ossrun/ossrun/runtime/tools"
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
 )
@@ -78,15 +78,15 @@ func (x *target) play(r session.Request) ([]session.Event, error) {
 		x.functions[f.Description] = f.Name
 	}
 	if last := r.Messages[len(r.Messages)-1]; last.Role == harmony.RoleTool {
-		return answertest.Answers("ok")(r)
+		return sessiontest.Answers("ok")(r)
 	}
 	name := x.functions[x.server+":"+x.tool]
 	return []session.Event{session.CallStart{ID: "call_1", Name: name,
 		Recipient: "functions." + name}, session.CallEnd{Arguments: "{}"},
-		answertest.Done(session.FinishToolCalls)}, nil
+		sessiontest.Done(session.FinishToolCalls)}, nil
 }
 
-func namedServers(t *testing.T) (*httptest.Server, *answertest.Model, *target) {
+func namedServers(t *testing.T) (*httptest.Server, *sessiontest.Model, *target) {
 	t.Helper()
 	x := &target{functions: map[string]string{}}
 	far := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server {
@@ -248,7 +248,7 @@ func TestApprovedCallIsOfTheExactName(t *testing.T) {
 			back, _ := json.Marshal(call)
 			porttest.Post(t, srv, "/v1/responses", `{"store":false,"input":[`+string(back)+
 				`,{"role":"user","content":"And?"}]}`)
-			if h := answertest.History(f.Last(t)); !strings.Contains(h, "ran "+server+":"+tool) {
+			if h := sessiontest.History(f.Last(t)); !strings.Contains(h, "ran "+server+":"+tool) {
 				t.Errorf("the model has read %s", h)
 			}
 		}

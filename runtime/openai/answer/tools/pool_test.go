@@ -13,11 +13,11 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // countingTool is python that says which interpreter it is and how many cells it has run.
@@ -38,23 +38,23 @@ func keeper(t *testing.T, idle time.Duration) (srv *httptest.Server, open *atomi
 	t.Helper()
 	open = &atomic.Int64{}
 	var made atomic.Int64
-	model := &answertest.Model{Script: func(r session.Request) ([]session.Event, error) {
+	model := &sessiontest.Model{Script: func(r session.Request) ([]session.Event, error) {
 		last := r.Messages[len(r.Messages)-1]
 		switch {
 		case last.Role == harmony.RoleTool:
 			return []session.Event{session.Answer{Text: last.Text()},
-				answertest.Done(session.FinishStop)}, nil
+				sessiontest.Done(session.FinishStop)}, nil
 		case r.Python && strings.HasSuffix(last.Text(), "run"):
 			return []session.Event{session.CallStart{ID: answer.NewID("call_"), Name: "python",
 				Recipient: "python"}, session.CallEnd{Arguments: "x"},
-				answertest.Done(session.FinishToolCalls)}, nil
+				sessiontest.Done(session.FinishToolCalls)}, nil
 		case last.Text() == "fail":
 			return []session.Event{session.Done{Finish: session.FinishError}}, nil
 		}
-		return []session.Event{session.Answer{Text: "idle"}, answertest.Done(session.FinishStop)}, nil
+		return []session.Event{session.Answer{Text: "idle"}, sessiontest.Done(session.FinishStop)}, nil
 	}}
 	h := porttest.NewChecked(t,
-		openai.Options{Options: answer.Options{Models: answertest.Single(model, model.Now)},
+		openai.Options{Options: answer.Options{Models: sessiontest.Single(model, model.Now)},
 			Tools: func(kind, _ string) ([]session.Tool, error) {
 				open.Add(1)
 				return []session.Tool{&countingTool{ScriptedTool: porttest.ScriptedTool{Kind: kind,

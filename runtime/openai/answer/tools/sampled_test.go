@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 // A turn whose built-in calls are hidden can be taken up by another process too.
 func TestSampledPassesThroughHiddenCalls(t *testing.T) {
-	f := &answertest.Model{Script: answertest.Agent, Sampled: []int32{5, 6}}
+	f := &sessiontest.Model{Script: sessiontest.Agent, Sampled: []int32{5, 6}}
 	turn, err := f.Start(t.Context(), session.Request{Messages: []session.Message{
 		session.User("Hello")}})
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai"
-	"github.com/ossrun/ossrun/runtime/openai/answer/answertest"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 	"github.com/ossrun/ossrun/runtime/tools"
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
 	"github.com/ossrun/ossrun/runtime/tools/mcp/zootest"
@@ -34,12 +34,12 @@ func TestZooAtThePort(t *testing.T) {
 	play := func(r session.Request) ([]session.Event, error) {
 		last := r.Messages[len(r.Messages)-1]
 		if last.Role == harmony.RoleTool || len(r.Functions) == 0 {
-			return answertest.Answers("ok")(r)
+			return sessiontest.Answers("ok")(r)
 		}
 		name := r.Functions[0].Name
 		return []session.Event{session.CallStart{ID: "call_1", Name: name,
 			Recipient: "functions." + name}, session.CallEnd{Arguments: "{}"},
-			answertest.Done(session.FinishToolCalls)}, nil
+			sessiontest.Done(session.FinishToolCalls)}, nil
 	}
 	srv, _ := porttest.Server(t, play, func(o *openai.Options) {
 		o.Tools = func(kind, label string) ([]session.Tool, error) {

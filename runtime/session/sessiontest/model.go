@@ -1,9 +1,14 @@
-// Package answertest has a scripted model for tests of the port: it yields a test's events and
-// records its requests.
-package answertest
+// Package sessiontest has the model of all tests that read a session's events: it plays what a test
+// prescribes, and records what it was asked.
+//
+// A script is a list of events for each request. Between them a turn can wait (Pause), do something
+// (Do), and hang until it is cancelled (nil). A script may also refuse a turn with an error.
+package sessiontest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,33 +20,40 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Script returns the events of a turn.
+// Script returns the events of a turn. One that ends without Done hangs.
 type Script func(r session.Request) ([]session.Event, error)
 
-// Model is a session.Runner that yields the events of its script.
+// Model is a session.Runner that plays its script or turns.
 type Model struct {
-	Script  Script
-	Stats   sched.Stats
-	Relaxed []string       // Result.Relaxed of every turn at its start
-	Result  session.Result // the initial result of every turn
-	Sampled []int32        // Turn.Sampled of every turn
+	Name      string // "" is gpt-oss-20b
+	Hardware  string // Device; "" is "a script"
+	Context   int    // its length; 0 is 4096, which is easily exceeded
+	Script    Script
+	Turns     [][]session.Event // without a Script: one for each request
+	Refuse    error             // while it is set, instead of the next turn
+	Stats     sched.Stats
+	Relaxed   []string       // Result.Relaxed of every turn at its start
+	Result    session.Result // the initial result of every turn
+	Sampled   []int32        // Turn.Sampled of every turn
+	Cancelled session.Usage  // of turns that are cancelled; by default Usage without its answer
 
 	Mu       sync.Mutex
-	Requests []session.Request
-	Shares   []*sched.Share // of Requests, which are compared without them
+	Requests []session.Request // of started turns
+	Shares   []*sched.Share    // of Requests, which are compared without them
 	running  int
 }
 
-func (f *Model) ID() string { return "gpt-oss-20b" }
-
-// ContextLength is small, so that it can be exceeded.
-func (f *Model) ContextLength() int { return 4096 }
-
-func (f *Model) Device() string { return "a script" }
+func (f *Model) ID() string         { return cmp.Or(f.Name, "gpt-oss-20b") }
+func (f *Model) ContextLength() int { return cmp.Or(f.Context, 4096) }
+func (f *Model) Device() string     { return cmp.Or(f.Hardware, "a script") }
 
 // Start begins a turn of the script.
 func (f *Model) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	events, err := f.Script(r)
+	script := f.Script
+	if script == nil {
+		script = f.next
+	}
+	events, err := script(r)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +65,22 @@ func (f *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 	f.running++
 	result := f.Result
 	result.Relaxed = f.Relaxed
-	return &turn{ctx: ctx, runner: f, events: events, result: result}, nil
+	return &turn{ctx: ctx, model: f, events: events, result: result}, nil
+}
+
+// next is the script of the turns.
+func (f *Model) next(session.Request) ([]session.Event, error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	switch {
+	case f.Refuse != nil:
+		return nil, f.Refuse
+	case len(f.Turns) == 0:
+		return nil, errors.New("the script has ended")
+	}
+	events := f.Turns[0]
+	f.Turns = f.Turns[1:]
+	return events, nil
 }
 
 // Now returns the scheduler's counters.
@@ -77,37 +104,49 @@ func (f *Model) Active() int {
 	return f.running
 }
 
-// Pause is a place in the script where the model waits until the channel is closed.
+// Pause is a place in the script where the model waits until the channel is closed, or its turn is
+// cancelled.
 type Pause struct {
 	session.Event
 	Until <-chan struct{}
 }
 
+// Do is a place where the turn calls a function.
+type Do struct {
+	session.Event
+	Call func()
+}
+
 type turn struct {
 	ctx    context.Context
-	runner *Model
+	model  *Model
 	events []session.Event
 	result session.Result
 	done   bool
 }
 
 func (t *turn) Next() (session.Event, bool) {
-	for {
-		if t.done {
-			return nil, false
-		}
+	for !t.done {
 		if t.ctx.Err() != nil {
 			return t.end(session.Done{Finish: session.FinishCancelled,
-				Usage: session.Usage{Prompt: Usage.Prompt}}), true
+				Usage: cmp.Or(t.model.Cancelled, session.Usage{Prompt: Usage.Prompt})}), true
 		}
-		e := t.events[0]
-		t.events = t.events[1:]
+		var e session.Event
+		if len(t.events) > 0 {
+			e, t.events = t.events[0], t.events[1:]
+		}
 		switch e := e.(type) {
+		case nil:
+			<-t.ctx.Done()
+			continue
 		case Pause:
 			select {
 			case <-e.Until:
 			case <-t.ctx.Done():
 			}
+			continue
+		case Do:
+			e.Call()
 			continue
 		case session.Done:
 			return t.end(e), true
@@ -125,6 +164,7 @@ func (t *turn) Next() (session.Event, bool) {
 		}
 		return e, true
 	}
+	return nil, false
 }
 
 func (t *turn) end(d session.Done) session.Event {
@@ -143,15 +183,15 @@ func (t *turn) end(d session.Done) session.Event {
 	if t.result.Answer != "" {
 		t.result.Messages = append(t.result.Messages, session.AssistantAnswer(t.result.Answer))
 	}
-	t.runner.Mu.Lock()
-	t.runner.running--
-	t.runner.Mu.Unlock()
+	t.model.Mu.Lock()
+	t.model.running--
+	t.model.Mu.Unlock()
 	t.result.Done = d
 	return d
 }
 
 func (t *turn) Result() session.Result { return t.result }
-func (t *turn) Sampled() []int32       { return t.runner.Sampled }
+func (t *turn) Sampled() []int32       { return t.model.Sampled }
 
 // Usage is the usage of every complete turn.
 var Usage = session.Usage{Prompt: 40, Cached: 8, Completion: 12, Reasoning: 5}
