@@ -8,41 +8,39 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
-// fickle is a model that may be gone.
-type fickle struct {
-	id     string
-	err    error
-	asked  int
+// model is a model of a process.
+type model struct {
+	sessiontest.Model
 	closed bool
 }
 
-func (f *fickle) ID() string         { return f.id }
-func (f *fickle) Device() string     { return "cpu" }
-func (f *fickle) ContextLength() int { return 100 }
-func (f *fickle) Close() error       { f.closed = true; return nil }
-func (f *fickle) Start(context.Context, session.Request) (session.Turn, error) {
-	f.asked++
-	return nil, f.err
+func (m *model) Close() error { m.closed = true; return nil }
+
+// named is a model whose turns end at once.
+func named(name string) *model {
+	return &model{Model: sessiontest.Model{Name: name, Turns: [][]session.Event{
+		{sessiontest.Done(session.FinishStop)}}}}
 }
 
 func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 	gone := fmt.Errorf("%w (process 1): no such file", session.ErrGone)
-	first, second := &fickle{id: "first"}, &fickle{id: "second"}
+	first, second := named("first"), named("second")
 	var told []string
 	r := &Failover{active: first, report: func(s string) { told = append(told, s) },
 		reopen: func(context.Context, string) (openModel, error) { return second, nil }}
-	first.err = errors.New("full")
+	first.Refuse = errors.New("full")
 	if _, err := r.Start(t.Context(), session.Request{}); err == nil || r.ID() != "first" {
 		t.Errorf("another error moves the chat to %s: %v", r.ID(), err)
 	}
-	first.err = gone
-	if _, err := r.Start(t.Context(), session.Request{}); err != nil || second.asked != 1 ||
+	first.Refuse = gone
+	if _, err := r.Start(t.Context(), session.Request{}); err != nil || len(second.Requests) != 1 ||
 		r.ID() != "second" || !first.closed || !strings.Contains(strings.Join(told, ""), "second") {
-		t.Errorf("%s, asked %d times, %q: %v", r.ID(), second.asked, told, err)
+		t.Errorf("%s, asked %d times, %q: %v", r.ID(), len(second.Requests), told, err)
 	}
-	second.err = gone
+	second.Refuse = gone
 	r.reopen = func(context.Context, string) (openModel, error) {
 		return nil, errors.New("no memory")
 	}
@@ -52,17 +50,11 @@ func TestAServerThatIsGoneIsReplaced(t *testing.T) {
 	}
 }
 
-type fineTurn struct{ fickle }
-
-func (f *fineTurn) Start(context.Context, session.Request) (session.Turn, error) {
-	return session.FinishedWith(session.Done{Finish: session.FinishStop}), nil
-}
-
 func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
-	first := &fickle{id: "first"}
+	first := named("first")
 	r := &Failover{active: first, report: func(string) {},
 		reopen: func(context.Context, string) (openModel, error) {
-			return &fineTurn{fickle{id: "second"}}, nil
+			return named("second"), nil
 		}}
 	lost := session.Done{Finish: session.FinishError, Err: session.ErrGone}
 	turn := r.withRetry(t.Context(), session.FinishedWith(lost), first, session.Request{})
@@ -77,34 +69,24 @@ func TestATurnThatSaidNothingBeginsAnew(t *testing.T) {
 	}
 }
 
-// dying is a chat that still loads its model when it is joined, and that is killed in its turn.
-type dying struct {
-	fickle
-	looked chan struct{} // closed when its status has been asked for again
-	kill   func()
+// loading is a chat that still loads its model when it is joined.
+type loading struct {
+	*model
+	statuses int
+	looked   chan struct{} // closed when its status is read again
 }
 
-func (d *dying) Stop(bool)                                           {}
-func (d *dying) Get(context.Context, string) (session.Runner, error) { return d, nil }
-func (d *dying) Result() session.Result                              { return session.Result{} }
-func (d *dying) Sampled() []int32                                    { return nil }
+func (*loading) Stop(bool)                                             {}
+func (l *loading) Get(context.Context, string) (session.Runner, error) { return l, nil }
 
-func (d *dying) Status() Status {
+func (l *loading) Status() Status {
 	device := ""
-	if d.asked++; d.asked == 2 {
+	if l.statuses++; l.statuses == 2 {
 		device = "cpu"
-		close(d.looked)
+		close(l.looked)
 	}
 	return Status{Protocol: Protocol, State: Ready,
 		Models: []Model{{Name: "demo", Device: device, Context: 100}}}
-}
-
-func (d *dying) Start(context.Context, session.Request) (session.Turn, error) { return d, nil }
-
-func (d *dying) Next() (session.Event, bool) {
-	<-d.looked
-	d.kill()
-	return nil, false
 }
 
 // A chat that joined a process which still loaded its model is no worse off when that dies.
@@ -116,7 +98,9 @@ func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
 	}
 	alive, kill := context.WithCancel(t.Context())
 	answered := make(chan struct{})
-	host := &dying{looked: make(chan struct{}), kill: func() { l.Close(); kill(); <-answered }}
+	host := &loading{model: named("demo"), looked: make(chan struct{})}
+	host.Turns = [][]session.Event{{sessiontest.Pause{Until: host.looked},
+		sessiontest.Do{Call: func() { l.Close(); kill(); <-answered }}}}
 	served := make(chan error, 1)
 	go func() { served <- Serve(alive, l, host) }()
 	list, err := Servers(t.Context(), folder)
@@ -126,7 +110,7 @@ func TestAServerJoinedWhileItLoadedIsReplaced(t *testing.T) {
 	r := &Failover{active: &Client{Server: list[0], Model: list[0].Models[0]},
 		report: func(string) {},
 		reopen: func(context.Context, string) (openModel, error) {
-			return &fineTurn{fickle{id: "second"}}, nil
+			return named("second"), nil
 		}}
 	turn, err := r.Start(t.Context(), session.Request{})
 	if err != nil {

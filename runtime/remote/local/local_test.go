@@ -20,22 +20,26 @@ import (
 	"github.com/adrg/xdg"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scriptedHost says what its test wants and keeps what it was asked.
+// scriptedHost is a server of one model.
 type scriptedHost struct {
-	events  []session.Event // nil: wait for the cancel
-	result  session.Result
-	err     error
-	asked   session.Request
-	model   string
+	sessiontest.Model
+	asked   string // the name of the model
 	stopped chan bool
-	ended   chan session.Finish
+}
+
+// hostOf plays these events, or refuses the turn with an error.
+func hostOf(err error, events ...session.Event) *scriptedHost {
+	return &scriptedHost{stopped: make(chan bool, 1), Model: sessiontest.Model{Name: "m",
+		Hardware: "none", Context: 100, Refuse: err, Turns: [][]session.Event{events}}}
 }
 
 func (h *scriptedHost) Status() Status {
@@ -46,47 +50,15 @@ func (h *scriptedHost) Status() Status {
 func (h *scriptedHost) Stop(now bool) { h.stopped <- now }
 
 func (h *scriptedHost) Get(_ context.Context, model string) (session.Runner, error) {
-	h.model = model
+	h.asked = model
 	return h, nil
 }
 
-func (h *scriptedHost) ID() string         { return "m" }
-func (h *scriptedHost) Device() string     { return "none" }
-func (h *scriptedHost) ContextLength() int { return 100 }
-
-func (h *scriptedHost) Start(ctx context.Context, r session.Request) (session.Turn, error) {
-	h.asked = r
-	if h.err != nil {
-		return nil, h.err
-	}
-	return &scriptedTurn{h, ctx, h.events}, nil
+// cancelled waits until the turn has ended.
+func (h *scriptedHost) cancelled(t *testing.T) {
+	t.Helper()
+	hosttest.Until(t, "the turn goes on without its client", func() bool { return h.Active() == 0 })
 }
-
-type scriptedTurn struct {
-	h    *scriptedHost
-	ctx  context.Context
-	left []session.Event
-}
-
-func (t *scriptedTurn) Next() (session.Event, bool) {
-	if t.h.events == nil {
-		<-t.ctx.Done()
-		t.h.events, t.left = []session.Event{}, nil
-		t.h.result.Done = session.Done{Finish: session.FinishCancelled,
-			Usage: session.Usage{Prompt: 7}}
-		t.h.ended <- session.FinishCancelled
-		return t.h.result.Done, true
-	}
-	if len(t.left) == 0 {
-		return nil, false
-	}
-	e := t.left[0]
-	t.left = t.left[1:]
-	return e, true
-}
-
-func (t *scriptedTurn) Result() session.Result { return t.h.result }
-func (t *scriptedTurn) Sampled() []int32       { return nil }
 
 func host(t *testing.T, h *scriptedHost) *Client { return hostUntil(t.Context(), t, h) }
 
@@ -132,17 +104,18 @@ func TestATurnLosesNothing(t *testing.T) {
 		Usage:  session.Usage{Prompt: 1, Cached: 2, Completion: 3, Reasoning: 4},
 		Timing: sched.Timing{TTFT: time.Second, Decode: time.Minute, Generated: 3},
 		Err:    errors.New("it broke")}
-	h := &scriptedHost{
-		events: []session.Event{session.Reasoning{Text: "think"}, session.Commentary{Text: "c"},
-			session.CallStart{ID: "call_2", Name: "f", Recipient: "functions.f"},
-			session.CallArguments{Text: "{}"}, session.CallEnd{Arguments: "{}"},
-			session.Answer{Text: "\u2028<&>", Logprobs: lp}, done},
-		result: session.Result{Reasoning: "think", Commentary: "c", Answer: "\u2028<&>",
-			Calls: []session.Call{{ID: "call_2", Name: "f", Recipient: "functions.f",
-				Arguments: "{}"}},
-			Messages: []session.Message{session.FunctionCall("call_2", "f", "{}")},
-			Tokens:   []int32{200005, 1}, Relaxed: []string{"r"}, Done: done},
-	}
+	events := []session.Event{session.Reasoning{Text: "think"}, session.Commentary{Text: "c"},
+		session.CallStart{ID: "call_2", Name: "f", Recipient: "functions.f"},
+		session.CallArguments{Text: "{}"}, session.CallEnd{Arguments: "{}"},
+		session.Answer{Text: "\u2028<&>", Logprobs: lp}, done}
+	result := session.Result{Reasoning: "think", Commentary: "c", Answer: "\u2028<&>",
+		Calls: []session.Call{{ID: "call_2", Name: "f", Recipient: "functions.f",
+			Arguments: "{}"}},
+		Messages: []session.Message{session.AssistantReasoning("think"),
+			session.FunctionCall("call_2", "f", "{}"), session.AssistantAnswer("\u2028<&>")},
+		Tokens: []int32{200005, 1}, Relaxed: []string{"r"}, Done: done}
+	h := hostOf(nil, events...)
+	h.Result, h.Relaxed = session.Result{Tokens: result.Tokens}, result.Relaxed
 	g := host(t, h)
 	turn, err := g.Start(t.Context(), request)
 	if err != nil {
@@ -152,19 +125,20 @@ func TestATurnLosesNothing(t *testing.T) {
 	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
 		got = append(got, e)
 	}
-	if !reflect.DeepEqual(got, h.events) {
-		t.Errorf("events\ngot  %+v\nwant %+v", got, h.events)
+	if !reflect.DeepEqual(got, events) {
+		t.Errorf("events\ngot  %+v\nwant %+v", got, events)
 	}
-	if !reflect.DeepEqual(turn.Result(), h.result) {
-		t.Errorf("result\ngot  %+v\nwant %+v", turn.Result(), h.result)
+	if !reflect.DeepEqual(turn.Result(), result) {
+		t.Errorf("result\ngot  %+v\nwant %+v", turn.Result(), result)
 	}
-	if !reflect.DeepEqual(h.asked, request) || h.model != "m" {
-		t.Errorf("request\ngot  %+v\nwant %+v", h.asked, request)
+	if asked := h.Last(t); !reflect.DeepEqual(asked, request) || h.asked != "m" {
+		t.Errorf("request\ngot  %+v\nwant %+v", asked, request)
 	}
 }
 
 func TestCancelReachesTheServerAndItsUsageComesBack(t *testing.T) {
-	h := &scriptedHost{ended: make(chan session.Finish, 1)}
+	h := hostOf(nil)
+	h.Cancelled.Prompt = 7
 	g := host(t, h)
 	ctx, cancel := context.WithCancel(t.Context())
 	turn, err := g.Start(ctx, session.Request{})
@@ -177,24 +151,18 @@ func TestCancelReachesTheServerAndItsUsageComesBack(t *testing.T) {
 		d.Usage.Prompt != 7 {
 		t.Errorf("%+v", e)
 	}
-	if f := <-h.ended; f != session.FinishCancelled {
-		t.Error(f)
-	}
+	h.cancelled(t)
 }
 
 func TestAClientThatGoesAwayCancels(t *testing.T) {
-	h := &scriptedHost{ended: make(chan session.Finish, 1)}
+	h := hostOf(nil)
 	g := host(t, h)
 	turn, err := g.Start(t.Context(), session.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	turn.(*clientTurn).conn.Close()
-	select {
-	case <-h.ended:
-	case <-time.After(2 * time.Minute):
-		t.Fatal("the turn goes on without its client")
-	}
+	h.cancelled(t)
 	turn.Next()
 }
 
@@ -202,7 +170,7 @@ func TestAClientThatGoesAwayCancels(t *testing.T) {
 func TestAHostThatGoesAwayIsGone(t *testing.T) {
 	for range 200 {
 		ctx, leave := context.WithCancel(t.Context())
-		g := hostUntil(ctx, t, &scriptedHost{ended: make(chan session.Finish, 1)})
+		g := hostUntil(ctx, t, hostOf(nil))
 		turn, err := g.Start(t.Context(), session.Request{})
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +187,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 	for _, want := range []error{&session.RequestError{Param: "effort", Msg: "no"},
 		&sched.ContextLengthError{Max: 10, Needed: 20}, sched.ErrQueueFull, sched.ErrClosed,
 		errors.New("else")} {
-		g := host(t, &scriptedHost{err: want})
+		g := host(t, hostOf(want))
 		if _, err := g.Start(t.Context(), session.Request{}); !reflect.DeepEqual(err, want) {
 			t.Errorf("got %#v, want %#v", err, want)
 		}
@@ -227,7 +195,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
-	h := &scriptedHost{stopped: make(chan bool, 1)}
+	h := hostOf(nil)
 	g := host(t, h)
 	if err := g.Server.Stop(t.Context(), true); err != nil || !<-h.stopped {
 		t.Error(err)
@@ -351,7 +319,7 @@ func TestAServerOutlivesALackOfDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error)
-	go func() { served <- Serve(t.Context(), &starved{l, 4}, &scriptedHost{}) }()
+	go func() { served <- Serve(t.Context(), &starved{l, 4}, hostOf(nil)) }()
 	if servers, err := Servers(t.Context(), folder); err != nil || len(servers) != 1 {
 		t.Errorf("%v, %v", servers, err)
 	}
