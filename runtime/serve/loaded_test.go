@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,16 +57,17 @@ func (m *machine) load(key string, others []loadedModel) (loadedModel, error) {
 	m.used += len(key)
 	m.mu.Unlock()
 	m.note("load %s", key)
-	return &fakeModel{machine: m, key: key}, nil
+	return &fakeModel{machine: m, key: key, Model: sessiontest.Model{Script: sessiontest.Ends}}, nil
 }
 
 type fakeModel struct {
 	machine *machine
 	key     string
 
+	sessiontest.Model
+
 	mu     sync.Mutex
 	broken bool
-	open   int
 	closed bool
 }
 
@@ -75,13 +77,7 @@ func (f *fakeModel) Start(ctx context.Context, r session.Request) (session.Turn,
 	if f.closed || f.broken {
 		return nil, sched.ErrClosed
 	}
-	f.open++
-	done := session.Done{Finish: session.FinishStop}
-	return session.OnDone(session.FinishedWith(done), func(session.Done) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.open--
-	}), nil
+	return f.Model.Start(ctx, r)
 }
 
 func (f *fakeModel) Close() error {
@@ -94,7 +90,7 @@ func (f *fakeModel) Close() error {
 	f.machine.mu.Lock()
 	f.machine.used -= len(f.key)
 	f.machine.mu.Unlock()
-	if f.open > 0 {
+	if f.Active() > 0 {
 		f.machine.note("cut %s", f.key)
 	}
 	f.machine.note("close %s", f.key)
