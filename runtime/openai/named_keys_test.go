@@ -63,8 +63,7 @@ func runsPython(r session.Request) ([]session.Event, error) {
 		return []session.Event{session.Answer{Text: last.Text()},
 			sessiontest.Done(session.FinishStop)}, nil
 	case r.Python && last.Text() == "run":
-		return []session.Event{session.CallStart{ID: "call_1", Name: "python", Recipient: "python"},
-			session.CallEnd{Arguments: "x"}, sessiontest.Done(session.FinishToolCalls)}, nil
+		return sessiontest.Call("call_1", "python", "x"), nil
 	}
 	return sessiontest.Answers("Hello.")(r)
 }

@@ -13,9 +13,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
 )
 
@@ -49,41 +49,29 @@ type caller struct {
 	read   []string // what the tools said
 }
 
-func (c *caller) ID() string         { return "caller" }
-func (c *caller) Device() string     { return "none" }
-func (c *caller) ContextLength() int { return 131072 }
-
-func (c *caller) Start(_ context.Context, r session.Request) (session.Turn, error) {
+func (c *caller) turn(r session.Request) ([]session.Event, error) {
 	if n := len(r.Messages); n > 1 {
 		c.read = append(c.read, r.Messages[n-1].Text())
 	}
 	n := len(c.read) + 1
 	if n > c.calls {
-		return ended(session.Result{Answer: "Done.",
-			Done: session.Done{Finish: session.FinishStop}}), nil
+		return []session.Event{session.Answer{Text: "Done."},
+			sessiontest.Done(session.FinishStop)}, nil
 	}
-	call := session.Call{ID: fmt.Sprint("call_", n), Recipient: "python", Name: "python",
-		Arguments: "print('alive')"}
+	recipient, arguments := "python", "print('alive')"
 	if n%2 == 0 {
-		call.Recipient, call.Name, call.Arguments = "functions.own_wait", "own_wait", "{}"
+		recipient, arguments = "functions.own_wait", "{}"
 	}
 	switch {
 	case n == c.hang && c.before != nil:
 		c.before()
 	case n == c.hang && n%2 == 0:
-		call.Arguments = `{"then":"hang"}`
+		arguments = `{"then":"hang"}`
 	case n == c.hang:
-		call.Arguments = "import time\nprint('begun')\ntime.sleep(600)"
+		arguments = "import time\nprint('begun')\ntime.sleep(600)"
 	}
-	m := harmony.Text(harmony.RoleAssistant, call.Arguments).WithChannel("commentary").
-		WithRecipient(call.Recipient)
-	return ended(session.Result{Calls: []session.Call{call},
-		Messages: []session.Message{{CallID: call.ID, Message: m}},
-		Done:     session.Done{Finish: session.FinishToolCalls}}), nil
+	return sessiontest.Call(fmt.Sprint("call_", n), recipient, arguments), nil
 }
-
-// ended is a turn that has ended already.
-func ended(r session.Result) session.Turn { return session.Finished(r, r.Done) }
 
 // children are the processes that this one has started.
 func children(t *testing.T) (pids []int) {
@@ -137,7 +125,7 @@ func TestToolsKilled(t *testing.T) {
 		if !inside {
 			model.before = kill
 		}
-		loop, err := session.StartWithTools(t.Context(), model, session.Request{
+		loop, err := session.StartWithTools(t.Context(), &sessiontest.Model{Script: model.turn}, session.Request{
 			Messages: []session.Message{session.User("go on")}}, list, session.ToolLimits{})
 		if err != nil {
 			t.Fatal(err)

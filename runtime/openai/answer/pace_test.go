@@ -6,29 +6,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
-// tickingTurn says a token every while.
-type tickingTurn struct {
-	every time.Duration
-	left  int
+// ticking is a turn of tokens, one every while.
+func ticking(t *testing.T, every time.Duration, tokens int) session.Turn {
+	wait := sessiontest.Do{Call: func() { time.Sleep(every) }}
+	events := slices.Repeat([]session.Event{wait, session.Answer{Text: "x"}}, tokens)
+	m := sessiontest.Model{Turns: [][]session.Event{append(events,
+		sessiontest.Done(session.FinishStop))}}
+	return hosttest.Must(m.Start(t.Context(), session.Request{}))(t)
 }
-
-func (t *tickingTurn) Next() (session.Event, bool) {
-	if t.left < 0 {
-		return nil, false
-	}
-	t.left--
-	if t.left < 0 {
-		return session.Done{Finish: session.FinishStop}, true
-	}
-	time.Sleep(t.every)
-	return session.Answer{Text: "x"}, true
-}
-
-func (t *tickingTurn) Result() session.Result { return session.Result{} }
-func (t *tickingTurn) Sampled() []int32       { return nil }
 
 // written is how many tokens each event of a stream has, and the longest wait for one, where others
 // are open at the same time.
@@ -41,7 +31,7 @@ func written(t *testing.T, p *pace, others int, every time.Duration, tokens int)
 		}
 		defer p.enter()()
 		last := time.Now()
-		err := follower{turns: []session.Turn{&tickingTurn{every, tokens}}, cancel: func() {},
+		err := follower{turns: []session.Turn{ticking(t, every, tokens)}, cancel: func() {},
 			silence: 15 * time.Second, pace: p, batch: func(batch []arrival) error {
 				n := 0
 				for _, a := range batch {

@@ -141,13 +141,8 @@ func ToolUser(r session.Request) ([]session.Event, error) {
 		}
 	}
 	call := func(recipient, arguments string) ([]session.Event, error) {
-		half := len(arguments) / 2
-		return []session.Event{session.Reasoning{Text: "I call."}, session.CallStart{
-			ID:   fmt.Sprintf("call_%d", len(results)+1),
-			Name: strings.TrimPrefix(recipient, "functions."), Recipient: recipient},
-			session.CallArguments{Text: arguments[:half]},
-			session.CallArguments{Text: arguments[half:]},
-			session.CallEnd{Arguments: arguments}, sessiontest.Done(session.FinishToolCalls)}, nil
+		return append([]session.Event{session.Reasoning{Text: "I call."}}, sessiontest.Call(
+			fmt.Sprintf("call_%d", len(results)+1), recipient, arguments)...), nil
 	}
 	switch {
 	case r.ToolChoice == grammar.None:

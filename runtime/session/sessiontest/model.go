@@ -214,16 +214,21 @@ func Answers(text string) Script {
 // Calls makes one call of name.
 func Calls(name, arguments string) Script {
 	return func(session.Request) ([]session.Event, error) {
-		return CallEvents(name, arguments),
-			nil
+		return CallEvents(name, arguments), nil
 	}
 }
 
 // CallEvents yields reasoning and a call.
 func CallEvents(name, arguments string) []session.Event {
+	return append([]session.Event{session.Reasoning{Text: "A tool knows."}}, Call("call_1",
+		"functions."+name, arguments)...)
+}
+
+// Call is a call of a tool, whose arguments are streamed in two pieces, at the end of a turn.
+func Call(id, recipient, arguments string) []session.Event {
 	half := len(arguments) / 2
-	return []session.Event{session.Reasoning{Text: "A tool knows."}, session.CallStart{ID: "call_1",
-		Name: name, Recipient: "functions." + name},
+	return []session.Event{session.CallStart{ID: id, Recipient: recipient,
+		Name: strings.TrimPrefix(recipient, "functions.")},
 		session.CallArguments{Text: arguments[:half]},
 		session.CallArguments{Text: arguments[half:]}, session.CallEnd{Arguments: arguments},
 		Done(session.FinishToolCalls)}
@@ -236,6 +241,11 @@ func Agent(r session.Request) ([]session.Event, error) {
 		return CallEvents(r.Functions[0].Name, `{"city": "Paris"}`), nil
 	}
 	return Answers("Done. The repository has a README.md and main.py.")(r)
+}
+
+// Ends says nothing.
+func Ends(session.Request) ([]session.Event, error) {
+	return []session.Event{Done(session.FinishStop)}, nil
 }
 
 // Fails starts no turn.

@@ -80,10 +80,7 @@ func (x *target) play(r session.Request) ([]session.Event, error) {
 	if last := r.Messages[len(r.Messages)-1]; last.Role == harmony.RoleTool {
 		return sessiontest.Answers("ok")(r)
 	}
-	name := x.functions[x.server+":"+x.tool]
-	return []session.Event{session.CallStart{ID: "call_1", Name: name,
-		Recipient: "functions." + name}, session.CallEnd{Arguments: "{}"},
-		sessiontest.Done(session.FinishToolCalls)}, nil
+	return sessiontest.Call("call_1", "functions."+x.functions[x.server+":"+x.tool], "{}"), nil
 }
 
 func namedServers(t *testing.T) (*httptest.Server, *sessiontest.Model, *target) {

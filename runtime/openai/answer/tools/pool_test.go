@@ -45,9 +45,7 @@ func keeper(t *testing.T, idle time.Duration) (srv *httptest.Server, open *atomi
 			return []session.Event{session.Answer{Text: last.Text()},
 				sessiontest.Done(session.FinishStop)}, nil
 		case r.Python && strings.HasSuffix(last.Text(), "run"):
-			return []session.Event{session.CallStart{ID: answer.NewID("call_"), Name: "python",
-				Recipient: "python"}, session.CallEnd{Arguments: "x"},
-				sessiontest.Done(session.FinishToolCalls)}, nil
+			return sessiontest.Call(answer.NewID("call_"), "python", "x"), nil
 		case last.Text() == "fail":
 			return []session.Event{session.Done{Finish: session.FinishError}}, nil
 		}

@@ -36,10 +36,7 @@ func TestZooAtThePort(t *testing.T) {
 		if last.Role == harmony.RoleTool || len(r.Functions) == 0 {
 			return sessiontest.Answers("ok")(r)
 		}
-		name := r.Functions[0].Name
-		return []session.Event{session.CallStart{ID: "call_1", Name: name,
-			Recipient: "functions." + name}, session.CallEnd{Arguments: "{}"},
-			sessiontest.Done(session.FinishToolCalls)}, nil
+		return sessiontest.Call("call_1", "functions."+r.Functions[0].Name, "{}"), nil
 	}
 	srv, _ := porttest.Server(t, play, func(o *openai.Options) {
 		o.Tools = func(kind, label string) ([]session.Tool, error) {
