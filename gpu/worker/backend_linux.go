@@ -170,7 +170,7 @@ func (b *Backend) Load(ctx context.Context, ckpt *checkpoint.Checkpoint, s engin
 		}
 		return ctx.Err() == nil, nil
 	}
-	ask := loadText{Path: ckpt.Path, Lora: ckpt.Adapters, AdapterIDs: ckpt.AdapterIDs,
+	ask := loadText{Path: ckpt.Path, Lora: ckpt.Refs, AdapterIDs: ckpt.AdapterIDs,
 		Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: s}
 	err := b.c.call(request{kind: load, ask: ask, into: &t, part: onPart})
 	if err = errors.Join(ctx.Err(), err); err != nil {

@@ -210,7 +210,7 @@ func TestCrookedParent(t *testing.T) {
 	ckpt, adapter := tiny(t), filepath.Join(t.TempDir(), "style")
 	hosttest.Check(t, modeltest.NewAdapter(ckpt.Spec, "q_proj.weight").Write(adapter))
 	hosttest.Check(t, ckpt.Adapt([]lora.Ref{{Name: "style", Path: adapter, Scale: 1}}))
-	good := loadText{Path: ckpt.Path, Lora: ckpt.Adapters, AdapterIDs: ckpt.AdapterIDs,
+	good := loadText{Path: ckpt.Path, Lora: ckpt.Refs, AdapterIDs: ckpt.AdapterIDs,
 		Spec: ckpt.Spec, Files: ckpt.FileStates().Files, Settings: small}
 	for what, change := range map[string]func(*loadText){
 		"another shape": func(l *loadText) { l.Spec.Layers++ },

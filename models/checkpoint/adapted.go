@@ -8,6 +8,7 @@ package checkpoint
 // than that of its base, or of another adapter or scale.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -37,16 +38,19 @@ type adapted struct {
 	loaded map[string]bool
 }
 
-// With returns the model with adapters, each as lora.Find reads it.
-func (f Model) With(adapters []string) (Model, error) {
+// With returns the model with adapters, each as lora.Find reads it, under a name of its own; "" is
+// the model's name and theirs.
+func (f Model) With(name string, adapters ...string) (Model, error) {
+	full := f.Name
 	for _, text := range adapters {
 		ref, err := lora.Find(text)
 		if err != nil {
 			return f, err
 		}
-		f.Adapters = append(slices.Clip(f.Adapters), ref) // several models may share a prefix
-		f.Name += "+" + ref.Name
+		f.Refs = append(slices.Clip(f.Refs), ref) // several models may share a prefix
+		full += "+" + ref.Name
 	}
+	f.Name = cmp.Or(name, full)
 	return f, nil
 }
 
@@ -76,7 +80,7 @@ func (c *Checkpoint) Adapt(refs []lora.Ref) error {
 	if !slices.Equal(states.Files, c.states.with(refs).Files) { // they changed meanwhile
 		states = FileStates{}
 	}
-	c.Adapters, c.states = refs, states
+	c.Refs, c.states = refs, states
 	var total int64
 	for _, t := range c.Spec.Tensors() {
 		for _, one := range a.list {
@@ -131,20 +135,31 @@ func (a *adapted) Fetch(name string) error {
 	return a.format.Fetch(name)
 }
 
-// Changed lists, for each adapted checkpoint, the tensors that differ from this checkpoint's.
-func (c *Checkpoint) Changed() (lists [][]string) {
-	for _, model := range c.Adapted {
-		var names []string
-		a := model.format.(*adapted)
-		for _, name := range a.order {
-			if slices.ContainsFunc(a.list[len(c.Adapters):],
-				func(a *lora.Adapter) bool { return a.Changes(name) }) {
-				names = append(names, name)
-			}
-		}
-		lists = append(lists, names)
+// Adapter is a model that shares all except a few tensors with the checkpoint it is added to.
+type Adapter struct {
+	Name    string   // clients' name for it
+	Key     string   // of its weights; the same key means the same KV pages
+	Changed []string // names of the tensors that differ from the checkpoint's
+
+	weights *Checkpoint
+}
+
+// AddAdapter adds a model of the same files with more adapters merged. Close closes it too.
+func (c *Checkpoint) AddAdapter(name string, weights *Checkpoint) {
+	a := weights.format.(*adapted)
+	changed := slices.DeleteFunc(slices.Clone(a.order), func(tensor string) bool {
+		changes := func(one *lora.Adapter) bool { return one.Changes(tensor) }
+		return !slices.ContainsFunc(a.list[len(c.Refs):], changes)
+	})
+	c.Adapters = append(c.Adapters, Adapter{name, weights.AdapterIDs, changed, weights})
+}
+
+// ForAdapter returns the weights of an adapter, counted from 1; 0: c.
+func (c *Checkpoint) ForAdapter(number int) *Checkpoint {
+	if number == 0 {
+		return c
 	}
-	return lists
+	return c.Adapters[number-1].weights
 }
 
 // Merge computes the changed tensors that are not in memory yet, except those that without skips;

@@ -120,7 +120,7 @@ func TestAdaptedLayouts(t *testing.T) {
 	for _, path := range []string{file, original} {
 		found, err := checkpoint.Resolve(path)
 		if err == nil {
-			found, err = found.With([]string{ref.Path})
+			found, err = found.With("", ref.Path)
 		}
 		hosttest.Check(t, err)
 		if !strings.HasSuffix(found.Name, "+one") {
@@ -156,7 +156,7 @@ func TestAdaptedStates(t *testing.T) {
 	found := hosttest.Must(checkpoint.Resolve(golden(t, "T1").Path))(t)
 	for name, refs := range map[string][]lora.Ref{"base": nil, "one": {one}, "half": {half},
 		"two": {two}, "both": {one, two}} {
-		found.Adapters = refs
+		found.Refs = refs
 		c := hosttest.Must(found.Open())(t)
 		defer c.Close()
 		states := c.FileStates().Files

@@ -74,7 +74,7 @@ func (f Model) FileStates() FileStates {
 	if err != nil {
 		return FileStates{}
 	}
-	return statesOf(paths).with(f.Adapters)
+	return statesOf(paths).with(f.Refs)
 }
 
 // FileStates describes the weight files at the time of opening.

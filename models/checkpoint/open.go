@@ -34,11 +34,10 @@ type Checkpoint struct {
 	Path    string   // the folder or the GGUF file; "" for the embedded demo
 	Ignored []string // tensors of the files that no gpt-oss has and that change nothing, sorted
 
-	Adapters   []lora.Ref // adapters that change weights, in the given order
-	AdapterIDs string     // the IDs of all adapters, one per line
+	Refs       []lora.Ref // adapters that are merged into the weights, in the given order
+	AdapterIDs string     // the IDs of these adapters, one per line
 
-	// Adapted are open checkpoints of the same files with more adapters. Close closes them too.
-	Adapted []*Checkpoint
+	Adapters []Adapter // other models of the same files, for one engine; see AddAdapter
 
 	tensors map[string]models.Tensor
 	format  format
@@ -243,13 +242,13 @@ func (c *Checkpoint) Bytes() int64 { return c.bytes }
 
 // Close unmaps the weights. No Tensor may be used after it.
 func (c *Checkpoint) Close() (err error) {
-	for _, adapted := range c.Adapted {
-		err = errors.Join(err, adapted.Close())
+	for _, adapter := range c.Adapters {
+		err = errors.Join(err, adapter.weights.Close())
 	}
 	for _, f := range c.close {
 		err = errors.Join(err, f())
 	}
-	c.Adapted, c.close, c.tensors, c.format = nil, nil, nil, views{}
+	c.close, c.tensors, c.format = nil, nil, views{}
 	return err
 }
 

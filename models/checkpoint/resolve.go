@@ -34,30 +34,17 @@ type Model struct {
 	// all weight files are complete, by their headers; Open checks the tensors
 	Complete bool
 
-	GGUF     *gguf.Model // a GGUF model, whose first file is Path; else nil
-	Adapters []lora.Ref  // adapters that are added to it
-
-	// Adapted are this model with more adapters; Open opens them with it.
-	Adapted []Model
+	GGUF *gguf.Model // a GGUF model, whose first file is Path; else nil
+	Refs []lora.Ref  // adapters that are merged into it
 }
 
-// Open opens the model, with its adapters and adapted models.
+// Open opens the model, with its adapters merged.
 func (f Model) Open() (*Checkpoint, error) {
 	c, err := f.open()
 	if err != nil {
 		return nil, err
 	}
-	err = c.Adapt(f.Adapters)
-	for _, adapted := range f.Adapted {
-		var t *Checkpoint
-		if err == nil {
-			t, err = adapted.Open()
-		}
-		if err == nil {
-			c.Adapted = append(c.Adapted, t)
-		}
-	}
-	if err != nil {
+	if err = c.Adapt(f.Refs); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/q8"
 )
 
@@ -51,16 +52,14 @@ func (p *Program) split() {
 }
 
 func (p *Program) isAdapted(w *Buffer) bool {
-	for adapter := range p.Settings.Adapters {
-		if p.weightOf(w, adapter+1) != w {
-			return true
-		}
-	}
-	return false
+	return w != nil && slices.ContainsFunc(p.Settings.Adapters, func(a checkpoint.Adapter) bool {
+		return slices.Contains(a.Changed, w.tensor())
+	})
 }
 
 func (p *Program) weightOf(w *Buffer, adapter int) *Buffer {
-	if w == nil || adapter == 0 || !slices.Contains(p.Settings.Adapters[adapter-1], w.tensor()) {
+	if w == nil || adapter == 0 ||
+		!slices.Contains(p.Settings.Adapters[adapter-1].Changed, w.tensor()) {
 		return w
 	}
 	weight := *w
@@ -93,15 +92,14 @@ func (b *Batch) AdapterRows(buffer []int32) (rows, logits []int32) {
 func (b *Batch) checkAdapters(models int) error {
 	last := int32(0)
 	for i, q := range b.Seqs {
-		if q.Adapter < 0 || int(q.Adapter) >= models {
-			return fmt.Errorf("sequence %d is of tune %d, this engine has %d", i, q.Adapter,
-				models-1)
+		n := q.Adapter
+		if n < 0 || int(n) >= models {
+			return fmt.Errorf("sequence %d is of tune %d, this engine has %d", i, n, models-1)
 		}
-		if q.Adapter < last {
-			return fmt.Errorf("sequence %d is of tune %d, behind one of tune %d", i, q.Adapter,
-				last)
+		if n < last {
+			return fmt.Errorf("sequence %d is of tune %d, behind one of tune %d", i, n, last)
 		}
-		last = q.Adapter
+		last = n
 	}
 	if models > 1 && !slices.IsSorted(b.LogitRows) {
 		return fmt.Errorf("rows of several tunes are asked for logits in another order")

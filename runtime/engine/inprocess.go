@@ -62,7 +62,7 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 		return nil, fmt.Errorf("%s has no kernels for the compute mode %s: use %s", dev.Name(),
 			o.Compute, strings.Join(caps.Computes, " or "))
 	}
-	if o.Adapters = ckpt.Changed(); len(o.Adapters) > 0 && !caps.Adapters {
+	if o.Adapters = ckpt.Adapters; len(o.Adapters) > 0 && !caps.Adapters {
 		return nil, fmt.Errorf("%s computes one model at a time", dev.Name())
 	}
 	e := &InProcess{dev: dev, spec: ckpt.Spec, settings: o, weights: map[string]Region{}}
@@ -86,16 +86,15 @@ func load(ctx context.Context, dev Device, ckpt *checkpoint.Checkpoint, o Settin
 }
 
 // openDense opens the 8-bit copies of the checkpoint and of the adapters that change dense weights.
-func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
-	for adapter, c := range append([]*checkpoint.Checkpoint{ckpt}, ckpt.Adapted...) {
-		var dense *q8.Copy
-		if adapter == 0 || slices.ContainsFunc(e.settings.Adapters[adapter-1], q8.Replaces) {
-			var err error
-			if dense, err = q8.Open(c, e.settings.DenseCache); err != nil {
-				return err
-			}
+func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) (err error) {
+	e.dense = make([]*q8.Copy, 1+len(ckpt.Adapters))
+	for i := range e.dense {
+		if i > 0 && !slices.ContainsFunc(ckpt.Adapters[i-1].Changed, q8.Replaces) {
+			continue
 		}
-		e.dense = append(e.dense, dense)
+		if e.dense[i], err = q8.Open(ckpt.ForAdapter(i), e.settings.DenseCache); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -103,10 +102,7 @@ func (e *InProcess) openDense(ckpt *checkpoint.Checkpoint) error {
 // bytesOf returns a weight's bytes and the checkpoint that holds them.
 func (e *InProcess) bytesOf(b *Buffer, ckpt *checkpoint.Checkpoint) (data []byte,
 	source *checkpoint.Checkpoint, err error) {
-	if b.Adapter > 0 {
-		ckpt = ckpt.Adapted[b.Adapter-1]
-	}
-	name := b.tensor()
+	name, ckpt := b.tensor(), ckpt.ForAdapter(b.Adapter)
 	if b.Type == U8 && q8.Replaces(name) {
 		return e.dense[b.Adapter].Tensor(name), ckpt, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
 // Compute modes: how matrix products round their activations. In all modes accumulation is float32,
@@ -75,10 +77,9 @@ type Settings struct {
 	Dense12 bool
 	// not all experts fit in memory: those of a step are requested from the disk once they are
 	// chosen
-	OnDisk bool
-	// the tensors that each further model of the checkpoint changes
-	Adapters [][]string
-	Taps     []string // names of values that tests read back
+	OnDisk   bool
+	Adapters []checkpoint.Adapter // of the checkpoint, computed by the same engine
+	Taps     []string             // names of values that tests read back
 }
 
 // Check refuses impossible values.

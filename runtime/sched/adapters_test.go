@@ -38,11 +38,12 @@ func (e *mixing) Step(ctx context.Context, b *engine.Batch, logits []float32) er
 func adapted(t *testing.T, dev engine.Device, s engine.Settings, adapters [][]lora.Ref,
 	own []lora.Ref) *mixing {
 	t.Helper()
-	found := checkpoint.Model{Path: filepath.Join(t1, "checkpoint"), Adapters: own}
-	for _, refs := range adapters {
-		found.Adapted = append(found.Adapted, checkpoint.Model{Path: found.Path, Adapters: refs})
-	}
+	found := checkpoint.Model{Path: filepath.Join(t1, "checkpoint"), Refs: own}
 	ckpt := hosttest.Must(found.Open())(t)
+	for _, refs := range adapters {
+		found.Refs = refs
+		ckpt.AddAdapter("", hosttest.Must(found.Open())(t))
+	}
 	t.Cleanup(func() { ckpt.Close() })
 	eng := hosttest.Must(engine.New(dev, ckpt, s))(t)
 	t.Cleanup(func() { eng.Close() })
@@ -86,7 +87,7 @@ func TestAdaptersShareSteps(t *testing.T) {
 	}
 	eng := adapted(t, dev, settings, adapters[1:], nil)
 	work := make(chan func(), 1) // for the loop, which alone may touch its pool
-	s := New(eng, Options{Settings: settings, Model: "base", Adapters: []string{"q", "router"},
+	s := New(eng, Options{Settings: settings, Model: "base",
 		idle: func() {
 			select {
 			case f := <-work:

@@ -13,8 +13,10 @@ import (
 const restorePages = 64
 
 func (s *Scheduler) keepPrefixes() {
-	for _, model := range append([]string{s.o.Model}, s.o.Adapters...) {
-		s.roots = append(s.roots, kv.RootOf("ossrun pages 1", model))
+	root := func(model string) kv.Hash { return kv.RootOf("ossrun pages 1", model) }
+	s.roots = []kv.Hash{root(s.o.Model)}
+	for _, adapter := range s.eng.Settings().Adapters {
+		s.roots = append(s.roots, root(s.o.Model+" "+adapter.Key))
 	}
 	if s.o.NoPrefixCaching {
 		return

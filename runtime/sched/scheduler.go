@@ -64,10 +64,8 @@ type Options struct {
 	// with the same prefix; nil: none.
 	Spill *kv.Spill
 	// Model names the weights and the page format. Schedulers with the same Spill share pages if
-	// they have the same Model.
+	// they have the same Model. Each of the engine's adapters has pages of its own.
 	Model string
-	// Adapters does so for each of Settings.Adapters. Their pages are their own.
-	Adapters []string
 	// Restart returns a new engine of the same shape, with an empty cache, after a step failed. The
 	// loop calls it after the running requests got their *EngineError; the waiting requests run on
 	// the engine that it returns. If it fails, the scheduler is closed. nil: the old engine stays

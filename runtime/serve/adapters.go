@@ -6,6 +6,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,21 +20,18 @@ import (
 // adapt adds the adapters of the options to a model. A named one becomes a model of its own, with
 // the unnamed ones too.
 func (m *Models) adapt(base checkpoint.Model) (checkpoint.Model, error) {
-	var plain, named []string
-	for _, text := range m.options.Adapters {
-		if _, _, ok := lora.Named(text); ok {
-			named = append(named, text)
-		} else {
-			plain = append(plain, text)
-		}
-	}
-	base, err := base.With(plain)
+	isNamed := func(text string) bool { _, _, ok := lora.Named(text); return ok }
+	plain := slices.DeleteFunc(slices.Clone(m.options.Adapters), isNamed)
+	base, err := base.With("", plain...)
 	if err != nil {
 		return base, err
 	}
 	m.adapters = nil
-	for _, text := range named {
-		name, folder, _ := lora.Named(text)
+	for _, text := range m.options.Adapters {
+		name, folder, ok := lora.Named(text)
+		if !ok {
+			continue
+		}
 		same := func(n string) bool { return strings.EqualFold(n, name) }
 		_, isCatalogue := models.Lookup(name)
 		if isCatalogue || same(base.Name) || slices.ContainsFunc(m.options.ServedNames, same) ||
@@ -41,29 +39,29 @@ func (m *Models) adapt(base checkpoint.Model) (checkpoint.Model, error) {
 			return base, fmt.Errorf("--lora %s: another model is called %s; choose another name",
 				text, name)
 		}
-		adapter, err := base.With([]string{folder})
+		adapter, err := base.With(name, folder)
 		if err != nil {
 			return base, err
 		}
-		adapter.Name = name
 		m.adapters = append(m.adapters, adapter)
 	}
 	return base, nil
 }
 
-// choose makes source the first model, with its adapters in one engine if the device can.
-func (m *Models) choose(source checkpoint.Model) {
-	m.oneEngine = m.spare != nil && m.spare.Caps().Adapters && len(m.adapters) > 0
-	if m.oneEngine {
-		source.Adapted = m.adapters
-	} else {
-		for _, adapter := range m.adapters {
-			m.sources[keyOf(adapter)] = adapter
-		}
-		m.loaded.maxLoaded = maxLoadedModels + len(m.adapters)
+// openWeights opens a model, and the adapters that share its engine.
+func (m *Models) openWeights(source checkpoint.Model) (*checkpoint.Checkpoint, error) {
+	ckpt, err := source.Open()
+	if err != nil || !m.oneEngine || keyOf(source) != keyOf(m.first) {
+		return ckpt, err
 	}
-	m.first = source
-	m.sources[keyOf(source)] = source
+	for _, adapter := range m.adapters {
+		weights, err := adapter.Open()
+		if err != nil {
+			return nil, errors.Join(err, ckpt.Close())
+		}
+		ckpt.AddAdapter(adapter.Name, weights)
+	}
+	return ckpt, nil
 }
 
 // keyOf identifies a model: its path and its adapters.
@@ -72,7 +70,7 @@ func keyOf(f checkpoint.Model) string {
 	if f.Demo {
 		key = models.Demo
 	}
-	for _, adapter := range f.Adapters {
+	for _, adapter := range f.Refs {
 		key += "+" + adapter.String()
 	}
 	return key
@@ -81,36 +79,21 @@ func keyOf(f checkpoint.Model) string {
 // locate returns the engine's key and the adapter's index in it (0: base).
 func (m *Models) locate(f checkpoint.Model) (key string, adapter int) {
 	key = keyOf(f)
-	for i, t := range m.first.Adapted {
-		if keyOf(t) == key {
-			return keyOf(m.first), i + 1
-		}
+	same := func(a checkpoint.Model) bool { return keyOf(a) == key }
+	if i := slices.IndexFunc(m.adapters, same); m.oneEngine && i >= 0 {
+		return keyOf(m.first), i + 1
 	}
 	return key, 0
 }
 
-// adapterModel returns one of the models of an engine; nil if m is nil.
+// adapterModel returns one of the models of an engine; nil if m is nil. The plan of m has the
+// memory of all.
 func (m *Model) adapterModel(adapter int) *Model {
 	if m == nil || adapter == 0 {
 		return m
 	}
-	return m.adapters[adapter-1]
-}
-
-// addAdapters makes a model for each adapter. The first model's plan has their memory.
-func (m *Model) addAdapters(source checkpoint.Model) {
-	for i, adapter := range source.Adapted {
-		m.adapters = append(m.adapters, &Model{Model: m.Model.Adapter(i+1, adapter.Name),
-			ckpt: m.ckpt.Adapted[i], backend: m.backend, dense: m.dense})
-	}
-}
-
-// pagesOf names the pages of each adapter: the base's name plus the adapter IDs.
-func pagesOf(base string, ckpt *checkpoint.Checkpoint) (names []string) {
-	for _, adapter := range ckpt.Adapted {
-		names = append(names, base+" "+adapter.AdapterIDs)
-	}
-	return names
+	return &Model{Model: m.Model.Adapter(adapter, m.ckpt.Adapters[adapter-1].Name),
+		ckpt: m.ckpt.ForAdapter(adapter), backend: m.backend, dense: m.dense}
 }
 
 // copySource is a model whose dense weights are copied in 8 bits.
@@ -119,11 +102,11 @@ type copySource struct {
 	ckpt *checkpoint.Checkpoint
 }
 
-func copySources(source checkpoint.Model, ckpt *checkpoint.Checkpoint) []copySource {
+func (m *Models) copySources(source checkpoint.Model, ckpt *checkpoint.Checkpoint) []copySource {
 	list := []copySource{{source, ckpt}}
-	for i, names := range ckpt.Changed() {
-		if slices.ContainsFunc(names, q8.Replaces) {
-			list = append(list, copySource{source.Adapted[i], ckpt.Adapted[i]})
+	for i, adapter := range ckpt.Adapters {
+		if slices.ContainsFunc(adapter.Changed, q8.Replaces) {
+			list = append(list, copySource{m.adapters[i], ckpt.ForAdapter(i + 1)})
 		}
 	}
 	return list

@@ -35,7 +35,7 @@ func denseAdapter(t *testing.T, endings ...string) string {
 func TestAdapterHasItsOwnCopy(t *testing.T) {
 	folder := denseAdapter(t)
 	base, cache := denseModel(t), filepath.Join(t.TempDir(), "dense")
-	adapted := hosttest.Must(base.With([]string{folder}))(t)
+	adapted := hosttest.Must(base.With("", folder))(t)
 	if adapted.Name != "it+tune" || keyOf(adapted) == keyOf(base) {
 		t.Errorf("it is called %s, and kept as %s", adapted.Name, keyOf(adapted))
 	}
@@ -89,9 +89,7 @@ func TestAdaptersAreOneEngine(t *testing.T) {
 	base := denseModel(t)
 	list := []checkpoint.Model{base}
 	for name, folder := range map[string]string{"all": all, "router": router} {
-		adapter := hosttest.Must(base.With([]string{folder}))(t)
-		adapter.Name = name
-		list = append(list, adapter)
+		list = append(list, hosttest.Must(base.With(name, folder))(t))
 	}
 	want := map[string][]float32{}
 	for _, found := range list {
@@ -197,9 +195,9 @@ func TestAdapterNames(t *testing.T) {
 		names := got.Name
 		for _, adapter := range m.adapters {
 			names += " " + adapter.Name
-			if len(adapter.Adapters) != len(got.Adapters)+1 || keyOf(adapter) == keyOf(got) {
-				t.Errorf("%q: %s is %v beside %v", test.given, adapter.Name, adapter.Adapters,
-					got.Adapters)
+			if len(adapter.Refs) != len(got.Refs)+1 || keyOf(adapter) == keyOf(got) {
+				t.Errorf("%q: %s is %v beside %v", test.given, adapter.Name, adapter.Refs,
+					got.Refs)
 			}
 		}
 		if err == nil && names != test.want || err != nil && !strings.Contains(err.Error(),

@@ -160,7 +160,7 @@ func (m *Models) fitBackend(b engine.Backend, source checkpoint.Model,
 	ckpt *checkpoint.Checkpoint) (engine.Backend, engine.Settings, engine.Room, error) {
 	spec := ckpt.Spec
 	s := modelSettings(b, source, spec, SettingsFor(b, m.options))
-	s.Adapters = ckpt.Changed()
+	s.Adapters = ckpt.Adapters
 	r, err := b.Room(spec, s)
 	if err == nil || !onGPU(b) {
 		return b, s, r, err

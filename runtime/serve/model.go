@@ -56,7 +56,6 @@ type Model struct {
 	backend    engine.Backend
 	engine     engine.Engine
 	dense      string      // type of the engine's dense weights; "" if servers compute
-	adapters   []*Model    // on the same engine; they end with it
 	background *background // for later starts; nil: none
 	servers    *pool.Pool  // generate the tokens; nil: engine does
 
@@ -92,112 +91,133 @@ func (m *Model) Close() error {
 }
 
 // LoadOn loads a model on a backend, which Close closes. Open settings get the backend's defaults.
-func LoadOn(source checkpoint.Model, b engine.Backend, s engine.Settings) (_ *Model, err error) {
-	m := &Model{backend: b}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.Close())
-		}
-	}()
-	if m.ckpt, err = source.Open(); err != nil {
-		return nil, err
-	}
-	s = modelSettings(b, source, m.ckpt.Spec, SettingsFor(b, Options{Settings: s}))
-	r, err := b.Room(m.ckpt.Spec, s)
+func LoadOn(source checkpoint.Model, b engine.Backend, s engine.Settings) (*Model, error) {
+	ckpt, err := source.Open()
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, b.Close())
 	}
-	if err := m.start(context.Background(), source, s, r, nil, nil); err != nil {
-		return nil, err
+	m := &Model{ckpt: ckpt, backend: b}
+	s = modelSettings(b, source, ckpt.Spec, SettingsFor(b, Options{Settings: s}))
+	r, err := b.Room(ckpt.Spec, s)
+	if err == nil {
+		err = m.start(context.Background(), source, s, r, nil, nil)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
+// loader loads one model, step by step.
+type loader struct {
+	*Models
+	source   checkpoint.Model
+	loaded   []loadedModel // they stay loaded
+	model    *Model        // the result
+	settings engine.Settings
+	room     engine.Room
+	dense    []copySource
+	copyable bool // the 8-bit copy can be made later
+	duration time.Duration
+}
+
 // load loads a model next to others that stay loaded. The error wraps errNoRoom if it fits only
 // without them.
-func (m *Models) load(source checkpoint.Model, loaded []loadedModel) (_ *Model, err error) {
-	ctx := m.ctx
-	model := &Model{}
-	defer func() {
-		if err == nil {
-			return
+func (m *Models) load(source checkpoint.Model, loaded []loadedModel) (*Model, error) {
+	if m.upstreams != nil {
+		return m.loadUpstream(source)
+	}
+	l := &loader{Models: m, source: source, loaded: loaded, model: &Model{onDamage: m.reportDamage}}
+	for _, step := range []func() error{l.open, l.place, l.start} {
+		if err := step(); err != nil {
+			err = errors.Join(err, l.model.Close())
+			if m.ctx.Err() != nil {
+				err = context.Canceled
+			}
+			return nil, err
 		}
-		err = errors.Join(err, model.Close())
-		if ctx.Err() != nil {
-			err = context.Canceled
+	}
+	l.finish()
+	return l.model, nil
+}
+
+func (l *loader) open() (err error) {
+	if l.model.ckpt, err = l.openWeights(l.source); err != nil {
+		return &ModelError{err}
+	}
+	l.model.backend, err = l.takeBackend()
+	return err
+}
+
+// place chooses the backend, and the settings for the memory that the other models leave. Their
+// planned memory counts in full, even pages that are not touched yet.
+func (l *loader) place() error {
+	b, ckpt, reserved := l.model.backend, l.model.ckpt, int64(0)
+	if !onGPU(b) {
+		reserved = l.shared.untouched()
+		for _, o := range l.loaded {
+			reserved += o.(*Model).plan.Total - l.model.sharedBytes(o.(*Model))
 		}
-	}()
-	if model.ckpt, err = source.Open(); err != nil {
-		return nil, &ModelError{err}
 	}
-	b, err := m.takeBackend()
-	if err != nil {
-		return nil, err
+	if _, free := b.Memory(); len(l.loaded) > 0 && free-reserved < l.source.Bytes {
+		return errNoRoom
 	}
-	model.backend = b
-	reserved := m.shared.untouched()
-	// the planned memory of the others counts in full, even pages that are not touched yet
-	for _, o := range loaded {
-		reserved += o.(*Model).plan.Total - model.sharedBytes(o.(*Model))
-	}
-	if onGPU(b) {
-		reserved = 0
-	}
-	if _, free := b.Memory(); len(loaded) > 0 && free-reserved < source.Bytes {
-		return nil, errNoRoom
-	}
-	spec := model.ckpt.Spec
-	var s engine.Settings
-	var r engine.Room
-	if model.backend, s, r, err = m.fitBackend(b, source, model.ckpt); err != nil {
-		return nil, err
+	b, s, r, err := l.fitBackend(b, l.source, ckpt)
+	if l.model.backend = b; err != nil {
+		return err
 	}
 	r.Free -= reserved
-	dense := copySources(source, model.ckpt)
-	s, r, copyable := initialDense(model.backend, dense, m.options.Settings, s, r)
-	model.reopen = func(failed engine.Backend) (engine.Backend, error) {
+	l.dense = l.copySources(l.source, ckpt)
+	l.settings, l.room, l.copyable = initialDense(b, l.dense, l.options.Settings, s, r)
+	m, spec, s := l.Models, ckpt.Spec, l.settings
+	l.model.reopen = func(failed engine.Backend) (engine.Backend, error) {
 		return m.reopen(failed, spec, s)
 	}
-	model.onDamage = m.reportDamage
-	start := time.Now()
-	err = model.start(ctx, source, s, r, m.shared, m.options.Progress)
+	return nil
+}
+
+func (l *loader) start() error {
+	begin := time.Now()
+	err := l.model.start(l.ctx, l.source, l.settings, l.room, l.shared, l.options.Progress)
+	l.duration = time.Since(begin)
 	switch {
 	// it may fit alone; if it does not, that load's error is reported
-	case err != nil && len(loaded) > 0:
-		return nil, errors.Join(errNoRoom, err)
+	case len(l.loaded) > 0 && (err != nil || !l.source.Demo &&
+		(l.model.plan.OnDisk > 0 || l.model.ContextLength() < swapContext)):
+		return errors.Join(errNoRoom, err)
 	case err != nil:
-		return nil, &ModelError{err}
-	case len(loaded) > 0 && (model.plan.OnDisk > 0 || model.ContextLength() < swapContext) &&
-		!source.Demo:
-		return nil, errNoRoom
+		return &ModelError{err}
 	}
-	if slow := model.plan.Slow(); slow != "" {
-		m.options.Notify(source.Name + ": " + slow)
+	return nil
+}
+
+// finish reports what a loaded model lacks, and begins the work for later starts.
+func (l *loader) finish() {
+	notes := Notes(l.source.ChatDefaults())
+	if slow := l.model.plan.Slow(); slow != "" {
+		notes = append([]string{slow}, notes...)
 	}
-	notes := Notes(source.ChatDefaults())
 	var tasks []backgroundTask
-	copies := ""
-	if copyable {
-		copies = s.DenseCache
-		tasks = append(tasks, m.copyDense(model, dense, s.DenseCache))
+	cache, copies := l.settings.DenseCache, ""
+	if l.copyable {
+		copies = cache
+		tasks = append(tasks, l.copyDense(l.model, l.dense, cache))
 	}
-	elapsed := time.Since(start)
-	if source.GGUF != nil && !model.ckpt.Mapped() && elapsed > slowLoad {
+	if l.source.GGUF != nil && !l.model.ckpt.Mapped() && l.duration > slowLoad {
 		notes = append(notes, fmt.Sprintf("putting the weights of this GGUF file in order took "+
 			"%.0f s. While nothing runs they are written in that order (%s in %s), for the next "+
-			"start", elapsed.Seconds(), gb(source.Bytes), checkpoint.OrderedFolder()))
-		tasks = append(tasks, m.orderWeights(model, source))
+			"start", l.duration.Seconds(), gb(l.source.Bytes), checkpoint.OrderedFolder()))
+		tasks = append(tasks, l.orderWeights(l.model, l.source))
 	}
-	if !copyable && s.Dense == engine.DenseQ8 && s.DenseCache != "" {
-		tasks = append(tasks, m.checkDense(model, dense, s.DenseCache))
+	if !l.copyable && l.settings.Dense == engine.DenseQ8 && cache != "" {
+		tasks = append(tasks, l.checkDense(l.model, l.dense, cache)) // never ends
 	}
 	for _, note := range notes {
-		m.options.Notify(source.Name + ": " + note)
+		l.options.Notify(l.source.Name + ": " + note)
 	}
 	if len(tasks) > 0 {
-		m.startBackground(model, copies, tasks)
+		l.startBackground(l.model, copies, tasks)
 	}
-	return model, nil
 }
 
 // sharedBytes is how many planned bytes of another model are this one's experts too: both map the
@@ -270,9 +290,7 @@ func (m *Model) start(ctx context.Context, source checkpoint.Model, s engine.Set
 			}
 		}
 	}
-	o.Scheduler.Adapters = pagesOf(o.Scheduler.Model, m.ckpt)
 	m.Model = session.New(m.engine, o)
-	m.addAdapters(source)
 	return nil
 }
 
@@ -290,8 +308,7 @@ func (p progress) during(what string, work func(show func(done, total int64)) er
 // readWeights reads weights into the host's memory with several readers: mapped files into the page
 // cache, GGUF files in the engine's order into private memory unless a device copies them.
 func readWeights(ctx context.Context, source checkpoint.Model, ckpt *checkpoint.Checkpoint,
-	b engine.Backend,
-	s engine.Settings, p progress) error {
+	b engine.Backend, s engine.Settings, p progress) error {
 	var replaced checkpoint.Replaced // by an 8-bit copy of an earlier start
 	if s.Dense == engine.DenseQ8 && s.DenseCache != "" {
 		if path := q8.Ready(source, s.DenseCache); path != "" {
@@ -313,13 +330,13 @@ func readWeights(ctx context.Context, source checkpoint.Model, ckpt *checkpoint.
 			return c.Merge(ctx, skip, show)
 		})
 	}
-	if len(source.Adapters) > 0 {
+	if len(source.Refs) > 0 {
 		err = merge(source.Name, ckpt, replaced.Covers)
 	}
-	for i, changed := range ckpt.Changed() {
+	for i, adapter := range ckpt.Adapters {
 		if err == nil {
-			err = merge(source.Adapted[i].Name, ckpt.Adapted[i], func(name string) bool {
-				return !slices.Contains(changed, name) ||
+			err = merge(adapter.Name, ckpt.ForAdapter(i+1), func(name string) bool {
+				return !slices.Contains(adapter.Changed, name) ||
 					replaced.Covers != nil && replaced.Covers(name)
 			})
 		}
@@ -337,8 +354,8 @@ func (m *Model) newEngine(ctx context.Context, source checkpoint.Model, s engine
 		return m.backend.Load(ctx, m.ckpt, s, nil)
 	}
 	var eng engine.Engine
-	err := p.during("copying "+source.Name+" to the GPU", func(show func(done,
-		total int64)) (err error) {
+	err := p.during("copying "+source.Name+" to the GPU", func(show func(done, total int64)) error {
+		var err error
 		eng, err = m.backend.Load(ctx, m.ckpt, s, show)
 		return err
 	})

@@ -129,9 +129,17 @@ func (m *Models) Open(source checkpoint.Model) (*checkpoint.Checkpoint, error) {
 	return ckpt, nil
 }
 
-// Choose makes source the default model, and opens what the models share.
+// Choose makes source the default model, with its adapters in one engine if the device can, and
+// opens what the models share.
 func (m *Models) Choose(source checkpoint.Model) {
-	m.choose(source)
+	m.first, m.sources[keyOf(source)] = source, source
+	m.oneEngine = m.spare != nil && m.spare.Caps().Adapters && len(m.adapters) > 0
+	if !m.oneEngine {
+		for _, adapter := range m.adapters {
+			m.sources[keyOf(adapter)] = adapter
+		}
+		m.loaded.maxLoaded = maxLoadedModels + len(m.adapters)
+	}
 	keep := m.options.Keep
 	keep.SwapSpace = m.effective.Keep.SwapSpace
 	m.shared = openShared(keep, !m.options.Settings.NoPrefixCaching, m.options.Notify)
@@ -226,13 +234,7 @@ func (m *Models) loadKey(key string, loaded []loadedModel) (loadedModel, error) 
 	m.mu.Lock()
 	source := m.sources[key]
 	m.mu.Unlock()
-	var model *Model
-	var err error
-	if m.upstreams != nil {
-		model, err = m.loadUpstream(source)
-	} else {
-		model, err = m.load(source, loaded)
-	}
+	model, err := m.load(source, loaded)
 	if errors.Is(err, errNoRoom) {
 		return nil, err
 	}

@@ -122,14 +122,14 @@ func answers(t *testing.T, c *checkpoint.Checkpoint, s engine.Settings,
 	return got
 }
 
-func TestTunesAnswerAsAlone(t *testing.T) {
+func TestAdaptersAnswerAsAlone(t *testing.T) {
 	base := adapted(t)
 	var refs []lora.Ref
 	for _, source := range []string{peft + "patterns", peft + "router", peft + "saved:0.5",
 		everything(t, base.Spec)} {
 		ref := hosttest.Must(lora.Find(source))(t)
 		refs = append(refs, ref)
-		base.Adapted = append(base.Adapted, adapted(t, ref))
+		base.AddAdapter("", adapted(t, ref))
 	}
 	for name, s := range map[string]engine.Settings{
 		"exact":          {Compute: engine.Exact},
@@ -173,7 +173,7 @@ func (a alone) Caps() engine.Caps {
 func TestAdaptersAreRefused(t *testing.T) {
 	ref := hosttest.Must(lora.Find(peft + "q"))(t)
 	base := adapted(t)
-	base.Adapted = []*checkpoint.Checkpoint{adapted(t, ref)}
+	base.AddAdapter("", adapted(t, ref))
 	dev, s := device(t), engine.Settings{Pages: 8, MaxNumBatchedTokens: 8}
 	if _, err := engine.New(alone{dev}, base, s); err == nil {
 		t.Error("a device that computes one model takes two")
@@ -185,7 +185,7 @@ func TestAdaptersAreRefused(t *testing.T) {
 		t.Errorf("planned is %+v, in use %+v, %v", plain, eng.Plan(), err)
 	}
 	changed := int64(0)
-	for _, name := range base.Changed()[0] {
+	for _, name := range base.Adapters[0].Changed {
 		changed += int64(len(hosttest.Must(base.Tensor(name))(t).Data))
 	}
 	s = eng.Settings()
