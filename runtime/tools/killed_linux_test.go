@@ -125,8 +125,9 @@ func TestToolsKilled(t *testing.T) {
 		if !inside {
 			model.before = kill
 		}
-		loop, err := session.StartWithTools(t.Context(), &sessiontest.Model{Script: model.turn}, session.Request{
-			Messages: []session.Message{session.User("go on")}}, list, session.ToolLimits{})
+		loop, err := session.StartWithTools(t.Context(), &sessiontest.Model{Script: model.turn},
+			session.Request{Messages: []session.Message{session.User("go on")}}, list,
+			session.ToolLimits{})
 		if err != nil {
 			t.Fatal(err)
 		}
