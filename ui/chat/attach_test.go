@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // A file is attached despite trailing punctuation and blanks in its name, and Tab completes exactly
@@ -60,8 +58,7 @@ func TestNamesOfFiles(t *testing.T) {
 			t.Errorf("%q: %q, missing %q, %v, not %q", text, got, missing, err, want)
 		}
 	}
-	w := open(t, t.Context(), 80, 24, Options{Model: &script{turns: [][]session.Event{
-		turn(answering("Read."), []session.Event{stopped(9, 2)})}}})
+	w := open(t, t.Context(), 80, 24, Options{Model: script(fine("Read."))})
 	w.until("Ask something")
 	for typed, want := range map[string]string{"see @my n": "see @my notes.txt",
 		"see @a [": "see @a [draft] (2).md", "see @q?": "see @q?.txt", "x @not": "x @notes.txt"} {

@@ -13,10 +13,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-func fine(text string) []session.Event {
-	return turn(answering(text), []session.Event{stopped(9, 2)})
-}
-
 func TestEditAndBranches(t *testing.T) {
 	s := newStage(t, 80, 24, Options{}, fine("red"), fine("blue"), fine("green"))
 	s.ask("first?")
@@ -32,7 +28,7 @@ func TestEditAndBranches(t *testing.T) {
 	s.play(0, step)
 	if text := s.text(); strings.Contains(text, "first?") || strings.Contains(text, "blue") ||
 		!strings.Contains(text, "changed?") || !strings.Contains(text, "green") ||
-		len(s.runner.requests[2].Messages) != 1 {
+		len(s.runner.Requests[2].Messages) != 1 {
 		t.Errorf("edited:\n%s", text)
 	}
 	s.ask("/branch")
@@ -64,7 +60,7 @@ func TestCompact(t *testing.T) {
 	s.golden("compacted")
 	s.ask("and now?")
 	s.play(0, step)
-	said := s.runner.requests[2].Messages
+	said := s.runner.Requests[2].Messages
 	if len(said) != 2 || !strings.Contains(said[0].Text(), "They spoke of red.") {
 		t.Errorf("the model is given %d messages: %q", len(said), said[0].Text())
 	}
@@ -102,7 +98,7 @@ func TestAttachments(t *testing.T) {
 	}
 	s.send(s.send(key("enter"))())
 	s.play(0, step)
-	if got := s.runner.requests[0].Messages[0].Text(); !strings.HasSuffix(got,
+	if got := s.runner.Requests[0].Messages[0].Text(); !strings.HasSuffix(got,
 		"\n\nFile "+path+":\n```\nthe secret is 42\n```") ||
 		!strings.Contains(s.text(), ", 5 tokens") {
 		t.Errorf("sent %q:\n%s", got, s.text())
@@ -114,13 +110,13 @@ func TestAttachments(t *testing.T) {
 	}
 	s.keys("enter")
 	s.play(0, step)
-	if got := s.runner.requests[1].Messages[2].Text(); !strings.Contains(got, long) {
+	if got := s.runner.Requests[1].Messages[2].Text(); !strings.Contains(got, long) {
 		t.Errorf("sent %q", got)
 	}
 	s.m.input.editor.set("mail me@example.com or @nobody")
 	s.send(s.send(key("enter"))())
 	s.play(0, step)
-	if got := s.runner.requests[2].Messages[4].Text(); got != "mail me@example.com or @nobody" {
+	if got := s.runner.Requests[2].Messages[4].Text(); got != "mail me@example.com or @nobody" {
 		t.Errorf("sent %q", got)
 	}
 	if !strings.Contains(s.text(), "@nobody is not a file, so it was sent as text.") ||
@@ -156,7 +152,7 @@ func TestHistorySearch(t *testing.T) {
 }
 
 func TestSwitchModel(t *testing.T) {
-	other := &script{turns: [][]session.Event{fine("from the other")}}
+	other := script(fine("from the other"))
 	s := newStage(t, 80, 24, Options{Switch: func(_ context.Context,
 		name string) (session.Runner, error) {
 		if name != "120b" {

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // cursor is the position of the terminal's cursor.
@@ -47,7 +46,7 @@ func (w *window) becomes(rows string, at ...int) {
 // cursor at its end, and a letter follows.
 func TestKeysOfNewerTerminals(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
-	w := open(t, t.Context(), 80, 24, Options{Model: &script{}})
+	w := open(t, t.Context(), 80, 24, Options{Model: script()})
 	w.until("Ask something")
 	for sequence, rows := range map[string]string{
 		"\x1b[13;2u": "one two\nx", "\x1b[27;2;13~": "one two\nx", // Shift+Enter
@@ -100,8 +99,7 @@ func TestKeysOfNewerTerminals(t *testing.T) {
 
 // The terminal's cursor is at the caret, whatever is above it and wherever the caret is.
 func TestCursorStandsAtTheCaret(t *testing.T) {
-	w := open(t, t.Context(), 80, 24, Options{Model: &script{turns: [][]session.Event{
-		turn(answering(strings.Repeat("word ", 400)), []session.Event{stopped(9, 2)})}}})
+	w := open(t, t.Context(), 80, 24, Options{Model: script(fine(strings.Repeat("word ", 400)))})
 	w.until("Ask something")
 	w.becomes("Ask something"+keyHints, 3, 22)
 	w.typing("abc")

@@ -78,8 +78,8 @@ func TestDeleted(t *testing.T) {
 			t.Errorf("%s: another conversation was touched", when)
 		}
 	}
-	one := turn(answering("public"), []session.Event{stopped(9, 2)})
-	secret := turn(answering(long), []session.Event{stopped(9, 2)})
+	one := fine("public")
+	secret := fine(long)
 	s := newStage(t, 80, 24, o, append([][]session.Event{one}, append(calling(secret), secret,
 		secret, secret)...)...)
 	run := func(cmd tea.Cmd) {

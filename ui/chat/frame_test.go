@@ -54,7 +54,7 @@ func longAnswer(tb testing.TB, n int) []string {
 // returns what every frame cost by this measure: Update with the tokens of one frame, then View.
 func longConversation(tb testing.TB, tokens []string, measure func() int64) []int64 {
 	tb.Helper()
-	s := &stage{t: &testing.T{}, runner: &script{}, clock: newClock()}
+	s := &stage{t: &testing.T{}, runner: script(), clock: newClock()}
 	s.m = newModel(tb.Context(), Options{Model: s.runner})
 	s.m.clock = s.clock.read
 	s.m.Update(tea.WindowSizeMsg{Width: 120, Height: 50})

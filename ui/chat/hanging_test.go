@@ -184,7 +184,7 @@ func (c backEnd) hold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w := open(t, ctx, 80, 24, Options{Tools: []session.Tool{tool}, Approval: approval,
-		Model: &script{turns: oneCall(c.recipient, arguments)}})
+		Model: script(oneCall(c.recipient, arguments)...)})
 	w.until("Ask something")
 	w.typing("do it\r")
 	w.until("→ ")
@@ -256,8 +256,7 @@ func TestTheScreenAnswersWhileTheStoreIsLocked(t *testing.T) {
 	}
 	w := open(t, t.Context(), 80, 24, Options{Store: store,
 		Claim: func(string) (func(), bool) { return func() {}, true },
-		Model: &script{turns: [][]session.Event{turn(answering("Kept or not."),
-			[]session.Event{stopped(9, 2)})}}})
+		Model: script(fine("Kept or not."))})
 	w.until("Ask something")
 	w.typing("a message\rx")
 	text := ""
@@ -315,7 +314,7 @@ func (s stuck) Run(context.Context, session.Call, func(string)) (r session.ToolR
 
 func (s stuck) switchTo(context.Context, string) (session.Runner, error) {
 	s.wait()
-	return &script{}, nil
+	return script(), nil
 }
 
 // Everything that a chat is given hangs, and every message of every key and command is taken and
@@ -342,7 +341,7 @@ func TestUpdateAndViewWaitForNothing(t *testing.T) {
 	take("the model", func() {
 		m = newModel(ctx, Options{Tools: []session.Tool{s}, ReplaceTools: s.renew, Claim: s.claim,
 			Store: s, Switch: s.switchTo, Models: s.models,
-			Model:    &script{turns: oneCall("python", "1")},
+			Model:    script(oneCall("python", "1")...),
 			Approval: NewApproval(), HistoryPath: filepath.Join(t.TempDir(), "history")})
 	})
 	t.Cleanup(m.background.Wait)

@@ -26,7 +26,7 @@ func leaves(cmd tea.Cmd) bool {
 }
 
 func TestEffort(t *testing.T) {
-	s := newStage(t, 80, 20, Options{}, turn(answering("a"), []session.Event{stopped(9, 2)}))
+	s := newStage(t, 80, 20, Options{}, fine("a"))
 	for _, want := range []string{"high", "low", "medium", "high"} {
 		s.keys("shift+tab")
 		if !strings.Contains(s.text(), want+" effort") {
@@ -42,7 +42,7 @@ func TestEffort(t *testing.T) {
 	}
 	s.ask("q")
 	s.play(0, step)
-	if got := s.runner.requests[0].Effort; got != "low" {
+	if got := s.runner.Requests[0].Effort; got != "low" {
 		t.Errorf("the turn was asked with effort %q", got)
 	}
 }
@@ -58,7 +58,7 @@ func TestSystem(t *testing.T) {
 	s.play(0, step)
 	s.ask("/system off")
 	for i, want := range []string{"be brief", "speak French\nand English"} {
-		if got := s.runner.requests[i].Instructions; got != want {
+		if got := s.runner.Requests[i].Instructions; got != want {
 			t.Errorf("turn %d had instructions %q, want %q", i, got, want)
 		}
 	}
@@ -118,8 +118,8 @@ func TestInterrupt(t *testing.T) {
 
 func TestRegenerateAndNew(t *testing.T) {
 	s := newStage(t, 80, 20, Options{},
-		turn(answering("first answer"), []session.Event{stopped(9, 2)}),
-		turn(answering("second answer"), []session.Event{stopped(9, 2)}),
+		fine("first answer"),
+		fine("second answer"),
 		turn([]session.Event{nil}))
 	s.ask("the question")
 	s.play(0, step)
@@ -130,7 +130,7 @@ func TestRegenerateAndNew(t *testing.T) {
 		strings.Count(text, "the question") != 1 {
 		t.Errorf("regenerated:\n%s", text)
 	}
-	if n := len(s.runner.requests[1].Messages); n != 1 {
+	if n := len(s.runner.Requests[1].Messages); n != 1 {
 		t.Errorf("the second try was given %d messages, want the question alone", n)
 	}
 	s.ask("/help")
@@ -151,7 +151,7 @@ func TestOtherNames(t *testing.T) {
 			t.Errorf("%s does not leave", name)
 		}
 	}
-	s := newStage(t, 80, 20, Options{}, turn(answering("a"), []session.Event{stopped(9, 2)}))
+	s := newStage(t, 80, 20, Options{}, fine("a"))
 	s.ask("q")
 	s.play(0, step)
 	s.ask("/clear")
@@ -163,11 +163,11 @@ func TestOtherNames(t *testing.T) {
 // An answer stays until something of the one that takes its place has come.
 func TestARefusedRegenerateLosesNothing(t *testing.T) {
 	s := newStage(t, 80, 20, Options{},
-		turn(answering("the whole answer"), []session.Event{stopped(9, 2)}),
+		fine("the whole answer"),
 		turn([]session.Event{session.Done{Finish: session.FinishError,
 			Err: errors.New("the server is gone")}}),
 		turn([]session.Event{nil}),
-		turn(answering("another"), []session.Event{stopped(9, 2)}))
+		fine("another"))
 	s.ask("the question")
 	s.play(0, step)
 	kept := func(why string) {
@@ -180,11 +180,11 @@ func TestARefusedRegenerateLosesNothing(t *testing.T) {
 			t.Errorf("%d messages, want 2; context %d, want 11", n, s.m.talk.context)
 		}
 	}
-	s.runner.refuse = errors.New("no such file")
+	s.runner.Refuse = errors.New("no such file")
 	s.ask("/regenerate")
 	s.play(0, step)
 	kept("✗ No such file. Type /regenerate to retry.")
-	s.runner.refuse = nil
+	s.runner.Refuse = nil
 	s.ask("/regenerate")
 	if !strings.Contains(s.text(), "the whole answer") {
 		t.Errorf("the answer is gone before another has begun:\n%s", s.text())
@@ -224,7 +224,7 @@ func TestCommandLines(t *testing.T) {
 	s.m.input.editor.set("/usr/bin/env is what?")
 	s.keys("enter")
 	s.play(0, step)
-	if len(s.runner.requests) != 1 {
+	if len(s.runner.Requests) != 1 {
 		t.Error("a path was taken for a command")
 	}
 	for in, want := range map[string]string{
@@ -251,13 +251,12 @@ func TestSendWhileBusy(t *testing.T) {
 	if s.m.input.editor.text != "two" || s.m.talk.live != nil {
 		t.Errorf("after Esc the editor has %q:\n%s", s.m.input.editor.text, s.text())
 	}
-	s = newStage(t, 80, 20, Options{}, turn(answering("first"), []session.Event{stopped(9, 2)}),
-		turn(answering("second"), []session.Event{stopped(9, 2)}))
+	s = newStage(t, 80, 20, Options{}, fine("first"), fine("second"))
 	s.ask("one")
 	s.ask("two")
 	s.play(0, step)
 	s.play(0, step)
-	if len(s.runner.requests) != 2 || s.runner.requests[1].Messages[2].Text() != "two" {
+	if len(s.runner.Requests) != 2 || s.runner.Requests[1].Messages[2].Text() != "two" {
 		t.Errorf("what was queued is not sent:\n%s", s.text())
 	}
 }
@@ -347,8 +346,8 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	lost := session.Done{Finish: session.FinishError,
 		Err: fmt.Errorf("%w: EOF", session.ErrGone)}
 	s := newStage(t, 80, 24, Options{}, turn(answering("Half an "), []session.Event{lost}),
-		turn(answering("A whole answer."), []session.Event{stopped(9, 2)}),
-		turn(answering("And the next."), []session.Event{stopped(9, 2)}))
+		fine("A whole answer."),
+		fine("And the next."))
 	s.ask("question")
 	s.ask("queued")
 	s.play(0, step)
@@ -368,7 +367,7 @@ func TestLoading(t *testing.T) {
 	l := &Loading{}
 	l.Begin("loading gpt-oss-20b")
 	s := newStage(t, 80, 24, Options{Loading: l},
-		turn(answering("Here I am."), []session.Event{stopped(9, 2)}))
+		fine("Here I am."))
 	show, done := l.Progress("reading gpt-oss-20b")
 	show(4_100_000_000, 13_800_000_000)
 	if text := s.text(); !strings.Contains(text, "reading gpt-oss-20b, 4.1 of 13.8 GB") ||

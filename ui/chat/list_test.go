@@ -109,8 +109,8 @@ func TestTheListsKeys(t *testing.T) {
 // What work outside Update ends with has a name, which a log can show.
 func TestOutcomesHaveNames(t *testing.T) {
 	s := newStage(t, 80, 24, Options{Store: earlierChats(t), Tools: []session.Tool{&scriptTool{}},
-		Switch: func(context.Context, string) (session.Runner, error) { return &script{}, nil }},
-		turn(answering("Four."), []session.Event{stopped(9, 2)}))
+		Switch: func(context.Context, string) (session.Runner, error) { return script(), nil }},
+		fine("Four."))
 	for _, c := range [][2]string{{"/tools", "pageRows"}, {"/model other", "modelOpened"},
 		{"/resume nothing", "failure"}, {"/delete 0123abc3", "deletionFound"}, {"n", "<nil>"},
 		{"/resume 0123abc4", "claimedChat"}, {"@/no/file", "prepared"}} {

@@ -11,7 +11,7 @@ import (
 // The menu is gone through with the arrow keys, taken with Enter and left with Esc.
 func TestMenu(t *testing.T) {
 	s := newStage(t, 80, 24, Options{},
-		turn(answering("one\n```go\nx\n```"), []session.Event{stopped(9, 2)}),
+		fine("one\n```go\nx\n```"),
 		turn(answering("two"), []session.Event{stopped(20, 2)}),
 		turn(answering("three"), []session.Event{stopped(30, 2)}))
 	s.typing("/effort ")
@@ -63,7 +63,9 @@ func TestModelMenu(t *testing.T) {
 		return []session.ModelInfo{{ID: "gpt-oss-20b", ContextLength: 8192},
 			{ID: "gpt-oss-120b", ContextLength: 4096}}
 	}, Switch: func(_ context.Context, name string) (session.Runner, error) {
-		return named{&script{}, name}, nil
+		m := script()
+		m.Name = name
+		return m, nil
 	}})
 	s.choose("/model")
 	if text := s.text(); !strings.Contains(text, "gpt-oss-120b  4,096 tokens of context") {
@@ -76,10 +78,3 @@ func TestModelMenu(t *testing.T) {
 		t.Errorf("the model is %s", got)
 	}
 }
-
-type named struct {
-	session.Runner
-	name string
-}
-
-func (n named) ID() string { return n.name }

@@ -14,8 +14,7 @@ import (
 // What the chat itself says goes: with the next thing that it says, with the next message, and a
 // notice after a time too. The conversation stays in sight.
 func TestNoticesGo(t *testing.T) {
-	s := newStage(t, 80, 24, Options{}, turn(answering("An answer."),
-		[]session.Event{stopped(9, 2)}), turn(answering("Another."), []session.Event{stopped(9, 2)}))
+	s := newStage(t, 80, 24, Options{}, fine("An answer."), fine("Another."))
 	shows := func(when string, want, not string) {
 		t.Helper()
 		if text := s.text(); !strings.Contains(text, want) ||
@@ -61,7 +60,7 @@ func TestNoticesGo(t *testing.T) {
 
 // In the program a notice goes by itself.
 func TestANoticeIsPassed(t *testing.T) {
-	m := newModel(t.Context(), Options{Model: &script{}})
+	m := newModel(t.Context(), Options{Model: script()})
 	m.clock = func() time.Time { return time.Now().Add(-noticeDuration) }
 	m.showNotice("the first")
 	m.showNotice("the second")
@@ -90,8 +89,8 @@ func TestARefusedMessageComesBack(t *testing.T) {
 		{"with one that waits", errors.New("no"), func(s *stage) { s.ask("the next"); s.typing("x") },
 			"the message\nthe next\nx", "✗ No.\n   Your message is back"},
 	} {
-		s := newStage(t, 80, 24, Options{}, turn(answering("Fine."), []session.Event{stopped(9, 2)}))
-		s.runner.refuse = c.err
+		s := newStage(t, 80, 24, Options{}, fine("Fine."))
+		s.runner.Refuse = c.err
 		s.ask("the message")
 		c.meanwhile(s)
 		s.play(0, step)
@@ -99,7 +98,7 @@ func TestARefusedMessageComesBack(t *testing.T) {
 			strings.Count(text, "❯ the message") != 1 || len(s.m.talk.conversation.first) > 0 {
 			t.Errorf("%s: the editor has %q:\n%s", c.name, s.m.input.editor.text, text)
 		}
-		s.runner.refuse = nil
+		s.runner.Refuse = nil
 		s.keys("enter")
 		s.play(0, step)
 		if text := s.text(); strings.Count(text, "❯ the message") != 1 || strings.Contains(text, "✗") ||

@@ -48,7 +48,7 @@ func TestPicturesAreKept(t *testing.T) {
 	}
 	tool := &scriptTool{result: session.ToolResult{Text: "ok", Files: []string{figure, text, lie}}}
 	o := Options{Tools: []session.Tool{tool}, Pictures: ours, Store: diskStore(t)}
-	answer := turn(answering("Drawn."), []session.Event{stopped(9, 2)})
+	answer := fine("Drawn.")
 	s := newStage(t, 200, 40, o, append(calling(answer), calling(answer)...)...)
 	s.ask("draw")
 	s.play(0, step)

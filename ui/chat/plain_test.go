@@ -48,9 +48,9 @@ func TestPlain(t *testing.T) {
 	out := &paper{}
 	ended := make(chan error, 1)
 	go func() {
-		said := turn(answering("Yes."+mark+" Done."), []session.Event{stopped(9, 2)})
+		said := fine("Yes." + mark + " Done.")
 		ended <- RunPlain(t.Context(), Options{In: in, Out: out, Approval: approval,
-			Tools: []session.Tool{tool}, Model: &script{turns: calling(said)}})
+			Tools: []session.Tool{tool}, Model: script(calling(said)...)})
 	}()
 	send := func(line string) {
 		if _, err := io.WriteString(keys, line+"\n"); err != nil {

@@ -124,11 +124,10 @@ func (w *window) wait() error {
 func TestInATerminal(t *testing.T) {
 	history := filepath.Join(t.TempDir(), "history")
 	w := open(t, t.Context(), 80, 24,
-		Options{HistoryPath: history, Model: &script{turns: [][]session.Event{
+		Options{HistoryPath: history, Model: script(
 			turn(reasoning(thinking), answering(paged+"\n日本語 👩‍👩‍👧 done."),
 				[]session.Event{stopped(93, 120)}),
-			turn(answering("This one never "), []session.Event{nil}),
-		}}})
+			turn(answering("This one never "), []session.Event{nil}))})
 	w.until("Ask something")
 	w.typing("How does the \x1b[200~paged\ncache\x1b[201~ work?\r")
 	w.until("done.")
@@ -176,7 +175,7 @@ func stamps(screen string) string {
 
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := open(t, ctx, 60, 20, Options{Model: &script{turns: [][]session.Event{{nil}}}})
+	w := open(t, ctx, 60, 20, Options{Model: script([]session.Event{nil})})
 	w.until("Ask something")
 	w.typing("q\r")
 	w.until("reading the prompt")
@@ -187,7 +186,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 }
 
 func TestLeavingStopsTheTurn(t *testing.T) {
-	w := open(t, t.Context(), 60, 20, Options{Model: &script{turns: [][]session.Event{{nil}}}})
+	w := open(t, t.Context(), 60, 20, Options{Model: script([]session.Event{nil})})
 	w.until("Ask something")
 	w.typing("q\r")
 	w.until("reading the prompt")
@@ -204,8 +203,8 @@ func TestFramesGatherTokens(t *testing.T) {
 	defer cancel()
 	var all sync.WaitGroup
 	all.Go(func() {
-		runner := &script{turns: [][]session.Event{turn(reasoning(strings.Repeat("x ", 5000)),
-			[]session.Event{stopped(1, 5000)})}}
+		runner := script(turn(reasoning(strings.Repeat("x ", 5000)),
+			[]session.Event{stopped(1, 5000)}))
 		box.run(func() (session.Turn, error) {
 			return runner.Start(ctx, session.Request{})
 		}, time.Now, "")
@@ -239,8 +238,7 @@ func TestEditorProgram(t *testing.T) {
 	t.Setenv("VISUAL", "")
 	t.Setenv("EDITOR",
 		`sh -c 'test -t 0 && grep -q "a draft" "$1" && printf "written\nthere\n" > "$1"' --`)
-	runner := &script{turns: [][]session.Event{turn(answering("Read."),
-		[]session.Event{stopped(9, 2)})}}
+	runner := script(fine("Read."))
 	w := open(t, t.Context(), 80, 20, Options{Model: runner})
 	w.until("Ask something")
 	w.typing("a draft\x07") // Ctrl+G
@@ -255,7 +253,7 @@ func TestEditorProgram(t *testing.T) {
 	if err := w.wait(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if got := runner.requests[0].Messages[0].Text(); got != "written\nthere" {
+	if got := runner.Requests[0].Messages[0].Text(); got != "written\nthere" {
 		t.Errorf("the editor's text was sent as %q", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "ossrun-*.md")); len(left) > 0 {
@@ -276,7 +274,7 @@ func TestLooks(t *testing.T) {
 		{Options{Theme: term.Theme{term.Cyan: term.Red}}, true, 2, 7},
 		{Options{NoColor: true}, true, 0, 7},
 	} {
-		c.o.Model = &script{}
+		c.o.Model = script()
 		w := open(t, t.Context(), 60, 12, c.o)
 		w.until("Ask something")
 		w.mu.Lock()
@@ -306,7 +304,7 @@ func TestShowPicture(t *testing.T) {
 	painted(t, path, 20, 10)
 	tool := &scriptTool{result: session.ToolResult{Text: "ok", Files: []string{path}}}
 	w := open(t, t.Context(), 80, 24, Options{Tools: []session.Tool{tool}, Graphics: Kitty,
-		Model: &script{turns: calling(turn(answering("Drawn."), []session.Event{stopped(9, 2)}))}})
+		Model: script(calling(fine("Drawn."))...)})
 	w.until("Ask something")
 	w.typing("draw\r")
 	w.until("Drawn.")

@@ -17,6 +17,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -27,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 type stage struct {
 	t      *testing.T
 	m      *Model
-	runner *script
+	runner *sessiontest.Model
 	clock  *clock
 }
 
@@ -50,7 +51,7 @@ func (c *clock) advance(d time.Duration) time.Time {
 
 func newStage(t *testing.T, width, height int, o Options, turns ...[]session.Event) *stage {
 	t.Helper()
-	s := &stage{t: t, runner: &script{turns: turns}, clock: newClock()}
+	s := &stage{t: t, runner: script(turns...), clock: newClock()}
 	o.Model = s.runner
 	ctx, cancel := context.WithCancel(context.Background())
 	s.m = newModel(ctx, o)
@@ -266,7 +267,7 @@ func TestStop(t *testing.T) {
 	s.ask("and now?")
 	s.play(0, step)
 	var said []string
-	for _, m := range s.runner.requests[1].Messages {
+	for _, m := range s.runner.Requests[1].Messages {
 		said = append(said, m.Text())
 	}
 	if got, want := strings.Join(said, "|"),
@@ -282,7 +283,7 @@ func TestErrors(t *testing.T) {
 				Err: errors.New("the step failed: out of pages")}}))
 	s.ask("first")
 	s.play(0, step)
-	s.runner.refuse = &sched.ContextLengthError{Max: 131072, Needed: 140000}
+	s.runner.Refuse = &sched.ContextLengthError{Max: 131072, Needed: 140000}
 	s.ask("a very long question")
 	s.play(0, step)
 	s.golden("errors")
@@ -292,8 +293,8 @@ func TestErrors(t *testing.T) {
 	if n := len(s.m.talk.conversation.messages()); n != 2 {
 		t.Errorf("%d messages, want the first question and its half answer", n)
 	}
-	s.runner.refuse = nil
-	s.runner.turns = [][]session.Event{turn(answering("Fine."), []session.Event{stopped(10, 2)})}
+	s.runner.Refuse = nil
+	s.runner.Turns = [][]session.Event{turn(answering("Fine."), []session.Event{stopped(10, 2)})}
 	s.keys("enter")
 	s.play(0, step)
 	if !strings.Contains(s.text(), "Fine.") {
@@ -345,8 +346,8 @@ func TestHelp(t *testing.T) {
 // conversation's.
 func TestPages(t *testing.T) {
 	s := newStage(t, 80, 24, Options{Tools: []session.Tool{&scriptTool{}}},
-		turn(answering("Four."), []session.Event{stopped(9, 2)}),
-		turn(answering("Five."), []session.Event{stopped(9, 2)}))
+		fine("Four."),
+		fine("Five."))
 	s.ask("What is two and two?")
 	s.play(0, step)
 	before := s.text()

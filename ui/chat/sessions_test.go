@@ -61,17 +61,16 @@ func TestAKilledChatGoesOn(t *testing.T) {
 		k, err := find(store, "")
 		return err == nil && len(k.Exchanges) == 2 && len(k.Exchanges[1].Parts) == 1
 	})
-	next := newStage(t, 80, 24, Options{Store: store, Resume: s.m.record.id},
-		turn(answering("Yes."), []session.Event{stopped(9, 2)}))
+	next := newStage(t, 80, 24, Options{Store: store, Resume: s.m.record.id}, fine("Yes."))
 	next.golden("resumed")
 	next.ask("third question")
 	next.play(0, step)
 	var said []string
-	for _, m := range next.runner.requests[0].Messages {
+	for _, m := range next.runner.Requests[0].Messages {
 		said = append(said, m.Text())
 	}
-	if got := strings.Join(said, "|"); !strings.HasPrefix(got, "first question|The first:\n```go\n") ||
-		!strings.HasSuffix(got, "|second question|The second answer is cut |third question") {
+	if got := strings.Join(said, "|"); !strings.HasPrefix(got,
+		"first question|Let me see.|The first:\n```go\n") || !strings.HasSuffix(got, "|second question|The second answer is cut |third question") {
 		t.Errorf("the model is given %q", got)
 	}
 	if next.m.record.id != s.m.record.id {
@@ -82,8 +81,8 @@ func TestAKilledChatGoesOn(t *testing.T) {
 func TestSessions(t *testing.T) {
 	store := diskStore(t)
 	s := newStage(t, 80, 24, Options{Store: store},
-		turn(answering("pages of 32 positions"), []session.Event{stopped(9, 2)}),
-		turn(answering("Paris"), []session.Event{stopped(9, 2)}))
+		fine("pages of 32 positions"),
+		fine("Paris"))
 	s.choose("/sessions")
 	s.keys("enter")
 	if !strings.Contains(s.text(), "No other conversation is saved yet") {
@@ -153,8 +152,8 @@ func TestSessions(t *testing.T) {
 
 func TestFarewell(t *testing.T) {
 	s := newStage(t, 80, 24, Options{Store: diskStore(t), NoColor: true},
-		turn(answering("one"), []session.Event{stopped(9, 2)}),
-		turn(answering("two **words**"), []session.Event{stopped(9, 2)}))
+		fine("one"),
+		fine("two **words**"))
 	if got := s.m.farewell(); got != "" {
 		t.Errorf("nothing was said, and %q stays", got)
 	}
@@ -177,13 +176,12 @@ func TestTwoChatsOfOneConversation(t *testing.T) {
 		return func() { open.Delete(id) }, true
 	}
 	o := Options{Store: store, Claim: claim}
-	one := newStage(t, 80, 24, o, turn(answering("one"), []session.Event{stopped(9, 2)}),
-		turn(answering("of the first chat"), []session.Event{stopped(9, 2)}))
+	one := newStage(t, 80, 24, o, fine("one"), fine("of the first chat"))
 	one.ask("question")
 	one.play(0, step)
 	one.m.background.Wait()
 	o.Resume = one.m.record.id
-	two := newStage(t, 80, 24, o, turn(answering("of the second chat"), []session.Event{stopped(9, 2)}))
+	two := newStage(t, 80, 24, o, fine("of the second chat"))
 	if text := two.text(); !strings.Contains(text, "is open in another chat, so you are in a copy") ||
 		!strings.Contains(text, "❯ question") || two.m.record.id == one.m.record.id {
 		t.Errorf("the second chat is told:\n%s", text)
@@ -235,8 +233,7 @@ func TestASentMessageIsKeptFirst(t *testing.T) {
 			t.Errorf("kept are %q, want %q", got, want)
 		}
 	}
-	s := newStage(t, 80, 24, Options{Store: store}, turn(answering("Yes."),
-		[]session.Event{stopped(9, 2)}), turn(answering("It is "), []session.Event{nil}))
+	s := newStage(t, 80, 24, Options{Store: store}, fine("Yes."), turn(answering("It is "), []session.Event{nil}))
 	file := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(file, []byte("a note"), 0o600); err != nil {
 		t.Fatal(err)
@@ -276,7 +273,7 @@ func TestASentMessageIsKeptFirst(t *testing.T) {
 	s.play(0, step)
 	s.m.background.Wait()
 	held("a third|what says @" + file + "|a second, meanwhile")
-	s.runner.refuse = errors.New("no")
+	s.runner.Refuse = errors.New("no")
 	s.ask("")
 	s.play(0, step)
 	s.m.background.Wait()

@@ -8,15 +8,13 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // Recent conversations can be opened with a key, and never disturb a person who just types.
 func TestRecent(t *testing.T) {
 	store := earlierChats(t)
 	begin := func() *stage {
-		s := newStage(t, 80, 24, Options{Store: store}, turn(answering("Yes."),
-			[]session.Event{stopped(9, 2)}))
+		s := newStage(t, 80, 24, Options{Store: store}, fine("Yes."))
 		s.keys("enter") // before they are read
 		if s.m.record.id == "0123abc4" || s.m.talk.live != nil {
 			t.Fatal("Enter opens what is not on the screen")
@@ -82,7 +80,7 @@ func TestRecent(t *testing.T) {
 
 // The program reads them by itself.
 func TestRecentIsRead(t *testing.T) {
-	m := newModel(t.Context(), Options{Model: &script{}, Store: earlierChats(t)})
+	m := newModel(t.Context(), Options{Model: script(), Store: earlierChats(t)})
 	defer m.background.Wait()
 	all := m.Init()().(tea.BatchMsg)
 	messages := make(chan tea.Msg, len(all)) // some never arrive

@@ -122,7 +122,7 @@ var states = []struct {
 		play: func(s *stage) {
 			s.ask("first")
 			s.play(0, step)
-			s.runner.refuse = errors.New("the device is gone: start ossrun again")
+			s.runner.Refuse = errors.New("the device is gone: start ossrun again")
 			s.ask("second")
 			s.play(0, step)
 		}},
@@ -219,7 +219,7 @@ func toolOptions(like *scriptTool) func(t *testing.T) Options {
 }
 
 func putChat(store records.Store, id string, at time.Time, questions ...string) {
-	m := newModel(context.Background(), Options{Model: &script{}})
+	m := newModel(context.Background(), Options{Model: script()})
 	m.record.id, m.record.changed = id, at
 	for _, question := range questions {
 		a := newAnswer(m.palette, m.now, 0)

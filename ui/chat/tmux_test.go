@@ -6,7 +6,6 @@
 package chat
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
 var (
@@ -27,10 +27,8 @@ var (
 	played = flag.String("played", "", "the folder of the chat that TestInTmux plays")
 )
 
-// A player is a model that answers by the first word of a question, at a thousand tokens a second.
-type player struct{ *script }
-
-func (p player) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+// player answers by the first word of a question, at a thousand tokens a second.
+func player(r session.Request) ([]session.Event, error) {
 	last := r.Messages[len(r.Messages)-1]
 	text := last.Text()
 	word, rest, _ := strings.Cut(text, " ")
@@ -50,25 +48,21 @@ func (p player) Start(ctx context.Context, r session.Request) (session.Turn, err
 	case word == "endless":
 		events = append(answering(strings.Repeat("more and more ", 20)), nil)
 	case word == "tool":
-		return p.script.play(ctx, calling()[0])
+		return paced(calling()[0]), nil
 	default:
 		events = turn(reasoning("Let me see."), answering("An answer to "+text))
 	}
 	events = append(events, session.Done{Finish: session.FinishStop,
 		Usage: session.Usage{Prompt: prompt, Cached: prompt - 20, Completion: len(events)}})
-	return p.script.play(ctx, events)
+	return paced(events), nil
 }
 
-// play starts a turn of these events.
-func (s *script) play(ctx context.Context, events []session.Event) (session.Turn, error) {
-	return &pacedTurn{scriptTurn{ctx: ctx, steps: events}}, nil
-}
-
-type pacedTurn struct{ scriptTurn }
-
-func (t *pacedTurn) Next() (session.Event, bool) {
-	time.Sleep(time.Millisecond)
-	return t.scriptTurn.Next()
+// paced waits before each event.
+func paced(events []session.Event) (all []session.Event) {
+	for _, e := range events {
+		all = append(all, sessiontest.Do{Call: func() { time.Sleep(time.Millisecond) }}, e)
+	}
+	return all
 }
 
 // TestPlayed is the chat that TestInTmux starts in its terminal.
@@ -84,7 +78,9 @@ func TestPlayed(t *testing.T) {
 	defer store.Close()
 	tool := &scriptTool{output: []string{"one\n", "two\n"},
 		result: session.ToolResult{Text: "three"}}
-	err = Run(t.Context(), Options{Model: player{&script{}}, In: os.Stdin, Out: os.Stdout,
+	model := script()
+	model.Script = player
+	err = Run(t.Context(), Options{Model: model, In: os.Stdin, Out: os.Stdout,
 		Store: store, HistoryPath: filepath.Join(*played, "history"),
 		Tools: []session.Tool{tool}})
 	if err != nil {

@@ -104,7 +104,7 @@ func TestApproval(t *testing.T) {
 	if s.m.modes.ask() != nil || s.m.talk.live != nil {
 		t.Fatal("Esc does not end a turn that asks")
 	}
-	s.runner.turns = append(calling(done), calling(done)...)
+	s.runner.Turns = append(calling(done), calling(done)...)
 	s.ask("compute")
 	question()
 	s.clock.advance(settleTime)
@@ -254,7 +254,7 @@ func TestDecided(t *testing.T) {
 func TestNewConversationNewTools(t *testing.T) {
 	tool := &scriptTool{result: session.ToolResult{Text: "of the first"}}
 	other := &scriptTool{result: session.ToolResult{Text: "of the second"}}
-	answer := turn(answering("done"), []session.Event{stopped(9, 2)})
+	answer := fine("done")
 	s := newStage(t, 80, 24, Options{Tools: []session.Tool{tool}, Store: diskStore(t),
 		ReplaceTools: func() ([]session.Tool, error) {
 			return []session.Tool{other}, tool.Close()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/records"
-	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // earlier copies a file of testdata/versions.
@@ -34,7 +33,7 @@ func TestAnEarlierReleasesChatGoesOn(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	s := newStage(t, 80, 24, Options{Store: store, Resume: "0123abcd"},
-		turn(answering("Yes."), []session.Event{stopped(9, 2)}))
+		fine("Yes."))
 	for _, want := range []string{"first question", "x := 1", "The second answer.",
 		`Continuing "first question"`} {
 		if text := s.text(); !strings.Contains(text, want) {
@@ -43,7 +42,7 @@ func TestAnEarlierReleasesChatGoesOn(t *testing.T) {
 	}
 	s.ask("third question")
 	s.play(0, step)
-	if said := s.runner.requests[0].Messages; len(said) != 5 || said[0].Text() != "first question" ||
+	if said := s.runner.Requests[0].Messages; len(said) != 5 || said[0].Text() != "first question" ||
 		said[3].Text() != "The second answer." {
 		t.Errorf("the model is given %+v", said)
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
 	"github.com/ossrun/ossrun/runtime/tools/mcp/zootest"
 )
 
 // keeper is a model that calls every tool that it is offered once.
 type keeper struct {
-	script
 	told map[string]string // by function
 	last string            // that was called
 }
 
-func (k *keeper) Start(ctx context.Context, r session.Request) (session.Turn, error) {
+func (k *keeper) turn(r session.Request) ([]session.Event, error) {
 	if m := r.Messages[len(r.Messages)-1]; m.Role == harmony.RoleTool {
 		k.told[k.last] = m.Text()
 	}
@@ -31,11 +31,10 @@ func (k *keeper) Start(ctx context.Context, r session.Request) (session.Turn, er
 			k.last = f.Name
 		}
 	}
-	events := oneCall("functions."+k.last, "{}")[0]
 	if k.last == "" {
-		events = turn(answering("All were called."), []session.Event{stopped(9, 2)})
+		return fine("All were called."), nil
 	}
-	return &scriptTurn{ctx: ctx, steps: events}, nil
+	return sessiontest.Call("c1", "functions."+k.last, "{}"), nil
 }
 
 // The chat through the zoo: the real program in a terminal and servers with one fault each. The
@@ -64,7 +63,8 @@ func TestZooInTheChat(t *testing.T) {
 		}
 	}
 	k := &keeper{told: map[string]string{}}
-	w := open(t, t.Context(), 80, 24, Options{Tools: list, Model: k})
+	w := open(t, t.Context(), 80, 24, Options{Tools: list,
+		Model: &sessiontest.Model{Script: k.turn}})
 	w.until("Ask something")
 	w.typing("call them\r")
 	w.until("→ ")
