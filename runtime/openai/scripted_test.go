@@ -50,9 +50,8 @@ var scriptedBodies = map[string][]string{
 // scripted serves the scripted model under the check of every body and stream.
 func scripted(t *testing.T) *httptest.Server {
 	m := scripttest.New(0, records.NewStore())
-	handler := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: m,
-		Store: records.NewStore()},
-		Tools: scripttest.Tools})
+	handler := porttest.NewChecked(t, openai.Options{Options: answer.Options{
+		Models: scripttest.Models(m), Store: records.NewStore()}, Tools: scripttest.Tools})
 	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		srv.Close()

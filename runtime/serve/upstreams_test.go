@@ -18,22 +18,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/remote/pool"
 	"github.com/ossrun/ossrun/runtime/sample"
-	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
-
-// one is the source of a port with one model.
-type one struct{ *session.Model }
-
-func (o one) List() []session.ModelInfo {
-	return []session.ModelInfo{{ID: o.ID(), ContextLength: o.ContextLength()}}
-}
-
-func (o one) Get(context.Context, string) (session.Runner, error) { return o.Model, nil }
-
-func (o one) Stats() map[string]sched.Stats {
-	return map[string]sched.Stats{o.ID(): o.Model.Stats()}
-}
 
 // outcome is the part of a result that must not depend on the device.
 func outcome(r session.Result) string {
@@ -49,8 +36,8 @@ func outcome(r session.Result) string {
 func TestElsewhere(t *testing.T) {
 	here := loadHere(t, "demo", 4096)
 	defer here.Close()
-	handler := openai.NewHandler(openai.Options{
-		Options: answer.Options{Models: one{here.Model}}})
+	handler := openai.NewHandler(openai.Options{Options: answer.Options{
+		Models: sessiontest.Single(here.Model, here.Stats, "demo")}})
 	defer handler.Close()
 	srv := httptest.NewServer(handler)
 	defer srv.Close()

@@ -53,8 +53,8 @@ func serve(t *testing.T) *httptest.Server {
 func serveWith(t *testing.T, store records.Store) *httptest.Server {
 	t.Helper()
 	m := scripttest.New(0, store)
-	handler := openai.NewHandler(openai.Options{Options: answer.Options{Models: m,
-		Store: store}})
+	handler := openai.NewHandler(openai.Options{Options: answer.Options{
+		Models: scripttest.Models(m), Store: store}})
 	srv := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		srv.Close()

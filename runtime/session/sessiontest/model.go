@@ -280,13 +280,13 @@ func History(r session.Request) string {
 	return strings.Join(lines, "\n")
 }
 
-// singleModel is the list of a server with one model, known under its own name and some others.
 type singleModel struct {
 	session.Runner
 	stats   func() sched.Stats
 	aliases []string
 }
 
+// Single has one model, known under its own name and some others.
 func Single(r session.Runner, stats func() sched.Stats, aliases ...string) session.Models {
 	return &singleModel{r, stats, aliases}
 }

@@ -67,7 +67,8 @@ func run(address, key string, step time.Duration, interval int, verbose, stay bo
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 	handler := openai.NewHandler(openai.Options{
-		Options: answer.Options{Models: m, Store: store, Log: log, Interval: interval},
+		Options: answer.Options{Models: scripttest.Models(m), Store: store, Log: log,
+			Interval: interval},
 		APIKey:  key, Version: "0.0.0-script", Tools: scripttest.Tools,
 		Offers: scripttest.Offers})
 	defer handler.Close()
