@@ -120,7 +120,7 @@ type Caps struct {
 	Scales   int      // that are tried for a block of 8-bit inputs; 0: one
 	FP8KV    bool     // it has kernels for KV pages in 8 bits
 	Adapters bool     // a step may have rows of several models that share most of their weights
-	Samples  bool     // it samples tokens: its steps are SamplingSteps
+	Samples  bool     // it samples tokens: each Step is a SamplingStep
 	// Alike: steps of up to so many rows give a row the same bits, larger ones other bits unless
 	// the settings are Deterministic; 0: all steps give the same
 	Alike int

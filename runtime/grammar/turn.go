@@ -81,17 +81,17 @@ type Turn struct {
 	tools []recipient
 	body  []*Grammar // of each tool; nil: free text
 
-	place    place
-	table    *headerTable
-	node     int32
-	tool     int32  // named in the header, -1 for none
-	channel  string // of the body
-	ender    int32  // of the body
-	free     enderMask
-	matcher  *automaton.Matcher
-	spoken   bool // the body has at least one token
-	messages int
-	reason   int // tokens of analysis so far
+	place     place
+	table     *headerTable
+	node      int32
+	tool      int32  // named in the header, -1 for none
+	channel   string // of the body
+	ender     int32  // of the body
+	free      enderMask
+	matcher   *automaton.Matcher
+	hasText   bool // the body has at least one token
+	messages  int
+	reasoning int // tokens of analysis so far
 }
 
 // roleToken is "assistant", which is one token; startMask and roleMask allow the tokens between
@@ -156,7 +156,7 @@ func (t *Turn) offer(r recipient, body *Grammar) {
 func (t *Turn) beginHeader() {
 	must := t.rules.ToolChoice == Required || t.rules.ToolChoice == Named
 	spent := t.messages >= maxMessages || t.rules.MaxReasoning > 0 &&
-		t.reason >= t.rules.MaxReasoning
+		t.reasoning >= t.rules.MaxReasoning
 	analysis := t.rules.MaxReasoning >= 0 && !spent
 	var r headerRules
 	switch {
@@ -189,7 +189,7 @@ func (t *Turn) Mask() []uint64 {
 			return t.matcher.Mask(t.ender)
 		case t.budgetSpent():
 			return t.free.end
-		case !t.spoken && t.ender != token.End:
+		case !t.hasText && t.ender != token.End:
 			return textMask()
 		}
 		return t.free.text
@@ -199,7 +199,7 @@ func (t *Turn) Mask() []uint64 {
 
 func (t *Turn) budgetSpent() bool {
 	return t.ender == token.End && t.channel == Analysis && t.rules.MaxReasoning > 0 &&
-		t.reason >= t.rules.MaxReasoning
+		t.reasoning >= t.rules.MaxReasoning
 }
 
 // Forced implements Constraint.
@@ -276,7 +276,7 @@ func (t *Turn) acceptHeader(id int32) bool {
 
 func (t *Turn) beginBody(channel string) {
 	var g *Grammar
-	t.place, t.channel, t.spoken = inBody, channel, false
+	t.place, t.channel, t.hasText = inBody, channel, false
 	switch {
 	case t.tool >= 0:
 		t.ender, g = token.Call, t.body[t.tool]
@@ -298,7 +298,7 @@ func (t *Turn) acceptBody(id int32) bool {
 		id = t.ender
 	}
 	if id == t.ender {
-		if t.matcher != nil && !t.matcher.Done() || t.matcher == nil && !t.spoken &&
+		if t.matcher != nil && !t.matcher.Done() || t.matcher == nil && !t.hasText &&
 			id != token.End {
 			return false
 		}
@@ -313,12 +313,12 @@ func (t *Turn) acceptBody(id int32) bool {
 	if id < 0 || int(id) >= automaton.OrdinaryTokens || t.budgetSpent() {
 		return false
 	}
-	t.spoken = true
+	t.hasText = true
 	if t.matcher != nil {
 		return t.matcher.Accept(id)
 	}
 	if t.channel == Analysis && t.ender == token.End {
-		t.reason++
+		t.reasoning++
 	}
 	return true
 }
@@ -361,18 +361,18 @@ var (
 // alone.
 type enderMask struct{ text, end []uint64 }
 
-// endMasks caches the masks of answers with additional end tokens. A model's turns share them.
-var endMasks sync.Map
+// extraEndMasks caches the masks of answers with additional end tokens. A model's turns share them.
+var extraEndMasks sync.Map
 
 func withEnds(mask []uint64, ends []int32) []uint64 {
 	key := fmt.Sprint(ends)
-	entry, ok := endMasks.Load(key)
+	entry, ok := extraEndMasks.Load(key)
 	if !ok {
 		mask = slices.Clone(mask)
 		for _, id := range ends {
 			automaton.Allow(mask, id)
 		}
-		entry, _ = endMasks.LoadOrStore(key, mask)
+		entry, _ = extraEndMasks.LoadOrStore(key, mask)
 	}
 	return entry.([]uint64)
 }

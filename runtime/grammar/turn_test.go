@@ -185,9 +185,9 @@ func TestForcedCallAndBudget(t *testing.T) {
 			t.Fatal("forced tokens are refused")
 		}
 	}
-	if turn.channel != Final || turn.place != inBody || turn.reason != 3 {
+	if turn.channel != Final || turn.place != inBody || turn.reasoning != 3 {
 		t.Fatalf("after the budget: channel %q, place %d, reasoning %d", turn.channel, turn.place,
-			turn.reason)
+			turn.reasoning)
 	}
 }
 

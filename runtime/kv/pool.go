@@ -101,8 +101,7 @@ func (p *Pool) Cached() int { return len(p.pages) - p.used - len(p.free) }
 // Peak is the most pages that were ever used at once.
 func (p *Pool) Peak() int { return p.peak }
 
-// Releases counts how often a page came free. While it does not change, what did not fit still does
-// not fit.
+// Releases counts freed pages. While it does not change, retrying an admission is pointless.
 func (p *Pool) Releases() uint64 { return p.releases }
 
 // take gives a page to its first table. The caller has checked Free.
@@ -187,9 +186,9 @@ func (p *Pool) drop(page int32) {
 // queue is a list of cached pages, the longest unused first.
 type queue struct{ first, last int32 }
 
-func (p *Pool) enlist(page int32, l evictionClass) {
-	m, q := &p.pages[page], &p.evictable[l]
-	m.class, m.prev, m.next = l, q.last, -1
+func (p *Pool) enlist(page int32, class evictionClass) {
+	m, q := &p.pages[page], &p.evictable[class]
+	m.class, m.prev, m.next = class, q.last, -1
 	if q.last >= 0 {
 		p.pages[q.last].next = page
 	} else {
@@ -233,7 +232,7 @@ func PagesOf(positions, chunk, window, windowPages int) int {
 	return full + windowPages*min(full, touched)
 }
 
-// Entry are the pages of the pool of a table's entry page.
+// Entry returns the pages of the pool of a table's entry: the page, and its twin if windowed.
 func (p *Pool) Entry(page int32, windowed bool) []int32 {
 	if twin := p.twin(page); windowed && twin >= 0 {
 		return []int32{page, twin}

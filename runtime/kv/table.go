@@ -28,7 +28,7 @@ type Table struct {
 // the table.
 func (t *Table) Full() []int32 { return t.full }
 
-// Window is the table of the layers that see a window, with Given in front of what they still see.
+// Window is the table of the layers that see a window, with NoPage for earlier positions.
 func (t *Table) Window() []int32 { return t.window }
 
 // Pages is how many pages the table holds, those that it shares included.

@@ -13,8 +13,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Edits is how many logits the next choice changes, at most.
-func (s *Sampler) Edits() int { return len(s.seen) + len(s.bias) }
+// MaxEdits is how many logits the next choice changes, at most.
+func (s *Sampler) MaxEdits() int { return len(s.seen) + len(s.bias) }
 
 // Levels of leniency: a request's restrictions yield to the mask in this order, so that a mask with
 // a token in it always has a choice.

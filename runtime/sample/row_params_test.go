@@ -77,8 +77,8 @@ func TestRowParams(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || len(c.Edits) > s.Edits() {
-			t.Fatalf("case %d: %v, %d edits of at most %d", n, err, len(c.Edits), s.Edits())
+		if err != nil || len(c.Edits) > s.MaxEdits() {
+			t.Fatalf("case %d: %v, %d edits of at most %d", n, err, len(c.Edits), s.MaxEdits())
 		}
 		if c.Mask != nil {
 			masked++

@@ -17,8 +17,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
-// nullEngine costs no processor time, so that a benchmark sees the scheduler alone; its steps may
-// take time, as a card's do.
+// nullEngine takes no processor time, so that a benchmark measures the scheduler alone. Its steps
+// may take time, as a card's do.
 type nullEngine struct {
 	*simtest.Engine
 	vocab int
@@ -63,11 +63,11 @@ func BenchmarkStep(b *testing.B) {
 					})
 				}
 			}
-			until(func() bool { return s.Stats().Running == seqs })
+			waitUntil(func() bool { return s.Stats().Running == seqs })
 			b.ReportAllocs()
 			b.ResetTimer()
 			from, cpu := s.Stats().Steps, hosttest.ProcessTime()
-			until(func() bool { return s.Stats().Steps >= from+uint64(b.N) })
+			waitUntil(func() bool { return s.Stats().Steps >= from+uint64(b.N) })
 			b.StopTimer()
 			spent := hosttest.ProcessTime() - cpu
 			b.ReportMetric(float64(spent.Microseconds())/float64(s.Stats().Steps-from),
@@ -79,16 +79,16 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// until waits for what the scheduler says of itself.
-func until(is func() bool) {
-	for !is() {
+// waitUntil polls until condition holds.
+func waitUntil(condition func() bool) {
+	for !condition() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// byHand is a scheduler of that many decodes whose goroutines have ended, so that the parts of a
-// step can be called one by one.
-func byHand(seqs int) *Scheduler {
+// newStopped is a scheduler with seqs waiting decodes whose goroutines have ended, so that tests
+// call the parts of a step one by one.
+func newStopped(seqs int) *Scheduler {
 	s := New(nullEngine{Engine: new(simtest.Engine), vocab: 16}, Options{Settings: engine.Settings{
 		Pages: 1 << 18, MaxNumSeqs: seqs}})
 	s.Close()
@@ -100,12 +100,11 @@ func byHand(seqs int) *Scheduler {
 	return s
 }
 
-// scheduleStep makes only the decisions of a step: no engine, no sampling and no
-// readers. It gives the processor time of the part between two steps, and of the part during the
-// step.
-func (s *Scheduler) scheduleStep() (loop, beside time.Duration) {
+// scheduleStep makes the decisions of a step, without engine, sampling and readers. It returns the
+// processor time between two steps, and that of the work that overlaps a step.
+func (s *Scheduler) scheduleStep() (loop, overlap time.Duration) {
 	began := hosttest.ThreadTime()
-	s.settle()
+	s.finishPlan()
 	s.assemble()
 	s.publish()
 	planning := hosttest.ThreadTime()
@@ -121,24 +120,24 @@ func (s *Scheduler) scheduleStep() (loop, beside time.Duration) {
 }
 
 func BenchmarkScheduling(b *testing.B) {
-	s := byHand(256)
+	s := newStopped(256)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var loop, beside time.Duration
+	var loop, overlap time.Duration
 	b.ReportAllocs()
 	for b.Loop() {
 		l, p := s.scheduleStep()
-		loop, beside = loop+l, beside+p
+		loop, overlap = loop+l, overlap+p
 	}
 	b.ReportMetric(float64(loop.Nanoseconds())/1000/float64(b.N), "loop-us")
-	b.ReportMetric(float64(beside.Nanoseconds())/1000/float64(b.N), "beside-us")
+	b.ReportMetric(float64(overlap.Nanoseconds())/1000/float64(b.N), "beside-us")
 }
 
-// A step of 256 sequences is scheduled with few allocations, as many with a long history as with a
-// short one, and ahead of the one before it. What it takes is BenchmarkScheduling's.
+// Scheduling a step of 256 sequences takes few allocations, independent of the length of the
+// history, and happens during the previous step. BenchmarkScheduling measures its time.
 func TestSchedulingIsCheap(t *testing.T) {
 	const seqs, steps, mostAllocations, mostBytes = 256, 400, 8, 64 << 10
-	s := byHand(seqs)
+	s := newStopped(seqs)
 	for _, history := range []int{100, 8000} {
 		for s.counts.Steps < uint64(history) {
 			s.scheduleStep()

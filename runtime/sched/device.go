@@ -49,7 +49,7 @@ func (s *Scheduler) samplesOnDevice() bool {
 func (s *Scheduler) editable(list []*sequence) bool {
 	n := 0
 	for _, q := range list {
-		n += q.sampler.Edits() + 1
+		n += q.sampler.MaxEdits() + 1
 	}
 	return n <= engine.MostEdits(s.o.MaxNumSeqs)
 }
@@ -63,7 +63,7 @@ func (s *Scheduler) computeOnDevice() {
 		rows := len(s.batch.Tokens)
 		s.begin(true)
 		s.join()
-		if err = s.choices(); err != nil {
+		if err = s.queueSampling(); err != nil {
 			break
 		}
 		ahead := s.assembleAhead()
@@ -85,13 +85,13 @@ func (s *Scheduler) computeOnDevice() {
 		}
 		s.counts.Ahead++
 		s.plan = none
-		s.running = s.drop(s.running)
+		s.running = s.dropCancelled(s.running)
 		s.promote()
 		s.publish()
 	}
 	s.abandon()
 	if s.ctx.Err() == nil { // else the scheduler was closed, and the loop ends all requests
-		s.fault(err)
+		s.failRunning(err)
 	}
 }
 
@@ -106,7 +106,7 @@ func (s *Scheduler) queue(from []int32) error {
 	return nil
 }
 
-// chooseAny makes the choices of the queued step, of any token each.
+// chooseAny makes sampling parameters for the queued step that allow any token.
 func (d *deviceSampling) chooseAny() {
 	d.choices = d.choices[:0]
 	for range d.queued {
@@ -115,14 +115,14 @@ func (d *deviceSampling) chooseAny() {
 	}
 }
 
-// choices queues the sampling of the running step. Rows whose sequence has ended get any token.
-func (s *Scheduler) choices() error {
+// queueSampling queues the sampling of the running step. Rows of ended sequences get any token.
+func (s *Scheduler) queueSampling() error {
 	d := &s.device
 	d.chooseAny()
 	for _, q := range s.sampling {
 		var c engine.SamplingParams
 		if c, q.err = q.sampler.RowParams(len(q.tokens), q.allowed); q.err == nil {
-			d.choices[q.logits] = c
+			d.choices[q.logitRow] = c
 		}
 	}
 	err := s.eng.Sample(d.choices)
@@ -148,7 +148,7 @@ func (s *Scheduler) assembleAhead() bool {
 		if q.scores() {
 			return false // its logits are wanted here
 		}
-		edits += q.sampler.Edits() + 2
+		edits += q.sampler.MaxEdits() + 2
 	}
 	if edits > engine.MostEdits(s.o.MaxNumSeqs) {
 		return false
@@ -174,11 +174,11 @@ func (s *Scheduler) finishStep() error {
 	if err := s.eng.Wait(chosen); err != nil {
 		return err
 	}
-	s.parallel(len(s.sampling) > fewMasks, func(q *sequence) { q.chosen(chosen[q.logits]) })
+	s.parallel(len(s.sampling) > fewMasks, func(q *sequence) { q.acceptChosen(chosen[q.logitRow]) })
 	return nil
 }
 
-func (q *sequence) chosen(c engine.SampledToken) {
+func (q *sequence) acceptChosen(c engine.SampledToken) {
 	q.allowed = nil
 	if q.err != nil {
 		return
@@ -193,14 +193,14 @@ func (q *sequence) chosen(c engine.SampledToken) {
 func (s *Scheduler) promote() {
 	s.sampling = s.sampling[:0]
 	for _, q := range s.running {
-		q.inFlight, q.logits = q.next.rows, -1
+		q.inFlight, q.logitRow = q.next.rows, -1
 		if q.next.logits >= 0 && q.position() == len(q.tokens) {
-			q.logits = q.next.logits
+			q.logitRow = q.next.logits
 			s.sampling = append(s.sampling, q)
 		}
 		q.next.rows, q.next.logits = 0, -1
 	}
-	s.launched = len(s.running)
+	s.runningAtLaunch = len(s.running)
 }
 
 // abandon waits, after an error, until all queued work is done. Further errors are ignored: they

@@ -147,7 +147,7 @@ func TestLongPenaltiesAreSampledOnTheHost(t *testing.T) {
 	}
 	wide := sample.New(sample.Params{RepetitionPenalty: 2}, 1<<20, manyIDs(engine.MostEdits(1)))
 	if s.editable([]*sequence{{sampler: wide}}) {
-		t.Errorf("%d edits of %d: on the device", wide.Edits(), engine.MostEdits(1))
+		t.Errorf("%d edits of %d: on the device", wide.MaxEdits(), engine.MostEdits(1))
 	}
 }
 

@@ -158,7 +158,7 @@ func (s *Scheduler) observe(rows int, began time.Time) {
 		return
 	}
 	decode := true
-	for _, q := range s.running[:s.launched] {
+	for _, q := range s.running[:s.runningAtLaunch] {
 		decode = decode && (q.inFlight == 0 || q.inFlight == 1+len(q.draft.tokens))
 	}
 	s.gate.Observe(rows, s.o.now().Sub(began), decode)

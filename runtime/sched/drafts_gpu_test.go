@@ -61,7 +61,7 @@ func TestDraftsOnAGPU(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.s.Pages, c.s.MaxNumBatchedTokens = 64, 32
 			run := func(o Options) (texts [][]Token, stats Stats) {
-				s, end := real(t, dev, ckpt, o)
+				s, end := newReal(t, dev, ckpt, o)
 				defer end()
 				return answers(t, s, requests), s.Stats()
 			}

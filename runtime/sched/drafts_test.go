@@ -293,7 +293,7 @@ func TestDraftsOnTheCPU(t *testing.T) {
 		}
 	}
 	run := func(o Options) (texts [][]Token, stats Stats) {
-		s, end := real(t, dev, ckpt, o)
+		s, end := newReal(t, dev, ckpt, o)
 		defer end()
 		return answers(t, s, requests), s.Stats()
 	}

@@ -20,8 +20,8 @@ import (
 
 const t1 = "../../testdata/model/T1"
 
-// real makes a scheduler over the engine; close it before the next one.
-func real(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (s *Scheduler,
+// newReal makes a scheduler over the engine; close it before the next one.
+func newReal(t *testing.T, dev engine.Device, ckpt *checkpoint.Checkpoint, o Options) (s *Scheduler,
 	close func()) {
 	t.Helper()
 	eng := hosttest.Must(engine.New(dev, ckpt, engine.Settings{Pages: o.Pages,
@@ -75,7 +75,7 @@ func TestGoldenThroughTheScheduler(t *testing.T) {
 		t.Run(fmt.Sprintf("pages=%d,rows=%d,seqs=%d", c.o.Pages, c.o.MaxNumBatchedTokens,
 			c.o.MaxNumSeqs),
 			func(t *testing.T) {
-				s, end := real(t, dev, ckpt, c.o)
+				s, end := newReal(t, dev, ckpt, c.o)
 				defer end()
 				type running struct {
 					golden          int

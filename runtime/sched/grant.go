@@ -19,8 +19,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/kv"
 )
 
-// drop ends the sequences whose request was cancelled and frees their pages.
-func (s *Scheduler) drop(queue []*sequence) []*sequence {
+// dropCancelled ends the sequences whose request was cancelled and frees their pages.
+func (s *Scheduler) dropCancelled(queue []*sequence) []*sequence {
 	return slices.DeleteFunc(queue, func(q *sequence) bool {
 		if q.stream.ctx.Err() == nil {
 			return false
@@ -41,7 +41,7 @@ func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 		// another can be displaced only now.
 		full := len(s.running) == s.o.MaxNumSeqs
 		stuck := s.stuck == q && s.stuckAt == s.pool.Releases() && (ahead || s.triedDisplacing)
-		if len(s.running) > 0 && stuck || full && ahead || !s.restored(q) {
+		if len(s.running) > 0 && stuck || full && ahead || !s.restorePrefix(q) {
 			return displaced
 		}
 		if full && !s.displace(q) {
@@ -134,7 +134,7 @@ const (
 func (s *Scheduler) grant(ahead bool) {
 	prefills, rebuilds, isAlone := 0, 0, s.isAlone()
 	for _, q := range s.running {
-		q.rows, q.skipsTurn = 0, false
+		q.rows, q.rests = 0, false
 		if q.rebuildTo > 0 {
 			rebuilds++
 		} else if q.prefills() {
@@ -162,7 +162,7 @@ func (s *Scheduler) grant(ahead bool) {
 	budget := s.o.MaxNumBatchedTokens
 	// not a range loop: fit may preempt the youngest and shorten s.running
 	for i := 0; i < len(s.running); i++ {
-		if q := s.running[i]; q.decodes() && !q.skipsTurn {
+		if q := s.running[i]; q.decodes() && !q.rests {
 			q.rows = s.fit(q, 1)
 			budget -= q.rows
 		}
@@ -182,21 +182,21 @@ func (s *Scheduler) grant(ahead bool) {
 // a client its younger ones wait. Rows that a sequence does not need go to the first that does.
 func (s *Scheduler) grantPrefill(budget int) {
 	s.lineUp((*sequence).prefills)
-	s.most = s.most[:0]
+	s.rowLimits = s.rowLimits[:0]
 	clients, remaining, scored := len(s.perClient), budget, false
-	for list := s.turn; len(list) > 0; clients-- {
+	for list := s.lineup; len(list) > 0; clients-- {
 		n := s.perClient[list[0].share.Client]
 		part := remaining / clients
 		share := part / min(n, max(1, part/kv.PageTokens))
 		for _, q := range list[:n] {
 			most := s.mostRows(q, &scored)
 			q.rows = min(share, most, part)
-			part, remaining, s.most = part-q.rows, remaining-q.rows, append(s.most, most)
+			part, remaining, s.rowLimits = part-q.rows, remaining-q.rows, append(s.rowLimits, most)
 		}
 		list = list[n:]
 	}
-	for i, q := range s.turn {
-		extra := min(remaining, s.most[i]-q.rows)
+	for i, q := range s.lineup {
+		extra := min(remaining, s.rowLimits[i]-q.rows)
 		q.rows, remaining = q.rows+extra, remaining-extra
 	}
 	// not a range loop, as in grant

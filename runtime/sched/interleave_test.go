@@ -110,7 +110,7 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 				q.rows, q.remaining(), s.pool.Free(),
 				s.o.MaxNumBatchedTokens-len(b.Tokens))
 		}
-		if q.decodes() && q.rows == 0 && !q.skipsTurn && s.pool.Free() > windowPages {
+		if q.decodes() && q.rows == 0 && !q.rests && s.pool.Free() > windowPages {
 			return errors.New("a decode waits though there are pages")
 		}
 	}

@@ -60,8 +60,8 @@ func (s *Scheduler) join() {
 	}
 }
 
-// overlapped is the goroutine. It ends when s.overlap is closed.
-func (s *Scheduler) overlapped() {
+// overlapLoop is the goroutine's function. It ends when s.overlap is closed.
+func (s *Scheduler) overlapLoop() {
 	for plan := range s.overlap {
 		for i := range s.outgoing {
 			if h := &s.outgoing[i]; h.hasToken {
@@ -93,7 +93,7 @@ func (s *Scheduler) prepare() {
 	}
 	if s.batch.LogitMask != nil {
 		s.uniteMasks()
-		s.masked.Done()
+		s.masksReady.Done()
 	}
 	if !s.o.NoPrefixCaching {
 		for _, q := range s.running {
@@ -103,7 +103,7 @@ func (s *Scheduler) prepare() {
 		}
 	}
 	s.queueIncoming()
-	s.waiting = s.drop(s.waiting)
+	s.waiting = s.dropCancelled(s.waiting)
 	s.admit(s.o.now(), true)
 	s.grant(true)
 	if s.o.prepared != nil {
@@ -111,11 +111,11 @@ func (s *Scheduler) prepare() {
 	}
 }
 
-// narrowFor is within how many masks after one that allows few tokens another one is expected.
+// narrowFor is how many masks after a narrow one another narrow one is expected.
 const narrowFor = 16
 
-// isNarrow tells of a mask that it allows less than an eighth of the tokens, where free text allows
-// nearly all.
+// isNarrow reports whether a mask allows less than an eighth of the tokens. Free text allows nearly
+// all.
 func isNarrow(mask []uint64) bool {
 	ones := 0
 	for _, word := range mask {
@@ -124,25 +124,24 @@ func isNarrow(mask []uint64) bool {
 	return mask != nil && ones < 8*len(mask)
 }
 
-// narrow lets the step leave out the logits that no mask allows, if no row needs them: each row of
-// logits samples one token, without logprobs. The masks of drafts are too late for it. To wait for
-// masks before the logits costs a tenth of a millisecond, so it happens only near masks that allow
-// few tokens.
-func (s *Scheduler) narrow() {
+// skipMaskedLogits lets the step leave out the logits that no mask allows. Each row of logits must
+// sample one token, without logprobs: masks of drafts are made too late. Waiting for masks costs a
+// tenth of a millisecond, so this happens only near masks that allow few tokens.
+func (s *Scheduler) skipMaskedLogits() {
 	if len(s.sampling) == 0 || len(s.batch.LogitRows) != len(s.sampling) ||
 		slices.ContainsFunc(s.sampling, func(q *sequence) bool {
-			return q.narrow == 0 || q.sampler.Logprobs()
+			return q.narrowMasks == 0 || q.sampler.Logprobs()
 		}) {
 		return
 	}
-	s.masked.Add(1)
+	s.masksReady.Add(1)
 	s.batch.LogitMask = func() []uint64 {
-		s.masked.Wait()
+		s.masksReady.Wait()
 		return s.logitMask
 	}
 }
 
-// uniteMasks finds the tokens that any of narrow's masks allows.
+// uniteMasks finds the tokens that at least one mask of the step allows.
 func (s *Scheduler) uniteMasks() {
 	s.logitMask = s.sampling[0].allowed
 	if len(s.sampling) == 1 {
@@ -161,18 +160,18 @@ func (s *Scheduler) uniteMasks() {
 	}
 }
 
-// settle makes the plan of the next step final once the previous step is over. Waiting sequences
-// are considered again, since the step may have freed pages and places in the batch.
-func (s *Scheduler) settle() {
-	stands := s.plan != none
+// finishPlan makes the plan of the next step final once the previous step is over. Waiting
+// sequences are considered again, since the step may have freed pages and places in the batch.
+func (s *Scheduler) finishPlan() {
+	valid := s.plan != none
 	for _, queue := range []*[]*sequence{&s.running, &s.waiting} {
 		n := len(*queue)
-		*queue = s.drop(*queue)
-		stands = stands && n == len(*queue)
+		*queue = s.dropCancelled(*queue)
+		valid = valid && n == len(*queue)
 	}
 	n := len(s.running)
 	displaced := s.admit(s.o.now(), false)
-	if stands && !displaced && n == len(s.running) {
+	if valid && !displaced && n == len(s.running) {
 		s.counts.Ahead++
 	} else {
 		s.grant(false)

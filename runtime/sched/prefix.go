@@ -37,18 +37,18 @@ func (s *Scheduler) copyPage(from, to int32) error {
 	return s.eng.Cache().Write(int64(to)*int64(len(page)), page)
 }
 
-// entryBuffer is a buffer for one entry of a window table, which is the largest kind of entry.
+// entryBuffer is a buffer for an entry of a window table, the largest kind: a page and its twin.
 func (s *Scheduler) entryBuffer() []byte {
-	if s.copying == nil {
+	if s.entry == nil {
 		windowPages := engine.WindowPages(s.eng.Settings().KVCacheDtype)
-		s.copying = make([]byte, s.eng.Plan().PageBytes*int64(windowPages))
+		s.entry = make([]byte, s.eng.Plan().PageBytes*int64(windowPages))
 	}
-	return s.copying
+	return s.entry
 }
 
-// contents copies a page and its twin between the cache and the buffer that it returns; move reads
+// copyEntry copies a page and its twin between the cache and a buffer, which it returns. move reads
 // or writes at an offset of the cache.
-func (s *Scheduler) contents(page int32, windowed bool,
+func (s *Scheduler) copyEntry(page int32, windowed bool,
 	move func(offset int64, part []byte) error) ([]byte, error) {
 	bytes, all := int(s.eng.Plan().PageBytes), s.entryBuffer()
 	pages := s.pool.Entry(page, windowed)
@@ -65,7 +65,7 @@ func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
 	if s.o.Spill.Has(prefix, windowed) {
 		return
 	}
-	contents, err := s.contents(page, windowed, s.eng.Cache().Read)
+	contents, err := s.copyEntry(page, windowed, s.eng.Cache().Read)
 	if err != nil {
 		return
 	}
@@ -80,14 +80,14 @@ func (s *Scheduler) swapIn(prefix kv.Hash, windowed bool, page int32) error {
 		return err
 	}
 	s.counts.SwappedIn++
-	_, err := s.contents(page, windowed, s.eng.Cache().Write)
+	_, err := s.copyEntry(page, windowed, s.eng.Cache().Write)
 	return err
 }
 
-// restored restores pages of q that were swapped out, and returns true if there are no more to wait
-// for. With a Spill, reading a page is always cheaper than computing its tokens: otherwise the plan
-// provides no Spill.
-func (s *Scheduler) restored(q *sequence) bool {
+// restorePrefix restores pages of q that were swapped out, and reports whether that is complete.
+// With a Spill, reading a page is always cheaper than computing its tokens: otherwise the plan has
+// no Spill.
+func (s *Scheduler) restorePrefix(q *sequence) bool {
 	if s.o.Spill == nil || s.o.NoPrefixCaching {
 		return true
 	}

@@ -4,7 +4,7 @@
 // One goroutine, the loop, owns all sequences and the page pool. A step goes:
 //
 //	collect   new requests join the waiting ones
-//	settle    cancelled requests leave and free their pages; the oldest waiting ones are admitted
+//	plan      cancelled requests leave and free their pages; the oldest waiting ones are admitted
 //	          with their cached pages; each sequence gets its rows, unless the plan that was made
 //	          during the previous step is still valid (grant.go has the policy)
 //	drafts    guesses of what follows join the rows of sequences that decode (drafts.go)
@@ -124,7 +124,7 @@ type Scheduler struct {
 	// Used by the loop only.
 	pool            *kv.Pool
 	roots           []kv.Hash   // of the model, and of each adapter
-	copying         []byte      // buffer for a page and its twin
+	entry           []byte      // buffer for a page and its twin
 	running         []*sequence // oldest first
 	waiting         []*sequence // oldest first
 	batch           engine.Batch
@@ -132,29 +132,29 @@ type Scheduler struct {
 	device          deviceSampling
 	gate            draft.Gate
 	sampling        []*sequence
-	next            atomic.Int32 // place in sampling
+	sampleIndex     atomic.Int32 // place in sampling
 	counts          Counts
 	endCount        int                  // since the last publish
 	plan            planState            // of the next step
 	ahead           bool                 // the next step is planned while another runs
 	rebuild         bool                 // the next step rebuilds window pages
-	launched        int                  // how many sequences were running when the step began
+	runningAtLaunch int                  // how many sequences were running when the step began
 	shares          shares               // of running
-	turn            []*sequence          // those of a kind, in the order of their turns
-	perClient       map[string]int       // how many of turn are a client's
-	most            []int                // the rows that each of turn can use
+	lineup          []*sequence          // of one kind, grouped by client (lineUp)
+	perClient       map[string]int       // sequences of each client in lineup
+	rowLimits       []int                // the most rows of each in lineup
 	recent          map[string]time.Time // when a client ran last
-	stuck           *sequence            // the one that did not fit when pool.Given was stuckAt
+	stuck           *sequence            // the one that did not fit when pool.Releases was stuckAt
 	stuckAt         uint64
-	triedDisplacing bool  // to displace another for stuck
-	lost            error // ends the requests that are left when the loop ends
+	triedDisplacing bool  // for stuck
+	failure         error // of the remaining requests when the loop ends
 
 	out, outgoing []delivery
 	outAt         time.Time // when the step that gave outgoing ended
 	busy          bool      // between begin and join
 	overlap       chan bool
 	joined        chan struct{}
-	masked        sync.WaitGroup // what a step's Wanted waits for
+	masksReady    sync.WaitGroup // a step's LogitMask waits for it
 	logitMask     []uint64       // every token that a mask of the step allows; nil: all
 	united        []uint64       // buffer of logitMask
 }
@@ -170,9 +170,9 @@ func New(eng StepEngine, o Options) *Scheduler {
 	s.pool = kv.NewPool(s.o.Pages, s.spec.Window, windowPages)
 	s.keepPrefixes()
 	s.ctx, s.close = context.WithCancel(context.Background())
-	s.lost = ErrClosed
+	s.failure = ErrClosed
 	s.publish()
-	go s.overlapped()
+	go s.overlapLoop()
 	go s.loop()
 	return s
 }
@@ -233,7 +233,7 @@ func (s *Scheduler) loop() {
 	defer close(s.done)
 	defer close(s.overlap)
 	for s.collect() {
-		s.settle()
+		s.finishPlan()
 		s.addDrafts()
 		s.assemble()
 		s.publish()
@@ -242,7 +242,7 @@ func (s *Scheduler) loop() {
 		}
 	}
 	for _, q := range slices.Concat(s.running, s.waiting) {
-		s.end(q, FinishError, s.lost)
+		s.end(q, FinishError, s.failure)
 	}
 	s.running, s.waiting = nil, nil
 	if s.o.Spill != nil {

@@ -22,7 +22,7 @@ func TestPromptsAreScored(t *testing.T) {
 	} {
 		var here atomic.Pointer[Scheduler]
 		var held atomic.Int64 // values of logits, when all is done
-		s, end := real(t, dev, ckpt, Options{Settings: o, idle: func() {
+		s, end := newReal(t, dev, ckpt, Options{Settings: o, idle: func() {
 			if s := here.Load(); s != nil {
 				held.Store(max(held.Load(), int64(len(s.logits))))
 			}

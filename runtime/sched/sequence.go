@@ -28,15 +28,15 @@ type sequence struct {
 	delivered int     // tokens[prompt:delivered] are in the stream
 	maxTokens int     // prompt included
 
-	table     kv.Table
-	root      kv.Hash   // of its pages' names
-	hashes    []kv.Hash // of the full pages of tokens, as far as they were needed
-	cuts      []int
-	computed  int    // positions whose keys and values are in the pages
-	seen      int    // positions that were ever computed or found in the cache
-	rows      int    // granted in the next step
-	skipsTurn bool   // others of its client have their turn then
-	lastStep  uint64 // the last step that it had rows in, or was admitted before
+	table    kv.Table
+	root     kv.Hash   // of its pages' names
+	hashes   []kv.Hash // of the full pages of tokens, as far as they were needed
+	cuts     []int
+	computed int    // positions whose keys and values are in the pages
+	seen     int    // positions that were ever computed or found in the cache
+	rows     int    // granted in the next step
+	rests    bool   // others of its client have their turn then
+	lastStep uint64 // the last step that it had rows in, or was admitted before
 
 	score struct { // of the prompt, if it is wanted
 		enabled     bool
@@ -45,7 +45,7 @@ type sequence struct {
 		row         int // row of the step's logits for the first of them
 	}
 	inFlight int // rows in the running step, drafted ones included
-	logits   int // row of that step's logits to sample from, -1 for none; those of drafts follow
+	logitRow int // row of that step's logits to sample from, -1 for none; those of drafts follow
 	draft    draftState
 
 	// inFlight and logits of the step that is queued after the running one on a device
@@ -55,10 +55,10 @@ type sequence struct {
 	// have everything before rebuildTo. Otherwise both are 0.
 	rebuildFrom, rebuildTo int
 
-	allowed   []uint64 // the mask of this step
-	narrow    int      // how many masks more are expected to be worth waiting for: see narrow
-	newTokens []Token  // of this step: sampled, and forced after them
-	err       error
+	allowed     []uint64 // the mask of this step
+	narrowMasks int      // how many masks more are expected to be worth waiting for: see narrow
+	newTokens   []Token  // of this step: sampled, and forced after them
+	err         error
 }
 
 // newSequence makes the sequence of a checked request; forced are the tokens that its constraint
@@ -111,7 +111,7 @@ func (q *sequence) position() int { return q.computed + q.inFlight }
 // knownTokens is how many tokens there will be when the running step is over, if the draft is
 // right. The last one may not be sampled yet.
 func (q *sequence) knownTokens() int {
-	if q.inFlight > 0 && q.logits >= 0 {
+	if q.inFlight > 0 && q.logitRow >= 0 {
 		return len(q.tokens) + len(q.draft.tokens) + 1
 	}
 	return len(q.tokens)
@@ -131,9 +131,9 @@ func (q *sequence) allow() {
 		return
 	}
 	q.allowed = q.constraint.Mask()
-	q.narrow = max(0, q.narrow-1)
+	q.narrowMasks = max(0, q.narrowMasks-1)
 	if isNarrow(q.allowed) {
-		q.narrow = narrowFor
+		q.narrowMasks = narrowFor
 	}
 }
 

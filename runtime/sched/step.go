@@ -25,13 +25,13 @@ func (s *Scheduler) assemble() {
 			if q.rows == 0 || q.adapter != adapter {
 				continue
 			}
-			if q.logits = s.addRows(q); q.logits >= 0 {
+			if q.logitRow = s.addRows(q); q.logitRow >= 0 {
 				s.sampling = append(s.sampling, q)
 			}
 			q.inFlight = q.rows + len(q.draft.tokens)
 		}
 	}
-	s.launched = len(s.running)
+	s.runningAtLaunch = len(s.running)
 }
 
 func (s *Scheduler) emptyBatch(rebuild bool) {
@@ -51,7 +51,7 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 		if i < len(q.tokens) {
 			b.Tokens, d.from = append(b.Tokens, q.tokens[i]), append(d.from, -1)
 		} else {
-			b.Tokens, d.from = append(b.Tokens, 0), append(d.from, int32(q.logits))
+			b.Tokens, d.from = append(b.Tokens, 0), append(d.from, int32(q.logitRow))
 		}
 	}
 	for _, id := range q.draft.tokens {
@@ -70,8 +70,8 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 	return logits
 }
 
-// makeRoom grows the host's buffer to the logits of the batch.
-func (s *Scheduler) makeRoom() {
+// growLogits grows the host's buffer to the logits of the batch.
+func (s *Scheduler) growLogits() {
 	if need := len(s.batch.LogitRows) * s.spec.Vocab; need > len(s.logits) {
 		rows := max(min(2*len(s.logits)/s.spec.Vocab, s.o.MaxNumSeqs), len(s.batch.LogitRows))
 		s.logits = nil // a collection need not keep it
@@ -86,8 +86,8 @@ func (s *Scheduler) compute() {
 		s.computeOnDevice()
 		return
 	}
-	s.makeRoom()
-	s.narrow()
+	s.growLogits()
+	s.skipMaskedLogits()
 	began := s.o.now()
 	if s.o.launch != nil {
 		s.o.launch(&s.batch)
@@ -97,7 +97,7 @@ func (s *Scheduler) compute() {
 	s.join()
 	if err != nil {
 		if s.ctx.Err() == nil { // else the scheduler was closed, and the loop ends all requests
-			s.fault(err)
+			s.failRunning(err)
 		}
 		return
 	}
@@ -109,16 +109,16 @@ func (s *Scheduler) compute() {
 	s.advance()
 }
 
-// fault ends the running sequences after a failed step. Those that were admitted while it ran wait
+// failRunning ends the running sequences after a failed step. Those admitted during the step wait
 // again. The cache is emptied, since its contents may be wrong.
-func (s *Scheduler) fault(err error) {
+func (s *Scheduler) failRunning(err error) {
 	s.counts.Faults++
 	s.plan = none
-	for _, q := range s.running[s.launched:] {
+	for _, q := range s.running[s.runningAtLaunch:] {
 		s.release(q)
 	}
-	s.waiting = slices.Insert(s.waiting, 0, s.running[s.launched:]...)
-	for _, q := range s.running[:s.launched] {
+	s.waiting = slices.Insert(s.waiting, 0, s.running[s.runningAtLaunch:]...)
+	for _, q := range s.running[:s.runningAtLaunch] {
 		s.pool.Invalidate(&q.table)
 		s.end(q, FinishError, &EngineError{err})
 	}
@@ -133,7 +133,7 @@ func (s *Scheduler) fault(err error) {
 	eng, err := s.o.Restart(err)
 	s.join()
 	if s.eng = eng; err != nil {
-		s.lost = fmt.Errorf("the engine failed and could not be started again: %w", err)
+		s.failure = fmt.Errorf("the engine failed and could not be started again: %w", err)
 		s.mu.Lock()
 		s.closed = true
 		s.mu.Unlock()
@@ -147,7 +147,7 @@ const serialLogits = 1 << 16
 // millisecond.
 func (s *Scheduler) choose() {
 	s.parallel(len(s.sampling)*s.spec.Vocab > serialLogits, func(q *sequence) {
-		q.choose(s.logits[q.logits*s.spec.Vocab:], s.spec.Vocab)
+		q.choose(s.logits[q.logitRow*s.spec.Vocab:], s.spec.Vocab)
 	})
 }
 
@@ -159,10 +159,10 @@ func (s *Scheduler) parallel(wide bool, do func(*sequence)) {
 		}
 		return
 	}
-	s.next.Store(0)
+	s.sampleIndex.Store(0)
 	work := func() {
 		for {
-			i := int(s.next.Add(1)) - 1
+			i := int(s.sampleIndex.Add(1)) - 1
 			if i >= len(s.sampling) {
 				return
 			}
@@ -189,7 +189,7 @@ func (s *Scheduler) advance() {
 			return false
 		}
 		rows := q.rows
-		sampled := q.logits >= 0
+		sampled := q.logitRow >= 0
 		done := s.advanceSequence(q)
 		if sampled && !done && q.remaining() > 1 || done && rows > 0 && s.plan == tight {
 			s.plan = none // tokens were forced, or rows are free
@@ -201,13 +201,13 @@ func (s *Scheduler) advance() {
 // advanceSequence is advance for one sequence; it tells whether the sequence has ended.
 func (s *Scheduler) advanceSequence(q *sequence) bool {
 	s.countRows(q)
-	right := s.settleDraft(q)
+	accepted := s.settleDraft(q)
 	for _, t := range q.newTokens {
 		q.tokens = append(q.tokens, t.ID)
 	}
-	got := q.newTokens
+	tokens := q.newTokens
 	q.newTokens = q.newTokens[:0]
-	q.computed += q.inFlight - len(q.draft.tokens) + right
+	q.computed += q.inFlight - len(q.draft.tokens) + accepted
 	q.inFlight, q.draft.tokens = 0, q.draft.tokens[:0]
 	q.seen = max(q.seen, q.computed)
 	if q.err == nil {
@@ -223,7 +223,7 @@ func (s *Scheduler) advanceSequence(q *sequence) bool {
 		}
 	}
 	// tokens that were forced after a sampled one are known at once; the next step computes them
-	for _, t := range got {
+	for _, t := range tokens {
 		if s.deliver(q, t) {
 			return true
 		}

@@ -28,7 +28,7 @@ type Stream struct {
 	err    error
 	times  struct{ submitted, admitted, first, end time.Time }
 	prompt []engine.SampledToken
-	timing Timing // only its counts; the durations follow from at
+	timing Timing // only its counts; the durations follow from times
 }
 
 // Timing says how a request's time was spent, so far or in all. Queued + Prefill = TTFT.
@@ -74,16 +74,16 @@ func (st *Stream) Next(ctx context.Context) (Token, bool) {
 		select {
 		case <-st.signal:
 		case <-st.ctx.Done():
-			st.settle()
+			st.endIfCancelled()
 		case <-ctx.Done():
-			st.settle()
+			st.endIfCancelled()
 			return Token{}, false
 		}
 	}
 }
 
-// settle ends the stream of a cancelled request at once, before the loop notices it.
-func (st *Stream) settle() {
+// endIfCancelled ends the stream of a cancelled request at once, before the loop notices it.
+func (st *Stream) endIfCancelled() {
 	if st.ctx.Err() != nil {
 		st.end(FinishCancelled, nil, st.now())
 	}
@@ -91,7 +91,7 @@ func (st *Stream) settle() {
 
 // Finish says why the stream ended, "" while it runs.
 func (st *Stream) Finish() FinishReason {
-	st.settle()
+	st.endIfCancelled()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.finish

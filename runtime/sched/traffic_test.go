@@ -238,7 +238,7 @@ func TestMeasureUtilisation(t *testing.T) {
 			}
 		})
 	}
-	until(func() bool { return s.Stats().Steps >= steps })
+	waitUntil(func() bool { return s.Stats().Steps >= steps })
 	cancel()
 	readers.Wait()
 	s.Close()

@@ -17,41 +17,41 @@ import (
 )
 
 const (
-	// short is the length of a step that is always acceptable, whatever its part of a first token.
-	short = 10 * time.Millisecond
-	// lately is how long a client that has left is waited for.
-	lately = 2 * time.Second
+	// shortStep is a step time that never needs shortening, whatever its part of a first token.
+	shortStep = 10 * time.Millisecond
+	// recency is how long a client that has left still counts.
+	recency = 2 * time.Second
 )
 
-// isAlone tells whether only one client runs, and only one has lately.
+// isAlone reports whether one client runs, and no other has within recency.
 func (s *Scheduler) isAlone() bool {
 	now := s.o.now()
 	for _, q := range s.running {
 		s.recent[q.share.Client] = now
 	}
-	maps.DeleteFunc(s.recent, func(_ string, last time.Time) bool { return now.Sub(last) > lately })
+	maps.DeleteFunc(s.recent, func(_ string, t time.Time) bool { return now.Sub(t) > recency })
 	return len(s.recent) == 1
 }
 
-// lineUp puts the running sequences of a kind into s.turn: those of clients that have few first,
-// and the oldest of a client.
+// lineUp puts the running sequences of a kind into s.lineup, grouped by client: clients with few
+// first, and the oldest of each client first.
 func (s *Scheduler) lineUp(kind func(*sequence) bool) {
-	s.turn = s.turn[:0]
+	s.lineup = s.lineup[:0]
 	clear(s.perClient)
 	for _, q := range s.running {
 		if kind(q) {
-			s.turn = append(s.turn, q)
+			s.lineup = append(s.lineup, q)
 			s.perClient[q.share.Client]++
 		}
 	}
-	slices.SortStableFunc(s.turn, func(a, b *sequence) int {
+	slices.SortStableFunc(s.lineup, func(a, b *sequence) int {
 		return cmp.Or(cmp.Compare(s.perClient[a.share.Client], s.perClient[b.share.Client]),
 			cmp.Compare(a.share.Client, b.share.Client))
 	})
 }
 
-// takeTurns marks the sequences of several clients that rest in the next step, and tells whether
-// any does.
+// takeTurns marks the sequences that rest in the next step, so that clients share it, and reports
+// whether any rests.
 func (s *Scheduler) takeTurns() (rest bool) {
 	prefill := 0
 	for _, q := range s.running {
@@ -60,7 +60,7 @@ func (s *Scheduler) takeTurns() (rest bool) {
 		}
 	}
 	s.lineUp((*sequence).decodes)
-	clients, least := len(s.perClient), len(s.turn)
+	clients, least := len(s.perClient), len(s.lineup)
 	for _, n := range s.perClient {
 		least = min(least, n)
 	}
@@ -68,30 +68,30 @@ func (s *Scheduler) takeTurns() (rest bool) {
 		least = 1
 	}
 	width := s.width(clients*least, prefill)
-	if width == len(s.turn) {
+	if width == len(s.lineup) {
 		return false
 	}
-	for queue := s.turn; len(queue) > 0; clients-- {
+	for queue := s.lineup; len(queue) > 0; clients-- {
 		n := s.perClient[queue[0].share.Client]
 		slices.SortStableFunc(queue[:n], func(a, b *sequence) int {
 			return cmp.Compare(a.lastStep, b.lastStep)
 		})
 		rows := min(n, max(1, width/clients))
 		for _, q := range queue[rows:n] {
-			q.skipsTurn = true
+			q.rests = true
 		}
 		queue, width = queue[n:], width-rows
 	}
 	return true
 }
 
-// width is the most rows of sequences that decode with which a step is short, or takes no more than
-// half as long again as with equal rows alone; either step has the rows that prefill too. While no
-// step had so few rows, its time is unknown, and width is equal.
+// width is the largest number of decode rows for which a step is short, or takes at most 1.5 times
+// as long as with equal rows; prefill rows count in both. It is equal while no step with more rows
+// was measured.
 func (s *Scheduler) width(equal, prefill int) (rows int) {
 	prefill = min(prefill, s.o.MaxNumBatchedTokens-equal)
-	most := max(short.Seconds(), 1.5*s.gate.Costs(equal+prefill))
-	for rows = equal; rows < len(s.turn); rows++ {
+	most := max(shortStep.Seconds(), 1.5*s.gate.Costs(equal+prefill))
+	for rows = equal; rows < len(s.lineup); rows++ {
 		if costs := s.gate.Costs(rows + 1 + prefill); costs == 0 || costs > most {
 			break
 		}

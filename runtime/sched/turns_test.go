@@ -33,7 +33,7 @@ func TestAFloodTakesTurns(t *testing.T) {
 				if q.computed >= q.prompt {
 					decode++
 				}
-				if waits := s.counts.Steps - q.lastStep; q.skipsTurn && waits > 2+flood {
+				if waits := s.counts.Steps - q.lastStep; q.rests && waits > 2+flood {
 					t.Errorf("a sequence waits for %d steps", waits)
 				}
 			}

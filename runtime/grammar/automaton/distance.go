@@ -168,7 +168,7 @@ func (m *Matcher) Shortest() (text []byte) {
 	c := m.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.find(); m.state < 0 {
+	if m.lookUp(); m.state < 0 {
 		return nil
 	}
 	for pos := (place{m.state, m.text}); !c.states[pos.state].done && len(text) < maxShortest; {

@@ -18,7 +18,7 @@ const (
 func (c *Grammar) Step(from int32, b byte) int32 { return c.step(from, b) }
 
 // TextMask is the mask of a state, without enders.
-func (c *Grammar) TextMask(at int32) []uint64 { return c.text(at) }
+func (c *Grammar) TextMask(at int32) []uint64 { return c.textMask(at) }
 
 // MayEnd reports whether a text may end at a state.
 func (c *Grammar) MayEnd(at int32) bool { return c.states[at].done }

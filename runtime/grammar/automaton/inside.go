@@ -421,7 +421,7 @@ func (c *Grammar) tailsAfter(parent int32) []uint64 {
 		t := &words().strings.tails
 		set = make([]uint64, (len(t.order)+64)/64)
 		Allow(set, 0)
-		c.take(t, t.roots, c.m.configurations(parent), set)
+		c.allowAny(t, t.roots, c.m.configurations(parent), set)
 		c.tails[parent] = set
 	}
 	return set
@@ -457,6 +457,6 @@ func (c *Grammar) allowNumber(mask []uint64, id int32) {
 	}
 	allowAll(mask, in.mask)
 	if mixed := &words().strings.mixed; len(mixed.nodes) > 0 {
-		c.follow(mixed, mixed.roots, c.add([]int32{id}), mask)
+		c.allowTrie(mixed, mixed.roots, c.add([]int32{id}), mask)
 	}
 }

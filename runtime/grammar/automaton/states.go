@@ -36,10 +36,10 @@ type state struct {
 	loops     uint64 // the kinds of bytes known to lead back here
 	freeKinds uint64 // the kinds of bytes of which any text can follow, once visits is minVisits
 	visits    uint8  // number of walks that reached it
-	masks     []endedMask
+	masks     []enderMask
 }
 
-type endedMask struct {
+type enderMask struct {
 	ender int32
 	mask  []uint64
 }
@@ -57,12 +57,12 @@ const (
 // New makes the grammar of one symbol.
 func New(p *Program, first Symbol) *Grammar {
 	c := &Grammar{m: newMachine(p)}
-	c.begin(c.m.configurations(c.m.push(first.kind, first.ref, 0, 0, emptyStack)))
+	c.reset(c.m.configurations(c.m.push(first.kind, first.ref, 0, 0, emptyStack)))
 	c.first = c.states[firstState].open
 	return c
 }
 
-func (c *Grammar) begin(first []int32) {
+func (c *Grammar) reset(first []int32) {
 	c.states, c.ids = []*state{{}}, map[string]int32{}
 	c.insides, c.visitStats = map[insideKey]*inside{}, map[*DFA]*visitStats{}
 	c.tails = map[int32][]uint64{}
@@ -70,12 +70,12 @@ func (c *Grammar) begin(first []int32) {
 	c.add(first)
 }
 
-// bound drops all states if they take too much memory. Bodies keep their configurations and
+// boundMemory drops all states if they take too much memory. Bodies keep their configurations and
 // continue.
-func (c *Grammar) bound() {
+func (c *Grammar) boundMemory() {
 	if c.tables*tableBytes+c.masks*MaskWords*8 > maxBytes {
 		c.age++
-		c.begin(slices.Clone(c.first))
+		c.reset(slices.Clone(c.first))
 	}
 }
 
@@ -185,9 +185,9 @@ func (c *Grammar) spread(s *state, b byte, to int32) {
 		return
 	}
 	class := &c.m.strings[f.ref].DFA().class
-	for twin := range 256 {
-		if class[twin] == class[b] {
-			s.next[twin] = to
+	for x := range 256 {
+		if class[x] == class[b] {
+			s.next[x] = to
 		}
 	}
 }
@@ -213,8 +213,8 @@ type Matcher struct {
 	text  written // for arrays with unique items
 }
 
-// find looks up the state. The lock must be held.
-func (m *Matcher) find() {
+// lookUp finds the state again after the states were dropped. The lock must be held.
+func (m *Matcher) lookUp() {
 	if m.state != dead && m.age != m.c.age {
 		m.state, m.age = m.c.add(slices.Clone(m.open)), m.c.age
 	}
@@ -235,7 +235,7 @@ func (m *Matcher) Accept(id int32) bool {
 func (m *Matcher) AcceptText(b []byte) bool {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
-	m.find()
+	m.lookUp()
 	for _, x := range b {
 		if m.state < 0 {
 			return false
@@ -265,8 +265,8 @@ func (m *Matcher) Mask(ender int32) []uint64 {
 	c := m.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bound()
-	m.find()
+	c.boundMemory()
+	m.lookUp()
 	mask := c.mask(m.state, ender)
 	if c.m.unique {
 		return c.excludeRepeats(mask, place{m.state, m.text})
@@ -281,18 +281,18 @@ func (c *Grammar) mask(from, ender int32) []uint64 {
 			return k.mask
 		}
 	}
-	mask := c.text(from)
+	mask := c.textMask(from)
 	if s.done {
 		Allow(mask, ender)
 	}
 	c.masks++
-	s.masks = append(s.masks, endedMask{ender, mask})
+	s.masks = append(s.masks, enderMask{ender, mask})
 	return mask
 }
 
-// text makes the mask of a state, without enders. What follows one configuration does not depend on
-// the others, so literals, strings and numbers are handled alone, in faster ways.
-func (c *Grammar) text(from int32) []uint64 {
+// textMask makes the mask of a state, without enders. Each configuration accepts its tokens
+// independently, so literals, strings and numbers are handled one by one, in faster ways.
+func (c *Grammar) textMask(from int32) []uint64 {
 	var rest []int32
 	open := c.states[from].open
 	mask := NewMask()
@@ -300,7 +300,7 @@ func (c *Grammar) text(from int32) []uint64 {
 		switch f := c.m.frames[id]; {
 		case id == emptyStack:
 		case f.kind == readLiteral:
-			c.spell(allTokens(), allTokens().roots, id, mask)
+			c.allowLiteral(allTokens(), allTokens().roots, id, mask)
 		case f.kind == readString && f.b&15 == escNone:
 			c.allowString(mask, f)
 		case f.kind == readDFA && c.m.numbers[f.ref].number:
@@ -334,11 +334,11 @@ func (c *Grammar) walk(from int32, mask []uint64) {
 			trie = &w.rest
 		}
 	}
-	c.follow(trie, trie.roots, from, mask)
+	c.allowTrie(trie, trie.roots, from, mask)
 }
 
-// spell allows the tokens of a part of a trie that a literal accepts, including what may follow it.
-func (c *Grammar) spell(t *trie, part kids, id int32, mask []uint64) {
+// allowLiteral allows the tokens below part of a trie that a literal and its continuation accept.
+func (c *Grammar) allowLiteral(t *trie, part kids, id int32, mask []uint64) {
 	f := c.m.frames[id]
 	text := c.m.literals[f.ref]
 	for i := int(f.a); i < len(text); i++ {
@@ -354,29 +354,29 @@ func (c *Grammar) spell(t *trie, part kids, id int32, mask []uint64) {
 		part = n.below
 	}
 	if part.begin < part.end {
-		c.take(t, part, c.m.configurations(f.parent), mask)
+		c.allowAny(t, part, c.m.configurations(f.parent), mask)
 	}
 }
 
-// take allows the tokens of a part of a trie that any of some configurations accepts.
-func (c *Grammar) take(t *trie, part kids, open []int32, mask []uint64) {
+// allowAny allows the tokens below part of a trie that at least one configuration accepts.
+func (c *Grammar) allowAny(t *trie, part kids, open []int32, mask []uint64) {
 	var rest []int32
 	for _, id := range open {
 		switch {
 		case id == emptyStack:
 		case c.m.frames[id].kind == readLiteral:
-			c.spell(t, part, id, mask)
+			c.allowLiteral(t, part, id, mask)
 		default:
 			rest = append(rest, id)
 		}
 	}
 	if len(rest) > 0 {
-		c.follow(t, part, c.add(rest), mask)
+		c.allowTrie(t, part, c.add(rest), mask)
 	}
 }
 
-// follow allows the tokens of a part of a trie that a state accepts.
-func (c *Grammar) follow(t *trie, part kids, from int32, mask []uint64) {
+// allowTrie allows the tokens below part of a trie that a state accepts.
+func (c *Grammar) allowTrie(t *trie, part kids, from int32, mask []uint64) {
 	s := c.states[from]
 	for i := part.begin; i < part.end; i++ {
 		to, edge := unknown, t.edges[i]
@@ -404,13 +404,13 @@ func (c *Grammar) follow(t *trie, part kids, from int32, mask []uint64) {
 			Allow(mask, t.order[t.first[i]])
 		}
 		if n.below.begin < n.below.end {
-			c.follow(t, n.below, to, mask)
+			c.allowTrie(t, n.below, to, mask)
 		}
 	}
 }
 
-// wordRoom is how many of any wordBytes can follow, up to most. all: no longer text of them can
-// follow.
+// wordRoom is how many bytes, up to most, may follow if each is any of wordBytes. all: no longer
+// text of wordBytes can follow.
 func (c *Grammar) wordRoom(from int32, most int) (room int, all bool) {
 	for state := from; room < most; room++ {
 		to := c.step(state, wordBytes[0])

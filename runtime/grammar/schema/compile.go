@@ -266,8 +266,8 @@ func childNodes(s shape) (out []int32) {
 	return out
 }
 
-// overlap moves each pair that was not shown to be apart to its next stage, and reports whether
-// there was one. The shapes that depend on it must be found again.
+// overlap moves each pair of alternatives that may overlap to its next stage, and reports whether
+// there was such a pair. The shapes that depend on it must be found again.
 func (c *compiler) overlap() bool {
 	moved := map[*schema]bool{}
 	for s, overlaps := range c.overlaps {
@@ -308,13 +308,13 @@ func (c *compiler) overlap() bool {
 	return true
 }
 
-// unsettled reports whether some alternatives of a oneOf were not shown to be apart yet.
+// unsettled reports whether some alternatives of a oneOf are not yet known to be disjoint.
 func (c *compiler) unsettled(s *schema) bool {
 	return slices.ContainsFunc(c.overlaps[s], func(o overlap) bool { return c.nodes[o.n].live })
 }
 
-// kinds are those of the live shapes of a node: a bit for each kind of which it accepts any value,
-// and for each of which it accepts some.
+// kinds are the kinds of JSON values that a node accepts, as bits: those with any value, and those
+// with some values only.
 func (c *compiler) kinds(id int32) (full, partial uint8) {
 	booleans := map[string]bool{}
 	for i := range c.nodes[id].shapes {
@@ -382,7 +382,7 @@ func (c *compiler) live(s shape) bool {
 	return true
 }
 
-// values counts values of a node, up to most; all: it has no others.
+// values counts the values of a node, up to most; all: literals are its only values.
 func (c *compiler) values(id int32, most int) (n int, all bool) {
 	listed := map[string]bool{}
 	all = true
@@ -411,8 +411,8 @@ func (c *compiler) values(id int32, most int) (n int, all bool) {
 	return min(n+len(listed), most), all
 }
 
-// bounded reports whether a value in a node may have an object with unlisted names, and a bound on
-// their number: other orders of the same members could then be the only remaining values.
+// bounded reports whether a value in a node may have an object with unlisted names and a bound on
+// its members. Then all remaining values may be reorderings of the same members.
 func (c *compiler) bounded(id int32, seen map[int32]bool) bool {
 	if seen[id] {
 		return false

@@ -32,7 +32,7 @@ var relaxedSchemas = automaton.Cache[[32]byte, relaxedSchema]{Most: automaton.Ma
 	Stale: func(r relaxedSchema) bool { return r.grammar.Large() }}
 
 // RelaxedWithin compiles the enforceable part of a schema, or of a function's parameters if
-// arguments is true. It waits for a slot (see Compiling) and stops when ctx ends. dropped lists the
+// arguments is true. It waits for a slot (AcquireSlot) and stops when ctx ends. dropped lists the
 // unenforced keywords: none for most schemas. If nothing can be enforced, the grammar is any object
 // or any JSON, and dropped begins with that. Errors are those of invalid schemas.
 func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automaton.Grammar,

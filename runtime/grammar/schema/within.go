@@ -45,7 +45,7 @@ func AcquireSlot(ctx context.Context) (done func(), err error) {
 }
 
 // CompileWithin is Compile with a cache. arguments: raw is a function's parameters, whose value is
-// an object even if the schema does not require it. It waits for a slot (see Compiling) and stops
+// an object even if the schema does not require it. It waits for a slot (see AcquireSlot) and stops
 // when ctx ends.
 func CompileWithin(ctx context.Context, raw []byte, arguments bool) (*automaton.Grammar, error) {
 	if compiledSchemas.Has(schemaKey(raw, arguments)) {
