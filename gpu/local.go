@@ -51,8 +51,8 @@ func (l *local) openOne(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if Records != "" {
-		c.Verify(ctx, Records)
+	if ProofFolder != "" {
+		c.Verify(ctx, ProofFolder)
 	}
 	l.dev, l.card = c, c
 	for _, line := range multi.WrongOn(c) {
@@ -64,7 +64,7 @@ func (l *local) openOne(ctx context.Context) error {
 func (l *local) openSeveral(spec models.Spec, s engine.Settings) error {
 	open := s
 	open.GPUs, open.Threads = l.settings.GPUs, l.settings.Threads
-	dev, err := multi.Open(context.Background(), spec, open, Records, l.notify)
+	dev, err := multi.Open(context.Background(), spec, open, ProofFolder, l.notify)
 	if err != nil {
 		return err
 	}
@@ -97,10 +97,10 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 			return engine.Room{}, err
 		}
 	}
-	if o.CPUExperts == 0 && l.holds(spec, s, UsableContext) {
+	if o.CPUExperts == 0 && l.hasRoom(spec, s, UsableContext) {
 		return l.RoomHere(spec, s)
 	}
-	name, short := l.dev.Name(), o.CPUExperts == 0 && l.holds(spec, s, shortContext)
+	name, short := l.dev.Name(), o.CPUExperts == 0 && l.hasRoom(spec, s, shortContext)
 	if err := l.dev.Close(); err != nil {
 		return engine.Room{}, err
 	}
@@ -120,9 +120,9 @@ func (l *local) Room(spec models.Spec, s engine.Settings) (engine.Room, error) {
 // shortContext is better than no context.
 const shortContext = 256
 
-// holds tells whether the open card has room for a model with the requested context, or with so
-// many tokens.
-func (l *local) holds(spec models.Spec, s engine.Settings, context int) bool {
+// hasRoom reports whether the open card has room for a model with the requested context, or with
+// context tokens if none is requested.
+func (l *local) hasRoom(spec models.Spec, s engine.Settings, context int) bool {
 	r, err := l.RoomHere(spec, s)
 	if err != nil {
 		return false

@@ -17,8 +17,8 @@ import (
 // ErrNone is Open's error on a machine without any GPU driver.
 var ErrNone = device.ErrNone
 
-// Records is the folder of the proofs on this machine's cards; "": nothing is proved.
-var Records = device.Records()
+// ProofFolder is the folder of the proofs on this machine's cards; "": nothing is proved.
+var ProofFolder = device.ProofFolder()
 
 // Backend is one GPU, or, for a model that does not fit on it, several GPUs, with the CPU for
 // experts. It is not safe for concurrent use, but the models loaded on it are.
@@ -43,7 +43,7 @@ func Open(ctx context.Context, s engine.Settings, notify func(line string)) (*Ba
 	return &Backend{l}, nil
 }
 
-// RunWorker is the worker: it serves the program that started it until that ends or says goodbye.
+// RunWorker serves the program that started this process, until it exits or ends the connection.
 func RunWorker() error {
 	return worker.Serve(func(s engine.Settings, notify func(string)) (worker.Local, error) {
 		return openLocal(context.Background(), s, notify)

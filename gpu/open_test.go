@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// kernels are proved in the tests of gpu/device
-	Records = ""
+	ProofFolder = ""
 	if len(os.Args) > 1 && os.Args[1] == WorkerVerb { // this binary is its own worker
 		if err := RunWorker(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

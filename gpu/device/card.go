@@ -31,7 +31,7 @@ type Card struct {
 	integrated   bool
 	bandwidth    float64
 	options      Options // it was opened with
-	folder       string  // where Verification keeps its records
+	folder       string  // of the proofs' files
 	verification Verification
 }
 
@@ -59,7 +59,7 @@ func (c *Card) Caps() engine.Caps {
 func (c *Card) describe() *Card {
 	total, _ := c.Memory()
 	c.integrated, c.bandwidth = c.Integrated(), detect.Bandwidth(c.Title(), int(total>>20),
-		c.Units())
+		c.ComputeUnits())
 	return c
 }
 

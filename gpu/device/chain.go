@@ -9,7 +9,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// For a part of a model (gpu/multi): a step runs several programs, with other devices in between.
+// A part of a model (gpu/multi): a step runs several programs, between which other devices run.
 
 // CompileChain compiles programs that share the state of a step. The first one sends it, so it runs
 // first in each step and is closed last. With an error it returns no steps.

@@ -31,7 +31,7 @@ type Device struct {
 
 	res      resources
 	stream   *driver.Stream // of steps and of reads and writes
-	window   *driver.HostMemory
+	staging  *driver.HostMemory
 	endEvent *driver.Event // for devices that take this one's results
 
 	reference bool // only the reference kernels
@@ -41,9 +41,9 @@ type Device struct {
 	disabled map[Variant]bool
 	users    engine.Users
 
-	sharing sync.Mutex // held while shared changes; locked before mu
-	shared  map[sharing]sharer
-	finding sync.Mutex // held while a kernel is looked up; locked after mu
+	sharedMu   sync.Mutex // held while shared changes; locked before mu
+	shared     map[sharedName]sharer
+	functionMu sync.Mutex // held while a kernel is looked up; locked after mu
 }
 
 var _ engine.Device = (*Device)(nil)
@@ -59,8 +59,8 @@ type Options struct {
 	Reference bool
 }
 
-// windowBytes is the pinned memory through which reads, writes and results pass.
-const windowBytes = 4 << 20
+// stagingBytes is the pinned memory through which reads, writes and results pass.
+const stagingBytes = 4 << 20
 
 // Open takes a device of an opened driver into use. The driver must stay open until Close.
 func Open(d *driver.Driver, o Options) (*Device, error) {
@@ -69,7 +69,7 @@ func Open(d *driver.Driver, o Options) (*Device, error) {
 		return nil, err
 	}
 	dev := &Device{arch: cmp.Or(o.Arch, g.Arch), reference: o.Reference,
-		shared: map[sharing]sharer{}, disabled: map[Variant]bool{}}
+		shared: map[sharedName]sharer{}, disabled: map[Variant]bool{}}
 	if err := dev.open(g); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
@@ -95,7 +95,7 @@ func (d *Device) open(g *driver.Device) (err error) {
 		return errors.Join(fmt.Errorf("load the kernels for %s: %w", d.arch, err), d.shut())
 	}
 	d.target.Unit = d.kernels.unit
-	d.stream, d.window, d.endEvent = d.res.stream(), d.res.host(windowBytes), d.res.event(false)
+	d.stream, d.staging, d.endEvent = d.res.stream(), d.res.host(stagingBytes), d.res.event(false)
 	if d.res.err != nil {
 		return errors.Join(d.res.err, d.shut())
 	}
@@ -103,8 +103,8 @@ func (d *Device) open(g *driver.Device) (err error) {
 }
 
 func (d *Device) function(name string) (*driver.Function, error) {
-	d.finding.Lock()
-	defer d.finding.Unlock()
+	d.functionMu.Lock()
+	defer d.functionMu.Unlock()
 	return d.kernels.function(name)
 }
 
@@ -136,8 +136,8 @@ func (d *Device) Memory() (total, free int64) {
 	return total, Available(total, free)
 }
 
-// Units is the number of the card's SMs or CUs; for a partition, its own.
-func (d *Device) Units() int { return d.ctx.Device().Units(d.target.Processors) }
+// ComputeUnits is the number of the card's SMs or CUs; for a partition, its own.
+func (d *Device) ComputeUnits() int { return d.ctx.Device().Units(d.target.Processors) }
 
 // Integrated tells whether the card's memory is the host's; false if the driver does not answer.
 func (d *Device) Integrated() bool {
@@ -164,7 +164,7 @@ func (d *Device) Close() error {
 	})
 }
 
-// shut frees what open and the first upload made, however far they came.
+// shut frees the resources of open and of the first upload, complete or not.
 func (d *Device) shut() (err error) {
 	if d.loading != nil {
 		err = d.loading.close()

@@ -10,8 +10,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
-// TestMemoryIsAsPlanned: what an engine takes of a card, once every step of it has been made and
-// tokens have been chosen, is engine.PlanFor's sum and Extra, to the byte; by the driver's account.
+// TestMemoryIsAsPlanned: after every step was made and tokens were sampled, an engine has taken
+// exactly the bytes of engine.PlanFor and Extra, by the driver's count.
 func TestMemoryIsAsPlanned(t *testing.T) {
 	for _, x := range drivertest.Some(1, []struct {
 		name, model, arch string
@@ -42,12 +42,12 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 				x.o.Pages, twins = 5, []int32{3, -1, 4, -1, -1}
 			}
 			plan := hosttest.Must(engine.PlanFor(ckpt.Spec, x.o))(t)
-			beside := hosttest.Must(Extra(ckpt.Spec, x.o, dev.Unit()))(t)
+			extra := hosttest.Must(Extra(ckpt.Spec, x.o, dev.Unit()))(t)
 			before := taken(t, dev)
 			eng := hosttest.Must(engine.New(dev, ckpt, x.o))(t)
-			if got := taken(t, dev) - before; got > plan.Total()+beside {
+			if got := taken(t, dev) - before; got > plan.Total()+extra {
 				t.Errorf("%d bytes are taken by loading alone, %d were planned", got, plan.Total()+
-					beside)
+					extra)
 			}
 			first := prompt()
 			first.Twins = twins
@@ -58,9 +58,9 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 						Window: []int32{2, 0}}}}
 				hosttest.Check(t, eng.Step(t.Context(), b, nil))
 			}
-			if got := taken(t, dev) - before; got != plan.Total()+beside {
+			if got := taken(t, dev) - before; got != plan.Total()+extra {
 				t.Errorf("%d bytes are taken, %d weights, cache and scratch and %d beside were "+
-					"planned: %+d", got, plan.Total(), beside, got-plan.Total()-beside)
+					"planned: %+d", got, plan.Total(), extra, got-plan.Total()-extra)
 			}
 			if err := eng.Close(); err != nil {
 				t.Error(err)

@@ -15,8 +15,8 @@ import (
 
 // Every call of the driver may fail. The error names it, and everything is freed.
 
-// life is a device's: open, load, prefill, decode, two samples, close.
-func life(t *testing.T, f *drivertest.Fake, ckpt *checkpoint.Checkpoint) (err error) {
+// runLife opens a device, loads a model, prefills, decodes, samples twice and closes.
+func runLife(t *testing.T, f *drivertest.Fake, ckpt *checkpoint.Checkpoint) (err error) {
 	dev, err := Open(f.Driver, Options{Arch: arch(f.API())})
 	if err != nil {
 		return err
@@ -55,10 +55,9 @@ func life(t *testing.T, f *drivertest.Fake, ckpt *checkpoint.Checkpoint) (err er
 	return nil
 }
 
-// frees are the functions that give something back. They do their work and report an error all the
-// same; but when making the device current fails before one of them, nothing can be given back any
-// more.
-func frees(name string) bool {
+// isFree reports whether a function gives something back. Such a call does its work and may still
+// report an error. Nothing can be given back if making the device current fails before it.
+func isFree(name string) bool {
 	for _, word := range []string{"Free", "Destroy", "Unload", "Release"} {
 		if strings.Contains(name, word) {
 			return true
@@ -88,7 +87,7 @@ func everyCallFails(t *testing.T, some func(calls []int) []int) {
 		t.Run(string(api), func(t *testing.T) {
 			f := hosttest.Must(drivertest.Open(api, drivertest.Machine{}))(t)
 			defer f.Close()
-			hosttest.Check(t, life(t, f, ckpt))
+			hosttest.Check(t, runLife(t, f, ckpt))
 			trace := f.Trace()
 			at := map[string][]int{}
 			for i, name := range trace {
@@ -103,13 +102,13 @@ func everyCallFails(t *testing.T, some func(calls []int) []int) {
 					tried++
 					f.Restart()
 					f.FailCall("", i+1, 46)
-					err := life(t, f, ckpt)
+					err := runLife(t, f, ckpt)
 					var e *driver.Error
 					if !errors.As(err, &e) || e.Code != 46 || e.Call != name {
 						t.Errorf("call %d, %s: %v", i, name, err)
 					}
-					if left := f.Leaks(); left != "" && !(i+1 < len(trace) && !frees(name) &&
-						frees(trace[i+1])) {
+					if left := f.Leaks(); left != "" && !(i+1 < len(trace) && !isFree(name) &&
+						isFree(trace[i+1])) {
 						t.Errorf("call %d, %s, leaves %s", i, name, left)
 					}
 				}
@@ -119,8 +118,9 @@ func everyCallFails(t *testing.T, some func(calls []int) []int) {
 	}
 }
 
-// TestGoesOn: after a refused call in the middle of a step the next step is as if nothing had been.
-func TestGoesOn(t *testing.T) {
+// TestStepAfterFailure: after a call has failed in the middle of a step, the next step gives the
+// same logits.
+func TestStepAfterFailure(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
 	eng := hosttest.Must(engine.New(dev, tiny(t),
 		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
@@ -139,13 +139,13 @@ func TestGoesOn(t *testing.T) {
 	hosttest.Check(t, eng.Close())
 }
 
-// TestMemoryFull: a card too small says so, by its name, and keeps nothing.
+// TestMemoryFull: the error of a card that is too small has its name, and nothing is leaked.
 func TestMemoryFull(t *testing.T) {
 	f, err := drivertest.Open(driver.CUDA, drivertest.Machine{Devices: 1, Name: "Small Card",
 		Major: 9, Memory: 100 << 10})
 	hosttest.Check(t, err)
 	defer f.Close()
-	err = life(t, f, tiny(t))
+	err = runLife(t, f, tiny(t))
 	if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "Small Card") {
 		t.Errorf("%v", err)
 	}

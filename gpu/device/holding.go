@@ -9,8 +9,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/driver"
 )
 
-// Keeps resources that must be given back. What must stay true: if one cannot be made, all those
-// made before it are given back.
+// Resources that must be given back. What must stay true: if one cannot be made, all those made
+// before it are given back.
 
 // resources are one user's resources on a device. After a failure it makes no more.
 type resources struct {
@@ -72,35 +72,35 @@ func (h *resources) close() (err error) {
 	return err
 }
 
-// sharing names things that the steps of a device use in turn: the largest bucket's serves all. A
-// step that needs a larger one makes it, and the steps before keep theirs. The last user frees it.
-type sharing string
+// sharedName names a resource that the steps of a device use in turn. The largest bucket's serves
+// all. A step that needs a larger one makes it; earlier steps keep theirs. The last user frees it.
+type sharedName string
 
 const (
-	stateSharing  sharing = "the state of a step"
-	logitsMemory  sharing = "logits"
-	partialMemory sharing = "partial results of attention"
-	arrivedMemory sharing = "counters of blocks" // 0 between kernels
-	termsMemory   sharing = "terms of MXFP4"
+	stateSharing  sharedName = "the state of a step"
+	logitsMemory  sharedName = "logits"
+	partialMemory sharedName = "partial results of attention"
+	arrivedMemory sharedName = "counters of blocks" // 0 between kernels
+	termsMemory   sharedName = "terms of MXFP4"
 )
 
-// shared is one thing that steps share.
+// shared is the base of a resource that steps share.
 type shared struct {
 	resources
-	what  sharing
+	what  sharedName
 	size  int64
-	users int // guarded by the device's lock for sharing
+	users int // guarded by the device's sharedMu
 }
 
 func (s *shared) base() *shared { return s }
 
 type sharer interface{ base() *shared }
 
-// share gives a step the device's, or a new one of this size from make.
-func share[T sharer](d *Device, what sharing, size int64,
+// share returns the device's resource, or a new one from make if that is missing or too small.
+func share[T sharer](d *Device, what sharedName, size int64,
 	make func(shared) (T, error)) (T, error) {
-	d.sharing.Lock()
-	defer d.sharing.Unlock()
+	d.sharedMu.Lock()
+	defer d.sharedMu.Unlock()
 	if have, ok := d.shared[what].(T); ok && have.base().size >= size {
 		have.base().users++
 		return have, nil
@@ -115,8 +115,8 @@ func share[T sharer](d *Device, what sharing, size int64,
 }
 
 func (s *shared) leave() error {
-	s.d.sharing.Lock()
-	defer s.d.sharing.Unlock()
+	s.d.sharedMu.Lock()
+	defer s.d.sharedMu.Unlock()
 	if s.users--; s.users > 0 {
 		return nil
 	}
@@ -133,7 +133,7 @@ type sharedRegion struct {
 }
 
 // shareMemory gives a step zeroed memory of a kind.
-func (d *Device) shareMemory(what sharing, bytes int64) (*sharedRegion, error) {
+func (d *Device) shareMemory(what sharedName, bytes int64) (*sharedRegion, error) {
 	return share(d, what, bytes, func(s shared) (*sharedRegion, error) {
 		r := s.zeroed(bytes)
 		return &sharedRegion{s, r}, s.err

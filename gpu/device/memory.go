@@ -116,7 +116,7 @@ func (d *Device) pass(list []piece, out bool) error {
 		offset := 0
 		for _, x := range round {
 			if out {
-				copy(x.host, d.window.Bytes()[offset:])
+				copy(x.host, d.staging.Bytes()[offset:])
 			}
 			offset += len(x.host)
 		}
@@ -125,18 +125,18 @@ func (d *Device) pass(list []piece, out bool) error {
 	}
 	for _, x := range list {
 		for len(x.host) > 0 {
-			if used == windowBytes {
+			if used == stagingBytes {
 				if err := flush(); err != nil {
 					return err
 				}
 			}
-			n := min(len(x.host), windowBytes-used)
+			n := min(len(x.host), stagingBytes-used)
 			var err error
 			if out {
-				err = d.stream.CopyOut(d.window, used, x.address, n)
+				err = d.stream.CopyOut(d.staging, used, x.address, n)
 			} else {
-				copy(d.window.Bytes()[used:], x.host[:n])
-				err = d.stream.CopyIn(x.address, d.window, used, n)
+				copy(d.staging.Bytes()[used:], x.host[:n])
+				err = d.stream.CopyIn(x.address, d.staging, used, n)
 			}
 			if err != nil {
 				d.stream.Synchronize() // the window is free again; report the first error

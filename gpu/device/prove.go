@@ -53,11 +53,11 @@ type Trial struct {
 
 // trial is one run through the small model.
 type trial struct {
-	name   string
-	o      engine.Settings
-	rows   int
-	layers int
-	way    *multiplier // of the matrices of many rows; nil: the mode's
+	name       string
+	o          engine.Settings
+	rows       int
+	layers     int
+	multiplier *multiplier // of the matrices of many rows; nil: the mode's
 }
 
 // trials lists runs that together reach every variant of this card.
@@ -166,15 +166,15 @@ func proofSpec() models.Spec {
 // prover is a model's memory, and its program compiled both ways.
 type prover struct {
 	resources
-	spec            models.Spec
-	times           int // that each variant runs, which must leave the same bits
-	p               *engine.Program
-	arena, cache    *region
-	fast, reference *step
-	batch           *engine.Batch
-	arenaAt, kvAt   []byte // as they were before a phase
-	ckpt            *checkpoint.Checkpoint
-	proofs          map[Variant]*Proof
+	spec                   models.Spec
+	times                  int // that each variant runs, which must leave the same bits
+	program                *engine.Program
+	arena, cache           *region
+	fast, reference        *step
+	batch                  *engine.Batch
+	savedArena, savedCache []byte // before a phase
+	ckpt                   *checkpoint.Checkpoint
+	proofs                 map[Variant]*Proof
 }
 
 func (v *prover) run(x trial) (err error) {
@@ -210,17 +210,17 @@ func (v *prover) open(x trial) (err error) {
 		return checkpoint.Synthetic(spec, 1)
 	}, (*checkpoint.Checkpoint).Close)
 	x.o.Pages, x.o.MaxNumBatchedTokens = pages, x.rows
-	if v.p, err = engine.Record(spec, x.o, x.rows); err != nil {
+	if v.program, err = engine.Record(spec, x.o, x.rows); err != nil {
 		return err
 	}
-	v.arena, v.cache = v.zeroed(v.p.Layout()), v.region(v.p.BytesOf(v.p.KV()))
+	v.arena, v.cache = v.zeroed(v.program.Layout()), v.region(v.program.BytesOf(v.program.KV()))
 	if v.err != nil {
 		return v.err
 	}
 	if err := v.cache.Write(0, v.randomCache()); err != nil {
 		return err
 	}
-	for _, b := range v.p.Buffers {
+	for _, b := range v.program.Buffers {
 		switch b.Home {
 		case engine.Scratch:
 			b.Region = v.arena
@@ -239,8 +239,8 @@ func (v *prover) open(x trial) (err error) {
 	compile := func(s *step) *step {
 		return acquire(&v.resources, func() (*step, error) { return v.d.compile(s) }, (*step).Close)
 	}
-	v.fast = compile(&step{p: v.p, way: x.way})
-	v.reference = compile(&step{p: v.p, reference: true})
+	v.fast = compile(&step{p: v.program, multiplier: x.multiplier})
+	v.reference = compile(&step{p: v.program, reference: true})
 	return v.err
 }
 
@@ -262,7 +262,7 @@ func (v *prover) weight(name string) ([]byte, error) {
 func (v *prover) randomCache() []byte {
 	random := rand.New(rand.NewPCG(3, 3))
 	data := make([]byte, 0, v.cache.Bytes())
-	for page := v.p.PageBytes(); int64(len(data)) < v.cache.Bytes(); {
+	for page := v.program.PageBytes(); int64(len(data)) < v.cache.Bytes(); {
 		t := v.typeOf(int64(len(data)))
 		for end := int64(len(data)) + page; int64(len(data)) < end; {
 			bits := math.Float32bits(float32(random.NormFloat64()))
@@ -281,8 +281,8 @@ func (v *prover) randomCache() []byte {
 
 // typeOf is the type at an offset: a cache of 8 bits has the window layers' pages in bf16.
 func (v *prover) typeOf(offset int64) engine.Type {
-	page := int32(offset / v.p.PageBytes())
-	if t := v.p.KV().Type; t != engine.U8 || slices.ContainsFunc(v.batch.Seqs,
+	page := int32(offset / v.program.PageBytes())
+	if t := v.program.KV().Type; t != engine.U8 || slices.ContainsFunc(v.batch.Seqs,
 		func(q engine.SeqRows) bool { return slices.Contains(q.Full, page) }) {
 		return t
 	}
@@ -313,9 +313,9 @@ func (v *prover) compare() error {
 					return err
 				}
 				if n > 0 {
-					v.noteAgain(ph, n, first, got)
+					v.compareAgain(ph, n, first, got)
 				}
-				if err := v.putBack(); err != nil {
+				if err := v.restore(); err != nil {
 					return err
 				}
 			}
@@ -333,7 +333,7 @@ func (v *prover) compare() error {
 			return err
 		}
 		for n, b := range ph.results {
-			v.note(ph.variant, b, want[n], got[n])
+			v.compareResults(ph.variant, b, want[n], got[n])
 		}
 	}
 	return nil
@@ -350,12 +350,12 @@ func (v *prover) round(ph phase) error {
 	default:
 		return nil
 	}
-	op := v.p.Ops[ph.from]
+	op := v.program.Ops[ph.from]
 	x := op.In[len(op.In)-1]
 	if op.Kind == engine.Attend {
 		x = op.In[0]
 	}
-	data := make([]byte, v.p.BytesOf(x))
+	data := make([]byte, v.program.BytesOf(x))
 	if err := x.Region.Read(x.Offset, data); err != nil {
 		return err
 	}
@@ -363,20 +363,20 @@ func (v *prover) round(ph phase) error {
 	return x.Region.Write(x.Offset, data)
 }
 
-// save and putBack copy all memory that an operation may write.
+// save and restore copy all memory that an operation may write.
 func (v *prover) save() error {
-	v.arenaAt, v.kvAt = make([]byte, v.arena.Bytes()), make([]byte, v.cache.Bytes())
-	return errors.Join(v.arena.Read(0, v.arenaAt), v.cache.Read(0, v.kvAt))
+	v.savedArena, v.savedCache = make([]byte, v.arena.Bytes()), make([]byte, v.cache.Bytes())
+	return errors.Join(v.arena.Read(0, v.savedArena), v.cache.Read(0, v.savedCache))
 }
 
-func (v *prover) putBack() error {
-	return errors.Join(v.arena.Write(0, v.arenaAt), v.cache.Write(0, v.kvAt))
+func (v *prover) restore() error {
+	return errors.Join(v.arena.Write(0, v.savedArena), v.cache.Write(0, v.savedCache))
 }
 
 func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 	rows := len(v.batch.Tokens) // fewer may be live than fit
 	for _, b := range buffers {
-		data := make([]byte, int64(v.p.RowsIn(b, rows, rows)*b.Width)*b.Type.Size())
+		data := make([]byte, int64(v.program.RowsIn(b, rows, rows)*b.Width)*b.Type.Size())
 		from, offset := b.Region, b.Offset
 		if b.Home == engine.Logits {
 			from, offset = v.fast.logits, 0
@@ -389,7 +389,7 @@ func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {
 	return all, nil
 }
 
-func (v *prover) note(f Variant, b *engine.Buffer, want, got []byte) {
+func (v *prover) compareResults(f Variant, b *engine.Buffer, want, got []byte) {
 	p := v.proof(f)
 	e := difference(b.Type, want, got)
 	switch {
@@ -406,8 +406,8 @@ func (v *prover) note(f Variant, b *engine.Buffer, want, got []byte) {
 	p.worsen(e, why)
 }
 
-// noteAgain compares a phase's results with the bits of its previous run.
-func (v *prover) noteAgain(ph phase, n int, prev, now [][]byte) {
+// compareAgain compares a phase's results with the bits of its previous run.
+func (v *prover) compareAgain(ph phase, n int, prev, now [][]byte) {
 	for i, b := range ph.results {
 		if !bytes.Equal(prev[i], now[i]) {
 			v.proof(ph.variant).worsen(math.Inf(1), fmt.Sprintf("%s has other bits when it is "+
@@ -445,7 +445,7 @@ var roundingStep = map[engine.Type]float64{engine.BF16: proofBound * 256, engine
 
 // differenceOfPages is the difference of a cache of two types, in rounding steps.
 func (v *prover) differenceOfPages(want, got []byte) float64 {
-	most, page := 0.0, v.p.PageBytes()
+	most, page := 0.0, v.program.PageBytes()
 	for offset := int64(0); offset < int64(len(want)); offset += page {
 		t := v.typeOf(offset)
 		end := offset + page

@@ -9,13 +9,13 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Samples tokens on the card: the logits never leave it. A step's sampling parameters travel in one
-// copy after the forward pass. The tokens stay in the memory that the next step reads, and are also
+// Sampling on the card: the logits stay there. A step's sampling parameters are sent in one copy
+// after the forward pass. The tokens stay in the memory that the next step reads, and are also
 // copied to the host.
 //
 // Two samples may be under way: the host writes a slot while the device still reads the other.
 
-// sampler is shared by the steps of a device, in turn, that choose from one vocabulary.
+// sampler is shared by a device's steps with one vocabulary, which use it one after another.
 type sampler struct {
 	shared
 	rows, words int // room: logit rows, 64-bit words of a mask
@@ -52,7 +52,7 @@ var _ engine.SamplingStep = (*step)(nil)
 // joinSampler gives the step the device's sampler, or a new one if the step has more rows.
 func (s *step) joinSampler() (err error) {
 	vocab := s.p.Spec.Vocab
-	what := sharing(fmt.Sprintf("room to choose of %d tokens in", vocab))
+	what := sharedName(fmt.Sprintf("room to choose of %d tokens in", vocab))
 	s.sampler, err = share(s.dev, what, int64(s.logitRows(s.p.Rows)),
 		func(base shared) (*sampler, error) {
 			rows := s.logitRows(max(s.p.Rows, s.p.Settings.MaxNumBatchedTokens))
@@ -78,7 +78,7 @@ func (s *step) logitRows(rows int) int {
 	return rows
 }
 
-// Queue starts a batch. Tokens of the last Sample pass into its state inside the card.
+// Queue starts a batch. The last Sample's tokens are copied into it on the card.
 func (s *step) Queue(b *engine.Batch, from []int32) error {
 	return s.locked(func() error {
 		if s.logits == nil {
@@ -239,9 +239,9 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, edits
 		{slot.in.address + driver.Pointer(x.editsAt()), engine.Bytes(edited)}}, true); err != nil {
 		return nil, err
 	}
-	was := map[[2]int32]float32{} // logits that an edit changed
+	unedited := map[[2]int32]float32{} // logits that an edit changed
 	for _, e := range edited {
-		was[[2]int32{e.Row, e.ID}] = e.Was
+		unedited[[2]int32{e.Row, e.ID}] = e.Was
 	}
 	chosen := make([]engine.SampledToken, n)
 	for i, id := range tokens {
@@ -249,7 +249,7 @@ func (s *step) logprobs(slot *sampleSlot, choices []engine.SamplingParams, edits
 		if c.ID = id; id < 0 || choices[i].Logprobs < 0 {
 			continue
 		}
-		logit, changed := was[[2]int32{int32(i), id}]
+		logit, changed := unedited[[2]int32{int32(i), id}]
 		if !changed {
 			one := make([]float32, 1)
 			if err := d.read(s.logits.address+driver.Pointer(4*(i*s.p.Spec.Vocab+int(id))),

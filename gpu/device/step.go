@@ -13,11 +13,11 @@ import (
 // A step on a GPU: the launches of a program as a graph, and the state that is copied before it.
 
 type step struct {
-	dev       *Device
-	p         *engine.Program
-	layout    layout
-	reference bool        // no variants
-	way       *multiplier // of matrices of many rows; nil: the best that the compute mode allows
+	dev        *Device
+	p          *engine.Program
+	layout     layout
+	reference  bool        // no variants
+	multiplier *multiplier // of matrices of many rows; nil: the best that the compute mode allows
 	// lead is the earlier step of a chain whose state this one shares; nil: it has its own.
 	lead *step
 

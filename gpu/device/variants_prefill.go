@@ -32,10 +32,10 @@ var (
 // denseWays are the ways of a bf16 matrix, the best first.
 func (s *step) denseWays() []multiplier {
 	switch compute := s.p.Settings.Compute; {
-	case s.way != nil && s.way.unit == kernels.MX:
+	case s.multiplier != nil && s.multiplier.unit == kernels.MX:
 		return []multiplier{rounded}
-	case s.way != nil:
-		return []multiplier{*s.way}
+	case s.multiplier != nil:
+		return []multiplier{*s.multiplier}
 	case compute != engine.Rounded && compute != engine.MX:
 		return []multiplier{unrounded}
 	case s.dev.target.Unit == kernels.WGMMA:
@@ -46,8 +46,8 @@ func (s *step) denseWays() []multiplier {
 
 // expertWays are the ways of an MXFP4 matrix.
 func (s *step) expertWays() []multiplier {
-	if s.way != nil {
-		return []multiplier{*s.way}
+	if s.multiplier != nil {
+		return []multiplier{*s.multiplier}
 	}
 	if s.p.Settings.Compute == engine.MX && s.dev.target.Unit == kernels.MX {
 		return append([]multiplier{mxfp4}, s.denseWays()...)

@@ -54,7 +54,7 @@ func (c *Card) Verify(ctx context.Context, folder string) {
 		return
 	}
 	c.folder = folder
-	c.verification = verify(ctx, folder, c.about(), c.proving())
+	c.verification = verify(ctx, folder, c.identity(), c.proving())
 }
 
 // A variant may lose the card by a wrong address or an instruction that it does not have. NVIDIA's
@@ -120,7 +120,7 @@ func (r *reopeningCard) Prove(ctx context.Context, report func(Trial)) ([]Proof,
 
 // Prove proves the kernels whatever is recorded, and records the outcome. report gets each trial.
 func (c *Card) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
-	t := c.about()
+	t := c.identity()
 	if t.prove(ctx, c.folder, c.proving(), report); t.failed != nil {
 		return nil, t.failed
 	}
@@ -134,8 +134,8 @@ func (c *Card) Verified() (summary string, wrong []string) {
 	return c.verification.summarise(kernels + neverRun(kernels))
 }
 
-// about identifies the card, driver, kernels and program of a record.
-func (c *Card) about() Verification {
+// identity identifies the card, driver, kernels and program of a record.
+func (c *Card) identity() Verification {
 	version := "unknown"
 	if v, err := c.Driver.Version(); err == nil {
 		version = fmt.Sprint(v)
@@ -242,8 +242,8 @@ func (t *Verification) summarise(kernels string) (summary string, wrong []string
 		len(t.Proofs)), wrong
 }
 
-// Records is the folder in the user's cache where outcomes are kept.
-func Records() string { return filepath.Join(xdg.CacheHome, "ossrun", "gpu") }
+// ProofFolder is the folder in the user's cache where outcomes are kept.
+func ProofFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "gpu") }
 
 // unproved is the variable by which tests leave the proofs out.
 const unproved = "OSSRUN_UNPROVED"

@@ -228,7 +228,7 @@ func TestAbout(t *testing.T) {
 	t.Setenv("OSSRUN_LIBCUDA", f.Path)
 	t.Setenv("OSSRUN_LIBAMDHIP64", "")
 	c := hosttest.Must(OpenCard(nil))(t)
-	about := c.about()
+	about := c.identity()
 	if about.Card != "Fake RTX, sm_89" || !strings.HasPrefix(about.Driver, "CUDA 1") ||
 		about.Kernels != "machine code sm_89" || len(about.Program) != 16 {
 		t.Errorf("%+v", about)

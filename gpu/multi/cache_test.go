@@ -13,7 +13,7 @@ import (
 
 // The pool over several cards is one pool to its readers and writers.
 
-// TestPoolBytes: any bytes that were written are read back, in any pieces, wherever slots are cut.
+// TestPoolBytes: written bytes are read back, in pieces of any size, across any cut of the slots.
 func TestPoolBytes(t *testing.T) {
 	for _, ends := range [][]int{{4}, {1, 4}, {2, 4}, {3, 4}, {1, 2, 3, 4}, {1, 3, 4}} {
 		t.Run(fmt.Sprint(ends), func(t *testing.T) { poolBytes(t, ends, "f32") })
@@ -51,9 +51,9 @@ func poolBytes(t *testing.T, ends []int, kv string) {
 	}
 }
 
-// TestSwappedPages: a sequence's pages are read out, the pool is spoiled, they come back as other
-// pages, and the sequence goes on as if nothing had been; the page of a full layer where one of a
-// windowed layer was, and the other way about.
+// TestSwappedPages: a sequence's pages are read, the pool is overwritten, and they are written back
+// as other pages. The sequence continues unchanged. Pages of full and of window layers change
+// places.
 func TestSwappedPages(t *testing.T) {
 	for _, ends := range [][]int{{1, 4}, {2, 4}, {1, 2, 3, 4}} {
 		for _, kv := range []string{"f32", engine.KVFP8} {
