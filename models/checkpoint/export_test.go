@@ -10,7 +10,7 @@ type AheadPart struct {
 
 // Ahead is the input of ReadAhead, and the memory that it needs.
 func (f Model) Ahead(replaced Replaced) (list []AheadPart, need int64, err error) {
-	parts, need, err := f.ahead(replaced)
+	parts, need, err := f.partsToRead(replaced)
 	for _, p := range parts {
 		part := AheadPart{Path: p.path}
 		for _, s := range p.without {

@@ -46,8 +46,8 @@ type Checkpoint struct {
 	close   []func() error
 }
 
-// format brings tensors into memory: mapped files need nothing, a GGUF file in its own order is
-// reordered (*gguf.Weights), adapters are merged (*adapted). The methods are those of Checkpoint.
+// format loads tensors. Mapped files need nothing (views), a GGUF file is reordered
+// (*gguf.Weights), adapters are merged (*adapted). The methods are those of Checkpoint.
 type format interface {
 	Load(ctx context.Context, free int64, without func(tensor string) bool,
 		progress func(done, total int64)) error
@@ -55,7 +55,7 @@ type format interface {
 	Release(name string) bool
 }
 
-// views are the released and the original layout, packed or in files.
+// views is the format of mapped safetensors files and of the unpacked demo.
 type views struct{}
 
 func (views) Load(context.Context, int64, func(string) bool, func(done, total int64)) error {
@@ -174,7 +174,7 @@ func openGGUF(m *gguf.Model) (*Checkpoint, error) {
 // singleFile holds all weights of a checkpoint that has no index.
 const singleFile = "model.safetensors"
 
-// shards finds a folder's safetensors files. Without an index, Of is nil.
+// shards finds a folder's safetensors files. Without an index, FileOf is nil.
 func shards(folder string) (*safetensors.Index, error) {
 	index, err := safetensors.ReadIndex(filepath.Join(folder, safetensors.IndexName))
 	if err == nil {

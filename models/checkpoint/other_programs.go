@@ -205,8 +205,8 @@ func folders(paths ...string) (list []string) {
 	return list
 }
 
-// findElsewhere finds a model of another program by its name.
-func findElsewhere(name string) (Model, bool, error) {
+// findForeign finds a model of another program by its name.
+func findForeign(name string) (Model, bool, error) {
 	if !models.IsForeignName(name) {
 		return Model{}, false, nil
 	}

@@ -36,7 +36,7 @@ func (f Model) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	if f.Demo {
 		return nil
 	}
-	parts, need, err := f.ahead(replaced)
+	parts, need, err := f.partsToRead(replaced)
 	if err != nil || need > free {
 		return nil
 	}
@@ -74,8 +74,8 @@ func (f Model) ReadAhead(ctx context.Context, free int64, replaced Replaced,
 	})
 }
 
-// mapped are the files that a start reads: those of the weights, or the one in the released order.
-func (f Model) mapped() ([]string, error) {
+// filesToRead returns the weight files, or the one file in the released order.
+func (f Model) filesToRead() ([]string, error) {
 	if ordered := f.Ordered(); ordered != "" {
 		return []string{ordered}, nil
 	}
@@ -88,9 +88,9 @@ type partOfFile struct {
 	without []mapping.Range
 }
 
-// ahead returns the parts of files that a start reads, and the memory for them.
-func (f Model) ahead(replaced Replaced) (parts []partOfFile, need int64, err error) {
-	paths, err := f.mapped()
+// partsToRead returns the parts of files to read ahead, and the memory that they take.
+func (f Model) partsToRead(replaced Replaced) (parts []partOfFile, need int64, err error) {
+	paths, err := f.filesToRead()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -105,13 +105,13 @@ func (f Model) ahead(replaced Replaced) (parts []partOfFile, need int64, err err
 	if err != nil {
 		return nil, 0, err
 	}
-	out, err := f.skippedRanges(replaced.Covers)
+	skip, err := f.skippedRanges(replaced.Covers)
 	if err != nil {
 		return nil, 0, err
 	}
 	for i := range parts {
-		parts[i].without = out[i]
-		for _, s := range out[i] {
+		parts[i].without = skip[i]
+		for _, s := range skip[i] {
 			need -= s.End - s.Begin
 		}
 	}
@@ -125,8 +125,8 @@ type span struct {
 	data  []byte
 }
 
-// spansOf cuts a mapped file into spans of at most each bytes, leaving out some ranges, which are
-// sorted.
+// spansOf cuts a mapped file into spans of at most limit bytes. It leaves out the ranges of
+// without, which are sorted.
 func spansOf(f *os.File, data []byte, without []mapping.Range, limit int) (list []span) {
 	cut := func(from, to int64) {
 		for pos := from; pos < to; pos += int64(limit) {
@@ -145,11 +145,11 @@ func spansOf(f *os.File, data []byte, without []mapping.Range, limit int) (list 
 // The byte ranges of replaced tensors (by a copy of the dense weights in 8 bits), so that they are
 // not read ahead. A tensor that has another use is never among them.
 
-// skippedRanges returns, for each of the weight files, the ranges of skipped tensors, in the order
-// of the file. Names are those of the Hugging Face layout; a tensor of another layout is skipped if
-// all tensors made from it are.
-func (f Model) skippedRanges(out func(tensor string) bool) ([][]mapping.Range, error) {
-	paths, err := f.mapped()
+// skippedRanges returns the ranges of skipped tensors in each weight file, in the file's order.
+// skip gets names of the Hugging Face layout. A tensor of another layout is skipped if all tensors
+// made from it are.
+func (f Model) skippedRanges(skip func(tensor string) bool) ([][]mapping.Range, error) {
+	paths, err := f.filesToRead()
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (f Model) skippedRanges(out func(tensor string) bool) ([][]mapping.Range, e
 	case ordered != "":
 		spec = f.GGUF.Spec()
 	case f.GGUF != nil:
-		return f.GGUF.SkippedRanges(out), nil
+		return f.GGUF.SkippedRanges(skip), nil
 	default:
 		if spec, err = models.ReadSpec(f.folder()); err != nil {
 			return nil, err
@@ -175,9 +175,9 @@ func (f Model) skippedRanges(out func(tensor string) bool) ([][]mapping.Range, e
 		for _, t := range header.Tensors {
 			original = original || strings.HasPrefix(t.Name, "block.")
 		}
-		leave := skipped(spec, out, original)
+		skipped := skippedTensors(spec, skip, original)
 		for _, t := range header.Tensors {
-			if leave[t.Name] {
+			if skipped[t.Name] {
 				list[len(list)-1] = append(list[len(list)-1],
 					mapping.Range{Begin: t.Begin, End: t.End})
 			}
@@ -186,17 +186,17 @@ func (f Model) skippedRanges(out func(tensor string) bool) ([][]mapping.Range, e
 	return list, nil
 }
 
-// skipped returns the names, as in the file, of tensors that only skipped tensors are made from.
-func skipped(s models.Spec, out func(tensor string) bool, original bool) map[string]bool {
-	leave := map[string]bool{}
+// skippedTensors returns the names, as in the file, of tensors made from skipped ones only.
+func skippedTensors(s models.Spec, skip func(tensor string) bool, original bool) map[string]bool {
+	skipped := map[string]bool{}
 	for _, t := range s.Tensors() {
 		name := t.Name
 		if original {
 			name = originalNames.Replace(name)
 		}
-		if skip, met := leave[name]; !met || skip {
-			leave[name] = out(t.Name)
+		if all, seen := skipped[name]; !seen || all {
+			skipped[name] = skip(t.Name)
 		}
 	}
-	return leave
+	return skipped
 }

@@ -98,7 +98,7 @@ func Resolve(name string) (Model, error) {
 		}
 		return findFolder(name)
 	}
-	if model, ok, err := findElsewhere(name); ok {
+	if model, ok, err := findForeign(name); ok {
 		return model, err
 	}
 	if strings.ContainsAny(name, `/\`) {
@@ -197,7 +197,7 @@ func findFolder(path string) (Model, error) {
 	return inspect(absolute), nil
 }
 
-// inspect describes the checkpoint in a folder by its files' names and headers.
+// inspect describes the checkpoint in a folder by the names and headers of its files.
 func inspect(folder string) Model {
 	model := Model{Name: nameOf(folder), Path: folder}
 	if inside := OriginalIn(folder); inside != "" {

@@ -74,8 +74,8 @@ func noise(n int, seed uint64) []byte {
 	return data
 }
 
-// held is a pack's memory, whose bytes have the announced SHA-256.
-func held(pack []byte) (*Memory, error) {
+// unpackChecked unpacks a pack and checks the announced SHA-256.
+func unpackChecked(pack []byte) (*Memory, error) {
 	m, err := Unpack(bytes.NewReader(pack))
 	if err == nil && sha256.Sum256(m.Bytes) != m.SHA256 {
 		return nil, errors.Join(fmt.Errorf("the unpacked file's SHA-256 is not %x", m.SHA256),
@@ -126,7 +126,7 @@ func TestUnpack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b builder
 			build(&b)
-			m, err := held(squeeze(b.raw()))
+			m, err := unpackChecked(squeeze(b.raw()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestRefusePack(t *testing.T) {
 		}
 		return b.raw()
 	}
-	// lie adds a record that the file has no room for or does not know.
+	// lie appends an invalid record.
 	lie := func(kind byte, n uint64, payload ...byte) []byte {
 		return build(func(b *builder) {
 			b.want = append(b.want, make([]byte, 10)...)
@@ -205,7 +205,7 @@ func TestRefusePack(t *testing.T) {
 		{"unknown kind", lie(4, 4), "unpacking at byte 6: record kind 4 is unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m, err := held(squeeze(test.raw))
+			m, err := unpackChecked(squeeze(test.raw))
 			if err == nil {
 				m.Free()
 				t.Fatal("it is unpacked")
@@ -225,7 +225,7 @@ func TestRefusePack(t *testing.T) {
 			"two streams":  append(append([]byte{}, whole...), whole...),
 			"a tail":       append(append([]byte{}, whole...), "tail"...),
 		} {
-			if m, err := held(packed); err == nil {
+			if m, err := unpackChecked(packed); err == nil {
 				m.Free()
 				t.Errorf("%s: it is unpacked", name)
 			}

@@ -152,7 +152,7 @@ func Run(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkp
 
 func newRun(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
 	o Options) *run {
-	return &run{ctx: ctx, o: o, on: on, gauge: gauge, ckpt: ckpt,
+	return &run{ctx: ctx, o: o, backend: on, gauge: gauge, ckpt: ckpt,
 		random: rand.New(rand.NewPCG(1, 2))}
 }
 

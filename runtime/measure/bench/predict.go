@@ -33,10 +33,11 @@ func excerptOf(s models.Spec) models.Spec {
 	return s
 }
 
-// openExcerpt has room for the same measurements. If memory is short it predicts nothing.
+// openExcerpt loads the excerpt for the same measurements; if memory is short, nothing is
+// predicted.
 func (b *run) openExcerpt() error {
 	s := excerptOf(b.ckpt.Spec)
-	if _, free := b.on.Memory(); s.WeightBytes() > free {
+	if _, free := b.backend.Memory(); s.WeightBytes() > free {
 		b.o.Progress(fmt.Sprintf("nothing is predicted: %.1f GB for an excerpt of the model are "+
 			"not free", float64(s.WeightBytes())/1e9))
 		return nil
@@ -45,8 +46,8 @@ func (b *run) openExcerpt() error {
 	if err != nil {
 		return err
 	}
-	b.excerpt = &run{ctx: b.ctx, o: b.o, on: b.on, gauge: b.gauge, ckpt: ckpt, random: b.random,
-		untapped: b.untapped}
+	b.excerpt = &run{ctx: b.ctx, o: b.o, backend: b.backend, gauge: b.gauge, ckpt: ckpt,
+		random: b.random, untapped: b.untapped}
 	b.excerpt.o.Settings.DenseCache = "" // that of the model
 	if err := b.excerpt.open(); err != nil {
 		return err

@@ -18,23 +18,23 @@ import (
 )
 
 type run struct {
-	ctx   context.Context
-	o     Options
-	on    engine.Backend
-	gauge serve.Gauge
-	ckpt  *checkpoint.Checkpoint
-	eng   engine.Engine
+	ctx     context.Context
+	o       Options
+	backend engine.Backend
+	gauge   serve.Gauge
+	ckpt    *checkpoint.Checkpoint
+	eng     engine.Engine
 	// the operations of the engine's steps, for counting; every bucket has the same
 	program *engine.Program
-	// a piece of the model to predict by; may be nil
+	// a few layers of the model, whose steps predict the time of all; may be nil
 	excerpt *run
-	// its steps are serve's, without taps: on a GPU a tap is a launch of its own. Experts are then
-	// those of an even routing.
+	// the engine has no taps, as in serve: on a GPU each is a launch. The number of experts read is
+	// then the one expected from even routing.
 	untapped bool
 	random   *rand.Rand
 	logits   []float32
 	report   Report
-	err      error // the first; nothing is done from then on
+	err      error // the first one; later steps do nothing
 }
 
 const (
@@ -57,35 +57,35 @@ func (b *run) open() (err error) {
 		pages = max(pages, point.sequences*pagesOf(end))
 		sequences = max(sequences, point.sequences)
 	}
-	eo := b.o.Settings
-	eo.Pages = b.tables() * (pages + sequences)
-	eo.MaxLogits = sequences
+	settings := b.o.Settings
+	settings.Pages = b.pagesPerEntry() * (pages + sequences)
+	settings.MaxLogits = sequences
 	for layer := 0; layer < b.ckpt.Spec.Layers && !b.untapped; layer++ {
 		// 4 numbers a row: which experts a step read
-		eo.Taps = append(eo.Taps, fmt.Sprintf("layer%d.experts", layer))
+		settings.Taps = append(settings.Taps, fmt.Sprintf("layer%d.experts", layer))
 	}
-	if b.eng, err = b.on.Load(b.ctx, b.ckpt, eo, nil); err != nil {
+	if b.eng, err = b.backend.Load(b.ctx, b.ckpt, settings, nil); err != nil {
 		return err
 	}
-	eo = b.eng.Settings()
+	settings = b.eng.Settings()
 	b.logits = make([]float32, sequences*b.ckpt.Spec.Vocab)
-	b.program, err = engine.Record(b.ckpt.Spec, eo, eo.Rows())
+	b.program, err = engine.Record(b.ckpt.Spec, settings, settings.Rows())
 	return err
 }
 
 // start opens the engine and takes one step so that everything is resident.
 func (b *run) start() error {
 	busy, begin := loadAverage(), time.Now()
-	if _, err := b.on.Room(b.ckpt.Spec, b.o.Settings); err != nil { // GPUs are chosen by it
+	if _, err := b.backend.Room(b.ckpt.Spec, b.o.Settings); err != nil { // it chooses the GPUs
 		return err
 	}
 	if err := b.open(); err != nil {
 		return err
 	}
-	loaded, eo := time.Since(begin), b.eng.Settings()
+	loaded, settings := time.Since(begin), b.eng.Settings()
 	b.report = Report{LoadAverage: busy, Model: b.ckpt.Spec.Name, Layers: b.ckpt.Spec.Layers,
-		Device:  b.on.Name(),
-		Compute: eo.Compute, KV: eo.KVCacheDtype, Dense: eo.Dense,
+		Device:  b.backend.Name(),
+		Compute: settings.Compute, KV: settings.KVCacheDtype, Dense: settings.Dense,
 		Weights: b.eng.Plan().Weights, PeakUnit: b.gauge.MultiplyUnit()}
 	if e, ok := b.eng.(interface{ DenseBytes() int64 }); ok {
 		b.report.DenseBytes = e.DenseBytes()
@@ -116,7 +116,7 @@ func (b *run) fillCache() error {
 	for i := 0; i < len(pattern); i += 4 {
 		// as bf16 or float32: small numbers of either sign
 		numbers := 0x3c803c80 ^ b.random.Uint32()&0x807f807f
-		if b.tables() > 2 { // as 8 bits too, of which the highest are no numbers
+		if b.pagesPerEntry() > 2 { // as 8 bits too, of which the highest are no numbers
 			numbers = b.random.Uint32() & 0xbfbfbfbf
 		}
 		binary.LittleEndian.PutUint32(pattern[i:], numbers)
@@ -131,14 +131,15 @@ func (b *run) fillCache() error {
 	return nil
 }
 
-// tables is how many pages of the pool a sequence takes for PageTokens positions: of full and of
-// windowed layers.
-func (b *run) tables() int { return 1 + engine.WindowPages(b.o.Settings.KVCacheDtype) }
+// pagesPerEntry is how many pages of the pool hold PageTokens positions of a sequence: one for the
+// full layers, and those of the window layers.
+func (b *run) pagesPerEntry() int { return 1 + engine.WindowPages(b.o.Settings.KVCacheDtype) }
 
-// batch is rows tokens from position start on for each sequence, with logits of each one's last.
+// batch makes rows of random tokens from position start on for each sequence, and asks for the
+// logits of each last row.
 func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	x := &engine.Batch{}
-	pages, tables := pagesOf(start+rows), b.tables()
+	pages, tables := pagesOf(start+rows), b.pagesPerEntry()
 	perTable := b.eng.Settings().Pages / sequences / tables
 	for p := 0; p < b.eng.Settings().Pages && tables > 2; p++ { // a table after the window's
 		x.Twins = append(x.Twins, int32((p+perTable)%b.eng.Settings().Pages))
@@ -160,7 +161,7 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	return x
 }
 
-// step chooses tokens on the device if serve does: then the logits stay there.
+// step runs a batch. If the device samples, so do these steps, as in serve: the logits stay there.
 func (b *run) step(x *engine.Batch) {
 	switch n := len(x.LogitRows); {
 	case b.err != nil:
@@ -181,8 +182,8 @@ type promptResult struct {
 	predicted, experts float64 // seconds, and how many the last step chose
 }
 
-// prompt runs n tokens in steps as large as the engine takes, logits of the last token only. The
-// expected time of each is measured after it, of the first one before it too.
+// prompt runs n tokens in the largest steps, with logits of the last token only. The predicted time
+// of each step is measured after it, that of the first one before it too.
 func (b *run) prompt(n int) (p promptResult) {
 	for start := 0; start < n && b.err == nil; {
 		rows := min(n-start, b.eng.Settings().Rows())
@@ -212,7 +213,7 @@ func (b *run) prompt(n int) (p promptResult) {
 	return p
 }
 
-// sample is a stretch of the weights, larger than the caches.
+// sample is a part of the weights that is larger than the caches.
 func (b *run) sample() []byte {
 	t, err := b.ckpt.Tensor("lm_head.weight")
 	b.err = cmp.Or(b.err, err)
@@ -274,7 +275,7 @@ func (b *run) prefill(n int) error {
 	return b.err
 }
 
-// decode measures steps of one token a sequence. A few before warm translations and branches.
+// decode measures steps of one token a sequence, after a few that warm the machine.
 func (b *run) decode(point decodePoint) error {
 	start, steps := cmp.Or(point.context, firstContext), b.o.stepsOf(point.sequences)
 	for i := range min(steps, fewSteps) {
@@ -306,11 +307,11 @@ func (b *run) decode(point decodePoint) error {
 		}
 		bytes += moved
 		b.report.ReadGBs = max(b.report.ReadGBs, slices.Max(reads)/1e9)
-		one, tokens := median(took), float64(point.sequences)
+		step, tokens := median(took), float64(point.sequences)
 		moved /= float64(steps)
 		r := Rate{Test: point.test(&b.o), Tokens: point.sequences, Context: point.context,
-			TokensPerS: tokens / one, PerCPUSecond: ratio(tokens*float64(steps), used),
-			GBPerS: moved / one / 1e9, OfRead: ratio(moved, one*median(reads)),
+			TokensPerS: tokens / step, PerCPUSecond: ratio(tokens*float64(steps), used),
+			GBPerS: moved / step / 1e9, OfRead: ratio(moved, step*median(reads)),
 			OfReadCPU: ratio(moved*readUsed, used*float64(len(b.sample()))),
 			// means: other work on the machine stretches some of many short steps and all long
 			// ones, so their medians cannot be compared
@@ -354,7 +355,7 @@ func (b *run) products(x *engine.Batch) (sum float64) {
 	return sum
 }
 
-// expertsRead is how many experts the layers of the last step read on average.
+// expertsRead is the average number of experts that a layer of the last step read.
 func (b *run) expertsRead(x *engine.Batch) float64 {
 	if b.untapped {
 		return expectedExperts(b.ckpt.Spec, len(x.Tokens))
@@ -394,7 +395,7 @@ func medians(rounds []Rate) Rate {
 	return r
 }
 
-// figures are those of which the rounds' median counts, tokens a second first.
+// figures are the fields that a report takes the median of, tokens a second first.
 func (r *Rate) figures() []*float64 {
 	return []*float64{&r.TokensPerS, &r.PerCPUSecond, &r.GBPerS, &r.OfRead, &r.OfReadCPU,
 		&r.PredictedPerS, &r.OfPredicted, &r.OfMultiply, &r.OfMulCPU}
@@ -407,7 +408,7 @@ func mean(v []float64) (sum float64) {
 	return sum
 }
 
-// median of at least one number; of an even count the lower middle.
+// median of at least one number; of an even count, the lower middle one.
 func median(v []float64) float64 {
 	sorted := slices.Sorted(slices.Values(v))
 	return sorted[(len(sorted)-1)/2]
