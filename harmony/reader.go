@@ -281,7 +281,7 @@ func (r *Reader) State() State { return r.state }
 // Messages returns the finished messages, oldest first. The caller must not change them.
 func (r *Reader) Messages() []ReadMessage { return r.messages }
 
-// Current is the message whose content is being read, without content. It is empty in other states.
+// Current is the message whose content is being read, without the content; empty in other states.
 func (r *Reader) Current() Message {
 	if r.state != InContent {
 		return Message{}

@@ -46,8 +46,8 @@ func (p *port) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := answer.NewExchange(w, requestID(r), faultBodyOf(r.URL.Path))
 		start := time.Now()
-		defer func() { e.Prepared() }()
-		defer func() { e.Released() }()
+		defer func() { e.EndPreparing() }()
+		defer func() { e.Release() }()
 		defer func() {
 			if x := recover(); x != nil {
 				if x == http.ErrAbortHandler {
@@ -70,7 +70,7 @@ func (p *port) wrap(next http.Handler) http.Handler {
 		}
 		// an earlier request on this connection may have left its deadline
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		e.Released = p.driver.LimitBody(w, r)
+		e.Release = p.driver.LimitBody(w, r)
 		if f := p.admit(e, r); f != nil {
 			answer.WriteFault(e, f)
 			return

@@ -36,9 +36,9 @@ type Options struct {
 	// Hosts are the names and addresses that requests may use, in addition to loopback: the
 	// listening address, and more; "*": all. If one is not loopback's, any address is accepted.
 	Hosts []string
-	// Tools makes the tools of one kind for one turn (ToolBrowser, ToolPython, ToolMCP); label
-	// selects the MCP server. If it returns none, the turn runs without them. The port closes them.
-	// nil: no tools of any kind.
+	// Tools makes the tools of a kind (of package answer/tools) for one turn; label selects the MCP
+	// server. If it returns none, the turn runs without them. The port closes them. nil: no tools
+	// of any kind.
 	Tools func(kind, label string) ([]session.Tool, error)
 	// Offers lists the kinds of built-in tools that Tools makes, and the labels of the MCP servers,
 	// for the list of models; nil: none.

@@ -76,7 +76,7 @@ func TestUnendedBodiesLeaveRoomForOthers(t *testing.T) {
 	n.add(t, "holds", nil)
 	n.add(t, "asks", nil)
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), keyed,
-		func(o *openai.Options) { o.MaxTexts = most })
+		func(o *openai.Options) { o.MaxBodies = most })
 	for range most / each {
 		stick(t, srv, "/v1/chat/completions", n.keys["holds"], strings.Repeat(" ", each), false)
 	}

@@ -1,9 +1,8 @@
-// What the port documents, refuses and takes, held to a recording: /openapi.json, and for each
-// field of each body what values of every type and beyond every bound come to: the status and the
-// fault, or the turn that is started.
+// The port is compared with a recording: /openapi.json, and the answer to values of every type and
+// beyond every bound in each field of each body. An outcome is the status and the fault, or the
+// turn that is started.
 //
-// After a change that is meant: go test ./runtime/openai -run Surface -update, and look at what
-// differs.
+// After an intended change: go test ./runtime/openai -run Surface -update, and review the diff.
 
 package openai_test
 
@@ -49,7 +48,7 @@ var bases = map[string]string{
 	"/v1/conversations":            `{}`,
 }
 
-// undocumented are fields that routes read or pass over, and those inside of others.
+// undocumented are fields that routes read or ignore, and members of documented ones.
 var undocumented = []string{"web_search_options", "use_beam_search", "prompt_logprobs",
 	"continue_final_message", "add_generation_prompt", "echo", "truncate_prompt_tokens",
 	"chat_template", "suffix", "template", "images", "user", "service_tier", "store",
@@ -64,8 +63,8 @@ var undocumented = []string{"web_search_options", "use_beam_search", "prompt_log
 	"output_config.effort", "output_config.format", "temperature", "max_tokens", "top_k",
 	"response_format.type", "metadata.a", "logit_bias.5", "logit_bias.x", "name"}
 
-// ofOptions are Ollama's.
-var ofOptions = []string{"temperature", "top_p", "min_p", "top_k", "seed", "presence_penalty",
+// ollamaOptions are Ollama's.
+var ollamaOptions = []string{"temperature", "top_p", "min_p", "top_k", "seed", "presence_penalty",
 	"frequency_penalty", "repetition_penalty", "repeat_penalty", "num_predict", "stop", "num_ctx",
 	"logit_bias", "min_tokens", "ignore_eos", "bad_words", "misspelt"}
 
@@ -76,7 +75,7 @@ var values = []any{nil, true, false, "bogus", "low", "", 0, 7, -3, 1.5, 1e12, []
 var update = flag.Bool("update", false, "write testdata/surface again")
 
 func TestSurfaceIsAsRecorded(t *testing.T) {
-	now := surface(t)
+	now := recordSurface(t)
 	if *update {
 		hosttest.Check(t, os.RemoveAll(surfaceFolder))
 		hosttest.Check(t, os.MkdirAll(surfaceFolder, 0o755))
@@ -117,16 +116,16 @@ func TestSurfaceIsAsRecorded(t *testing.T) {
 	}
 }
 
-// surface maps file names to what the port does now: its document, and for each route a line for
-// each outcome of a field.
-func surface(t *testing.T) map[string]string {
+// recordSurface returns the port's document, and for each route a line for each outcome of a field,
+// by file name.
+func recordSurface(t *testing.T) map[string]string {
 	t.Helper()
 	srv, model := porttest.Server(t, func(r session.Request) ([]session.Event, error) {
-		said := session.Answer{Text: "ok"}
+		answer := session.Answer{Text: "ok"}
 		if r.Params.Logprobs >= 0 {
-			said.Logprobs = []session.TokenLogprob{{ID: 1, Token: "ok", Bytes: []byte("ok")}}
+			answer.Logprobs = []session.TokenLogprob{{ID: 1, Token: "ok", Bytes: []byte("ok")}}
 		}
-		return []session.Event{said, sessiontest.Done(session.FinishStop)}, nil
+		return []session.Event{answer, sessiontest.Done(session.FinishStop)}, nil
 	})
 	files := map[string]string{}
 	document := porttest.Ask(t, "GET", srv.URL+"/openapi.json", "").Body
@@ -163,7 +162,7 @@ func surface(t *testing.T) map[string]string {
 			if len(model.Requests) == 0 {
 				return answer, nil
 			}
-			return fmt.Sprint(answer, ", turns ", len(model.Requests)), shownTurn(t, model.Last(t))
+			return fmt.Sprint(answer, ", turns ", len(model.Requests)), turnFields(t, model.Last(t))
 		}
 		var out strings.Builder
 		_, plain := outcome(porttest.Decode(t, bases[path]))
@@ -172,7 +171,7 @@ func surface(t *testing.T) map[string]string {
 			names = append(names, undocumented...)
 		}
 		if fields["options"] != nil {
-			for _, name := range ofOptions {
+			for _, name := range ollamaOptions {
 				names = append(names, "options."+name)
 			}
 		}
@@ -192,19 +191,19 @@ func surface(t *testing.T) map[string]string {
 					tried = append(tried, b-1, b, b+1)
 				}
 			}
-			came := map[string][]string{} // from an outcome to the values that have it
+			outcomes := map[string][]string{} // from an outcome to the values that have it
 			for _, v := range tried {
-				answer, turn := outcome(with(porttest.Decode(t, bases[path]), name, v))
+				answer, turn := outcome(withField(porttest.Decode(t, bases[path]), name, v))
 				for _, field := range slices.Sorted(maps.Keys(turn)) {
 					if part := fmt.Sprint(turn[field]); part != fmt.Sprint(plain[field]) {
 						answer += fmt.Sprintf(" %s=%q", field, part)
 					}
 				}
 				shown, _ := json.Marshal(v)
-				came[answer] = append(came[answer], string(shown))
+				outcomes[answer] = append(outcomes[answer], string(shown))
 			}
-			for _, answer := range slices.Sorted(maps.Keys(came)) {
-				fmt.Fprintf(&out, "%s: %s -> %s\n", name, came[answer], answer)
+			for _, answer := range slices.Sorted(maps.Keys(outcomes)) {
+				fmt.Fprintf(&out, "%s: %s -> %s\n", name, outcomes[answer], answer)
 			}
 		}
 		file := strings.NewReplacer("/", "-", "{", "", "}", "").Replace(path[1:])
@@ -213,8 +212,8 @@ func surface(t *testing.T) map[string]string {
 	return files
 }
 
-// with is the body with a field, which may be one of an object.
-func with(body map[string]any, name string, v any) map[string]any {
+// withField sets a field of a body, which may be one of an object.
+func withField(body map[string]any, name string, v any) map[string]any {
 	outer, inner, ok := strings.Cut(name, ".")
 	if !ok {
 		body[name] = v
@@ -228,8 +227,8 @@ func with(body map[string]any, name string, v any) map[string]any {
 	return body
 }
 
-// shownTurn is what a request asks of the session, field by field.
-func shownTurn(t *testing.T, r session.Request) map[string]any {
+// turnFields returns the fields of a session request.
+func turnFields(t *testing.T, r session.Request) map[string]any {
 	t.Helper()
 	if r.Params.Seed > 1<<20 && r.Params.Seed != 1e12 && r.Params.Seed < 1<<64-3 {
 		r.Params.Seed = 1 // it was drawn

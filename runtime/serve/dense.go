@@ -58,8 +58,8 @@ func DefaultsFor(b engine.Backend, source checkpoint.Model, spec models.Spec) en
 	return modelSettings(b, source, spec, SettingsFor(b, DefaultOptions()))
 }
 
-// initialDense returns the settings and room to load a model with now. An unrequested, missing copy
-// means the released weights, if they have room; copyable reports whether it can be made later.
+// initialDense returns the settings and room to load a model with now: those of the released
+// weights if they fit and the copy is missing and unrequested; copyable: it can be made later.
 func initialDense(b engine.Backend, list []copySource, requested, s engine.Settings,
 	r engine.Room) (_ engine.Settings, _ engine.Room, copyable bool) {
 	if requested.Dense != "" || s.Dense != engine.DenseQ8 || hasCopies(list, s.DenseCache) {
@@ -87,8 +87,8 @@ type background struct {
 	done   chan struct{}
 }
 
-// backgroundTask is one such work; waitIdle waits until no turn runs, and its error ends the task.
-type backgroundTask func(ctx context.Context, rest func() error)
+// backgroundTask is one such work. waitIdle waits until no turn runs; its error ends the task.
+type backgroundTask func(ctx context.Context, waitIdle func() error)
 
 // end cancels the work and waits for it; b may be nil.
 func (b *background) end() {
@@ -243,7 +243,7 @@ func (s *loadedSet) reload(ctx context.Context, key string, model loadedModel, i
 			})
 			return
 		}
-		wait := minIdle // the end of a turn wakes waitFor earlier
+		wait := minIdle // at most: the end of a turn wakes waitFor
 		if e.turns == 0 {
 			wait -= idle
 		}

@@ -1,7 +1,7 @@
 // The loaded models: each is loaded by the first request for it, unloaded after an idle time, and
 // evicted for another one if both do not fit.
 //
-//	absent -> loading -> ready -> leaving -> absent
+//	unloaded -> loading -> ready -> leaving -> unloaded
 //
 // What must stay true: a turn never loses its model, so a leaving model is closed only after its
 // last turn; loads and closes are serial, so each load sees the real free memory; requests for a
@@ -52,7 +52,7 @@ type loadedSet struct {
 	changed chan struct{} // closed and replaced after each change of entries
 }
 
-// entry is a model that is not absent. loadedSet.mu guards its fields.
+// entry is a model that is not Unloaded. loadedSet.mu guards its fields.
 type entry struct {
 	key       string
 	model     loadedModel // nil: loading, or failed with err
@@ -136,7 +136,7 @@ func (s *loadedSet) ensure(ctx context.Context, key string) error {
 	return err
 }
 
-// acquire waits until the model is loaded and holds it until release. Waiters for a load hold the
+// acquire waits until the model is loaded and keeps it until release. Waiters for a load hold the
 // model from the start (loadEntry), so that it cannot be evicted before they are served.
 func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 	s.mu.Lock()
@@ -356,7 +356,7 @@ func (s *loadedSet) close() error {
 	return err
 }
 
-func (s *loadedSet) busy() bool {
+func (s *loadedSet) isBusy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {

@@ -119,7 +119,7 @@ func (m *Models) ReleaseMemory(ctx context.Context, preparing func() int64) {
 			return
 		case <-ticker.C:
 		}
-		if idle++; preparing() > 0 || m.loaded.busy() {
+		if idle++; preparing() > 0 || m.loaded.isBusy() {
 			idle = 0
 		}
 		if idle < idleChecks || allocated() < released+minAllocated {

@@ -145,17 +145,17 @@ func (t *turn) submit(prompt []int32, maxTokens int, sampled []int32) error {
 	if len(sampled) > 0 && t.resume(constraint, &prompt, &maxTokens, sampled) {
 		return nil
 	}
-	ctx, leave := context.WithCancel(t.ctx)
+	ctx, cancel := context.WithCancel(t.ctx)
 	stream, err := t.model.submit(ctx, sched.TokenRequest{
 		Prompt: prompt, Params: t.req.Params, MaxTokens: maxTokens, Constraint: constraint,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
 		Prediction: t.predicted(), Salt: t.req.Salt, Share: t.req.Share,
 	})
 	if err != nil {
-		leave()
+		cancel()
 		return err
 	}
-	t.stream, t.cancelStream = stream, leave
+	t.stream, t.cancelStream = stream, cancel
 	return nil
 }
 
@@ -281,8 +281,8 @@ func (t *turn) endLoop() {
 	t.finish(FinishLoop, ErrLoop)
 }
 
-// isAside tells that a message without a recipient is not the answer. The answer is in the final
-// channel or, since refusals have no channel, in none.
+// isAside reports whether a message without a recipient is not the answer, which is in the final
+// channel or, for refusals, in none.
 func isAside(m harmony.Message) bool {
 	return m.Channel == harmony.ChannelAnalysis || m.Channel == harmony.ChannelCommentary
 }

@@ -268,7 +268,7 @@ func (t *turn) Sampled() []int32 {
 	return nil
 }
 
-// resume appends the sampled tokens to the prompt, and tells whether they end the turn.
+// resume appends the sampled tokens to the prompt, and reports whether they end the turn.
 func (t *turn) resume(constraint grammar.Constraint, prompt *[]int32, maxTokens *int,
 	sampled []int32) (done bool) {
 	for _, id := range sampled {

@@ -118,8 +118,8 @@ type Request struct {
 	AllowLoops bool
 }
 
-// Event is yielded by a turn: Reasoning, Commentary, Answer, CallStart, CallArguments, CallEnd,
-// ToolOutput, ToolEnd or Done.
+// Event is yielded by a turn: PromptScored, Reasoning, Commentary, Answer, CallStart,
+// CallArguments, CallEnd, ToolOutput, ToolEnd or Done.
 type Event interface{ event() }
 
 // Reasoning is a piece of the analysis channel.
@@ -244,8 +244,8 @@ type Result struct {
 	Done      Done
 }
 
-// BusyError says that the queue is full; it wraps sched.ErrQueueFull. After is the suggested delay
-// before a retry, in whole seconds, at least 1.
+// BusyError says that the queue is full; it wraps sched.ErrQueueFull. RetryAfter is in whole
+// seconds, at least 1.
 type BusyError struct{ RetryAfter time.Duration }
 
 func (e *BusyError) Error() string {

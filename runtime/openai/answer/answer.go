@@ -106,7 +106,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
 	if f := e.Admit(); f != nil {
 		return f
 	}
-	e.parsed() // the rest waits for a model, or is the session's work, which has its own gate
+	e.endReading() // the rest waits for a model, or is the session's work, which has its own gate
 	runner, err := d.ModelOf(r.Context(), e, req)
 	if err != nil {
 		return Unavailable(err)
@@ -131,7 +131,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
 		if err := a.startTurns(ctx); err != nil {
 			return fields.FaultOf(err, req.History)
 		}
-		e.Prepared()
+		e.EndPreparing()
 		relaxed = append(relaxed, a.Turns[0].Result().Relaxed...)
 	}
 	e.relaxed = e.SetHeader("X-Ossrun-Relaxed",
@@ -182,7 +182,7 @@ func (a *Answer) startTurns(ctx context.Context) error {
 func (a *Answer) run() *fields.Fault {
 	patient := patientWriter{e: a.Exchange}
 	follow := follower{turns: a.Turns, cancel: a.Cancel, silence: a.Driver.Silence, batch: a.take,
-		onIdle: patient.quiet, notStreamed: true}
+		onIdle: patient.beat, notStreamed: true}
 	dropped := false // the last events of a turn were dropped
 	follow.dropped = func(choice int, d session.Done) { a.Dones[choice], dropped = &d, true }
 	switch {
@@ -362,7 +362,7 @@ func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 	a.ctx, a.Cancel = context.WithCancel(context.WithoutCancel(r.Context()))
 	a.Exchange = NewExchange(discardWriter{}, client.ID, client.faultBody)
 	a.Exchange.Client, a.Exchange.Key = client.Client, client.Key
-	a.Exchange.Released, client.Released = client.Released, func() {}
+	a.Exchange.Release, client.Release = client.Release, func() {}
 	return client
 }
 
@@ -384,7 +384,7 @@ func (a *Answer) RunDetached(r *http.Request) {
 	began := time.Now()
 	defer func() {
 		a.Cancel()
-		a.Exchange.Released()
+		a.Exchange.Release()
 		a.Driver.LogRequest(r, a.Exchange, time.Since(began))
 	}()
 	a.Exchange.Status = http.StatusOK

@@ -1,10 +1,10 @@
 // Reading a request's body: the limits of size and time.
 //
 // What must stay true: a client that stops sending, or sends a byte now and then, is cut off within
-// a minute; a slow but steady one is served. The bodies
-// of all unanswered requests together never exceed MaxTexts, and those of one client leave some of
-// it to the others. No compressed body is decoded before it is read, nor takes more memory than a
-// plain one: the limits apply before and after decompression.
+// a minute; a slow but steady one is served. The bodies of all unanswered requests together never
+// exceed MaxBodies, and those of one client leave some of it to the others. A compressed body is
+// decoded while it is read and takes no more memory than a plain one: the limits apply before and
+// after decompression.
 
 package answer
 
@@ -43,7 +43,7 @@ type timedBody struct {
 	started time.Time
 	arrived int64
 	client  string
-	texts   *bodyQuota
+	quota   *bodyQuota
 }
 
 // bodyQuota counts the bytes of the bodies of all requests.
@@ -70,7 +70,7 @@ func (t *bodyQuota) add(client string, n int64) bool {
 var errNoRoom = errors.New("too much text waits already")
 
 // LimitBody bounds the body's length and time. The deadline is set at once, since the server also
-// reads bodies that no handler has read. The bytes count against MaxTexts until release.
+// reads bodies that no handler has read. The bytes count against MaxBodies until release.
 func (d *Driver) LimitBody(w http.ResponseWriter, r *http.Request) (release func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
@@ -82,10 +82,10 @@ func (d *Driver) LimitBody(w http.ResponseWriter, r *http.Request) (release func
 		r.ContentLength = -1
 	}
 	t := &timedBody{ReadCloser: body,
-		control: http.NewResponseController(w), started: time.Now(), texts: &d.texts}
+		control: http.NewResponseController(w), started: time.Now(), quota: &d.bodies}
 	t.extend()
 	r.Body = t
-	return func() { d.texts.add(t.client, -t.arrived) }
+	return func() { d.bodies.add(t.client, -t.arrived) }
 }
 
 func (t *timedBody) extend() {
@@ -99,7 +99,7 @@ func (t *timedBody) extend() {
 func (t *timedBody) Read(b []byte) (int, error) {
 	n, err := t.ReadCloser.Read(b)
 	t.arrived += int64(n)
-	if !t.texts.add(t.client, int64(n)) && n > 0 {
+	if !t.quota.add(t.client, int64(n)) && n > 0 {
 		return n, errNoRoom
 	}
 	switch err {
@@ -187,9 +187,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// prepare admits a request to reading and checking, before the scheduler knows it: large ones a few
-// at a time. parsed ends this when the request waits for something else, and Prepared when its
-// turns run or it ends.
+// prepare admits a request to reading and checking, large ones a few at a time. endReading ends
+// this when the request waits for something else, EndPreparing when its turns run or it ends.
 func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *fields.Fault {
 	if n := d.preparing.Add(1); n > int64(d.MaxWaiting) {
 		d.preparing.Add(-1)
@@ -200,9 +199,9 @@ func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *fields.Fault 
 		d.preparing.Add(-1)
 		return fields.FaultOf(err, "")
 	}
-	e.parsed = sync.OnceFunc(leave)
-	e.Prepared = sync.OnceFunc(func() {
-		e.parsed()
+	e.endReading = sync.OnceFunc(leave)
+	e.EndPreparing = sync.OnceFunc(func() {
+		e.endReading()
 		d.preparing.Add(-1)
 	})
 	return nil

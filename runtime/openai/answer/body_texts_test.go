@@ -20,7 +20,7 @@ func TestTextsTogetherAreBounded(t *testing.T) {
 		t.Run(fmt.Sprint("background ", background), func(t *testing.T) {
 			gate := make(chan struct{})
 			srv, model := porttest.Server(t, porttest.Slowly(gate),
-				func(o *openai.Options) { o.MaxTexts = 100_000 })
+				func(o *openai.Options) { o.MaxBodies = 100_000 })
 			large := fmt.Sprintf(`{"input":%q,"background":%t}`, strings.Repeat("x", 60_000),
 				background)
 			first := make(chan porttest.Reply, 1)

@@ -25,9 +25,9 @@ type Options struct {
 	Models  session.Models
 	Log     *slog.Logger // nil: no log
 	MaxBody int64        // bytes; 0: 16 MiB
-	// MaxTexts bounds the bodies of all unanswered requests together, in bytes; 0: room for
+	// MaxBodies bounds the bodies of all unanswered requests together, in bytes; 0: room for
 	// MaxWaiting of the largest.
-	MaxTexts int64
+	MaxBodies int64
 	// MaxWaiting bounds the requests that are read and checked at once; 0: 2048.
 	MaxWaiting int
 	// Silence is how long a stream may be silent before a heartbeat is sent; 0: DefaultSilence.
@@ -57,7 +57,7 @@ type Driver struct {
 	pace      *pace
 	gate      session.Gate // for bodies that are read
 	preparing atomic.Int64 // requests whose turns have not started
-	texts     bodyQuota
+	bodies    bodyQuota
 }
 
 // counter counts finished turns and streams.
@@ -73,13 +73,13 @@ var DefaultSilence = 15 * time.Second
 func New(o Options) *Driver {
 	o.Silence, o.MaxBody = cmp.Or(o.Silence, DefaultSilence), cmp.Or(o.MaxBody, StandardBody)
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 2048)
-	o.MaxTexts = cmp.Or(o.MaxTexts, o.MaxBody*int64(o.MaxWaiting))
+	o.MaxBodies = cmp.Or(o.MaxBodies, o.MaxBody*int64(o.MaxWaiting))
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Store == nil {
 		o.Store = records.NewStore()
 	}
 	return &Driver{Options: o, pace: &pace{tokens: o.Interval}, gate: session.NewGate(),
-		texts: bodyQuota{limit: o.MaxTexts, byClient: map[string]int64{}}}
+		bodies: bodyQuota{limit: o.MaxBodies, byClient: map[string]int64{}}}
 }
 
 // Preparing counts the requests that are read and checked, and have no turn yet.

@@ -31,16 +31,16 @@ type Exchange struct {
 	share     *sched.Share // of all turns of the request
 	ignored   string       // parts of the request that have no effect
 	relaxed   string       // schemas that are not enforced, and why
-	// parsed marks the request as read and checked, Prepared its turns as started
-	parsed, Prepared func()
-	Released         func() // subtracts the bytes that LimitBody has counted
+	// endReading marks the request as read and checked, EndPreparing its turns as started
+	endReading, EndPreparing func()
+	Release                  func() // subtracts the bytes that LimitBody has counted
 }
 
 // NewExchange begins an exchange; faultBody makes the body of a fault.
 func NewExchange(w http.ResponseWriter, id string, faultBody func(*fields.Fault,
 	string) any) *Exchange {
-	return &Exchange{ResponseWriter: w, ID: id, faultBody: faultBody, parsed: func() {},
-		Prepared: func() {}, Released: func() {}}
+	return &Exchange{ResponseWriter: w, ID: id, faultBody: faultBody, endReading: func() {},
+		EndPreparing: func() {}, Release: func() {}}
 }
 
 func (e *Exchange) WriteHeader(status int) {
@@ -54,7 +54,7 @@ func (e *Exchange) Write(b []byte) (int, error) {
 	if e.Status == 0 {
 		e.Status = http.StatusOK
 	}
-	e.parsed() // the client may read slowly
+	e.endReading() // the client may read slowly
 	return e.ResponseWriter.Write(b)
 }
 

@@ -34,7 +34,7 @@ const maxBatch = 256
 type follower struct {
 	turns   []session.Turn
 	cancel  context.CancelFunc // ends the turns
-	silence time.Duration
+	silence time.Duration      // without events, after which onIdle is called
 	batch   func([]arrival) error
 	onIdle  func() error // nil: nothing to do
 	// dropped receives the end of a turn whose last events were dropped

@@ -29,7 +29,7 @@ func TestASmallBodyPassesLargeOnes(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(body))
 			e := NewExchange(httptest.NewRecorder(), "", nil)
 			e.Client = client
-			defer func() { e.Prepared() }()
+			defer func() { e.EndPreparing() }()
 			_, f := handle(e, r)
 			return f
 		}

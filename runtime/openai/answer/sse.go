@@ -135,7 +135,7 @@ type patientWriter struct {
 	beats int
 }
 
-func (p *patientWriter) quiet() error {
+func (p *patientWriter) beat() error {
 	if p.beats++; p.beats < 2 {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (p *patientWriter) quiet() error {
 
 // RunPatiently runs a long job while it keeps the connection alive.
 func (d *Driver) RunPatiently(e *Exchange, do func() error) error {
-	e.parsed()
+	e.endReading()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	patient := patientWriter{e: e}
@@ -159,7 +159,7 @@ func (d *Driver) RunPatiently(e *Exchange, do func() error) error {
 		case err := <-done:
 			return err
 		case <-clock.C:
-			_ = patient.quiet() // a client that is gone ends the request's context too
+			_ = patient.beat() // a client that is gone ends the request's context too
 		}
 	}
 }

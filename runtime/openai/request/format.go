@@ -49,14 +49,14 @@ func (f format) ApplyTo(r *session.Request) {
 	r.Instructions = JoinParagraphs(r.Instructions, f.section)
 }
 
-// formatForm is where a format has its schema and the schema's name.
+// formatForm says where a format has its schema, and the schema's name.
 type formatForm uint8
 
 const (
 	nestedForm formatForm = iota // under json_schema, as in chat completions
 	flatForm                     // next to the type
 	freeForm                     // as flatForm, and it needs no name
-	schemaForm                   // as freeForm; or a schema, or the word json
+	schemaForm                   // as freeForm, or only a schema, or the word json
 )
 
 // readFormat reads a format in one of the forms that clients use.
@@ -197,18 +197,18 @@ func formatSection(name, description string, schema json.RawMessage) string {
 	return b.String()
 }
 
-// Compile waits for its turn (see jsonschema.Compiling) and compiles.
-func Compile(ctx context.Context, what func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
+// Compile waits for a slot (see jsonschema.AcquireSlot) and calls do.
+func Compile(ctx context.Context, do func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
 	done, err := jsonschema.AcquireSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return what()
+	return do()
 }
 
-// constraintFields are the fields, and the kind of each value (see constrain). With member, the
-// value is that member of an object that has other members too.
+// constraintFields are the names of a format and the kind of each value (see constrain). With
+// member, the value is that member of an object that has other members too.
 var constraintFields = []struct{ name, member, kind string }{{"response_format", "", "nested"},
 	{"text", "format", "flat"}, {"format", "", "schema"}, {"output_format", "", "free"},
 	{"output_config", "format", "free"}, {"structured_outputs", "", "structured"},
@@ -221,12 +221,13 @@ var constraintFields = []struct{ name, member, kind string }{{"response_format",
 	{"guided_decoding", "", ""}, {"grammar_triggers", "", ""}, {"extra_body", "", "more"},
 	{"nvext", "", "more"}, {"sampling_params", "", "more"}}
 
-// guidedMembers are the members of vLLM's structured_outputs. The last two ask for what always
-// holds: no white space is written, and there is no fallback.
+// guidedMembers are the members of vLLM's structured_outputs. The last two request the only
+// behaviour here: no white space is written, and there is no fallback.
 var guidedMembers = []string{"json", "json_object", "regex", "choice", "grammar",
 	"disable_any_whitespace", "disable_fallback"}
 
-// Constraints returns the rows of these fields. The given ones are documented by their lines.
+// Constraints returns a row for each of constraintFields. Those in documented get its line as their
+// documentation.
 func (d *Draft) Constraints(documented ...string) (rows []fields.Parameter) {
 	for _, c := range constraintFields {
 		line := c.name

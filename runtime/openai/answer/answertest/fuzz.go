@@ -87,7 +87,7 @@ func Startable(t *testing.T, r session.Request) {
 		t.Errorf("choice %d of %q among %d functions", r.ToolChoice, r.ToolName, len(r.Functions))
 	}
 	if r.Final != nil {
-		r.Final.Matcher() // a nil *grammar.Compiled would panic
+		r.Final.Matcher() // a nil *grammar.Grammar in r.Final would panic
 	}
 	for _, f := range r.Functions {
 		if !headerWord.MatchString(f.Name) || f.Parameters != nil && !json.Valid(f.Parameters) {
