@@ -67,7 +67,7 @@ func TestContinue(t *testing.T) {
 	term.until("the end of the answer", answered(1))
 	_ = cmd.Process.Kill() // not even a signal to catch
 	_ = cmd.Wait()
-	term, _ = runInTerminal(t, 100, 30, again(cmd, "chat", "--continue"))
+	term, _ = runInTerminal(t, 100, 30, sameHome(cmd, "chat", "--continue"))
 	term.wait("❯ How do I serve an OpenAI API?", "ossrun serve", "Continuing", "demo · CPU")
 }
 

@@ -81,7 +81,7 @@ func TestChatOverAnEndpoint(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the chat ended with %v", err)
 	}
-	said, err := again(cmd, "chat", "--endpoint", s.url+"/v1", "--temperature", "0",
+	said, err := sameHome(cmd, "chat", "--endpoint", s.url+"/v1", "--temperature", "0",
 		"How do I serve an OpenAI API?").Output()
 	if err != nil || !strings.Contains(string(said), "ossrun serve") {
 		t.Errorf("%s: %v", said, err)
@@ -89,7 +89,7 @@ func TestChatOverAnEndpoint(t *testing.T) {
 	schema := filepath.Join(t.TempDir(), "schema.json")
 	write(t, schema, `{"type":"object","properties":{"command":{"type":`+
 		`"string","enum":["serve","chat"]}},"required":["command"],"additionalProperties":false}`)
-	said, err = again(cmd, "chat", "--endpoint", s.url, "--temperature", "0", "--schema", schema,
+	said, err = sameHome(cmd, "chat", "--endpoint", s.url, "--temperature", "0", "--schema", schema,
 		"How do I serve an OpenAI API?").CombinedOutput()
 	if held := strings.Join(strings.Fields(string(said)), ""); err != nil ||
 		held != `{"command":"serve"}` && held != `{"command":"chat"}` {
@@ -100,7 +100,7 @@ func TestChatOverAnEndpoint(t *testing.T) {
 		"Remove --dense":           {"--endpoint", s.url, "--dense", "q8"},
 		"unknown model \"absent\"": {"--endpoint", s.url, "--model", "absent"},
 	} {
-		c := again(cmd, append(append([]string{"chat"}, args...), "hello")...)
+		c := sameHome(cmd, append(append([]string{"chat"}, args...), "hello")...)
 		if said, err := c.CombinedOutput(); err == nil || !strings.Contains(string(said), want) {
 			t.Errorf("%q: %s: %v", args, said, err)
 		}

@@ -1,7 +1,7 @@
 //go:build unix
 
-// kill -9 of the chat, of the process that has the model, and of a tool, each round when the screen
-// shows another point of a turn. What a person has sent is never lost.
+// kill -9 of the chat, of the process that has the model, and of a tool, at another point of a turn
+// in each round. What a person has sent is never lost.
 
 package cli
 
@@ -24,26 +24,26 @@ import (
 
 var kills = flag.Int("kills", 2, "how often TestKilled* kill; .ci/steps/chat does it ten times")
 
-// asked are the messages of one round, each said once only.
-func asked(round int) []string {
+// roundMessages are the messages of one round, each of them unique.
+func roundMessages(round int) []string {
 	return []string{fmt.Sprintf("What is ossrun? (%d)", round),
 		fmt.Sprintf("How do I use the server? (%d)", round),
 		fmt.Sprintf("Write a poem of five lines. (%d)", round)}
 }
 
-// killedAt waits for the point of a turn at which a process is killed in this round: at once, when
-// the model reads, when some of its thoughts or of its answer are shown, or when it has ended.
-func killedAt(term *terminal, round int) {
+// waitForKill waits for this round's point of a turn: at once, while the model reads, while some of
+// its reasoning or of its answer is shown, or after its end.
+func waitForKill(term *terminal, round int) {
 	term.t.Helper()
 	if shown := []string{"", "Esc stops", "thought", "tok/s"}[round%4]; shown != "" {
 		term.until(shown, func(s string) bool {
-			return strings.Contains(s, shown) || round%4 < 3 && atRest(s)
+			return strings.Contains(s, shown) || round%4 < 3 && isIdle(s)
 		})
 	}
 }
 
-// exported is the whole conversation, as /export writes it.
-func exported(t *testing.T, term *terminal) string {
+// exportChat returns the whole conversation, as /export writes it.
+func exportChat(t *testing.T, term *terminal) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "chat.md")
 	term.send("/export " + path + "\r")
@@ -55,8 +55,8 @@ func exported(t *testing.T, term *terminal) string {
 	return string(text)
 }
 
-// sent types a message, and waits until the chat has taken it.
-func sent(term *terminal, text string) {
+// sendMessage types a message and waits until the chat has accepted it.
+func sendMessage(term *terminal, text string) {
 	term.send(text)
 	term.wait("❯ " + text)
 	term.send("\r")
@@ -65,7 +65,7 @@ func sent(term *terminal, text string) {
 	})
 }
 
-func atRest(s string) bool {
+func isIdle(s string) bool {
 	return strings.Contains(s, "❯ Ask something") && !strings.Contains(s, "Esc stops")
 }
 
@@ -76,43 +76,43 @@ func TestKilledChats(t *testing.T) {
 	term.wait("medium effort")
 	var all []string
 	for round := range *kills {
-		messages := asked(round)
+		messages := roundMessages(round)
 		for _, text := range messages[:1+round%3] {
-			sent(term, text)
+			sendMessage(term, text)
 			all = append(all, text)
 			if round%2 == 0 { // else what follows is sent while the answer is written
-				term.until("an answer", atRest)
+				term.until("an answer", isIdle)
 			}
 		}
-		killedAt(term, round)
+		waitForKill(term, round)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		term, cmd = runInTerminal(t, 100, 40, again(cmd, "chat", "--alone", "--continue",
+		term, cmd = runInTerminal(t, 100, 40, sameHome(cmd, "chat", "--alone", "--continue",
 			"--temperature", "0"))
 		screen := term.wait("Continuing", "medium effort")
 		if !strings.Contains(screen, "❯ Ask something") { // what waited is in the editor
 			term.send("\r")
-			term.until("an answer to what waited", atRest)
+			term.until("an answer to what waited", isIdle)
 		}
-		text := exported(t, term)
+		text := exportChat(t, term)
 		for _, message := range all {
 			if n := strings.Count(text, "\n"+message+"\n"); n != 1 {
 				t.Fatalf("round %d: %q is there %d times:\n%s", round, message, n, text)
 			}
 		}
 	}
-	sent(term, "What is ossrun?")
-	term.until("an answer after all kills", atRest)
+	sendMessage(term, "What is ossrun?")
+	term.until("an answer after all kills", isIdle)
 }
 
-// What the screen shows as sent is there again, however soon after Enter the kill comes.
+// A message that the screen shows as sent is kept, however soon after Enter the kill comes.
 func TestKilledAtEnter(t *testing.T) {
 	t.Parallel()
 	term, cmd := startInTerminal(t, 100, 40, "chat", "--alone", "--model", "demo", "--temperature",
 		"0")
 	term.wait("medium effort")
-	sent(term, "What is ossrun?")
-	term.until("an answer", atRest)
+	sendMessage(term, "What is ossrun?")
+	term.until("an answer", isIdle)
 	notes := filepath.Join(t.TempDir(), "notes.txt")
 	write(t, notes, "a note")
 	for round := range max(*kills, 3) {
@@ -135,14 +135,14 @@ func TestKilledAtEnter(t *testing.T) {
 		_ = cmd.Wait()
 		<-term.over
 		shown := strings.Contains(term.text(), "❯ Ask something")
-		term, cmd = runInTerminal(t, 100, 40, again(cmd, "chat", "--alone", "--continue",
+		term, cmd = runInTerminal(t, 100, 40, sameHome(cmd, "chat", "--alone", "--continue",
 			"--temperature", "0"))
 		screen := term.wait("Continuing", "medium effort")
 		there := strings.Contains(screen, text)
 		if !there { // a draft of before may have come back, and would go before the command
 			term.send("\x15")
 			term.wait("❯ Ask something")
-			there = strings.Contains(exported(t, term), text)
+			there = strings.Contains(exportChat(t, term), text)
 		}
 		t.Logf("round %d: sent on the screen %v, kept %v", round, shown, there)
 		if shown && !there {
@@ -153,36 +153,36 @@ func TestKilledAtEnter(t *testing.T) {
 	}
 }
 
-// The process that has the model is killed while a chat that has joined it is answered.
+// The process with the model is killed while it answers another process's chat.
 func TestKilledServers(t *testing.T) {
 	t.Parallel()
 	host, first := startInTerminal(t, 100, 40, "chat", "--model", "demo", "--temperature", "0")
 	host.wait("medium effort")
 	var all []string
 	for round := range *kills {
-		// another chat each round: it goes on with the conversation, and joins who has the model
+		// each round, another chat joins the process with the model and continues
 		args := []string{"chat", "--model", "demo", "--temperature", "0"}
 		if round > 0 {
 			args = append(args, "--continue")
 		}
-		term, cmd := beside(t, first, args...)
+		term, cmd := startBeside(t, first, args...)
 		term.wait("medium effort")
 		if round == 0 {
 			term.wait("joined the chat of process")
 		}
-		for i, text := range asked(round)[:2] {
-			sent(term, text)
+		for i, text := range roundMessages(round)[:2] {
+			sendMessage(term, text)
 			all = append(all, text)
 			if i == 0 {
-				killedAt(term, round)
+				waitForKill(term, round)
 				_ = first.Process.Kill()
 				_ = first.Wait()
 			}
 		}
 		term.until("an answer of whoever has the model now", func(s string) bool {
-			return atRest(s) && !strings.Contains(s, "next: ")
+			return isIdle(s) && !strings.Contains(s, "next: ")
 		})
-		text := exported(t, term)
+		text := exportChat(t, term)
 		for _, message := range all {
 			if n := strings.Count(text, "\n"+message+"\n"); n != 1 {
 				t.Fatalf("round %d: %q is there %d times:\n%s", round, message, n, text)
@@ -191,25 +191,25 @@ func TestKilledServers(t *testing.T) {
 		if last := text[strings.LastIndex(text, "## You"):]; !strings.Contains(last, "\n## demo\n\n") {
 			t.Fatalf("round %d: the last question has no answer:\n%s", round, last)
 		}
-		// it is left, so that its conversation is free; a third process has the model then
-		next, other := beside(t, first, "chat", "--model", "demo", "--temperature", "0")
+		// it ends, so that its conversation is free; then a third process has the model
+		next, other := startBeside(t, first, "chat", "--model", "demo", "--temperature", "0")
 		next.wait("joined the chat of process")
 		term.send("\x03\x03")
 		_ = cmd.Wait()
-		sent(next, "hello")
+		sendMessage(next, "hello")
 		next.until("the model is loaded there", func(s string) bool {
-			return atRest(s) && strings.Contains(s, "continues with demo,")
+			return isIdle(s) && strings.Contains(s, "continues with demo,")
 		})
-		newest(t, first, all[len(all)-1])
+		makeNewest(t, first, all[len(all)-1])
 		first = other
 	}
 }
 
-// newest makes the conversation that has a message the latest one again.
-func newest(t *testing.T, of *exec.Cmd, message string) {
+// makeNewest makes the conversation with a message the latest one again.
+func makeNewest(t *testing.T, process *exec.Cmd, message string) {
 	t.Helper()
 	store, err := records.Open(records.Options{TTL: time.Hour,
-		File: filepath.Join(homeOf(of), "ossrun", "kept.db")})
+		File: filepath.Join(homeOf(process), "ossrun", "kept.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,11 +241,11 @@ func TestKilledTools(t *testing.T) {
 	term.wait("medium effort")
 	for round := range *kills {
 		text := fmt.Sprintf("What is %d times 23?", 17+round)
-		sent(term, text)
+		sendMessage(term, text)
 		term.until("a process of the tool", func(s string) bool { // the sandbox, then what it runs
-			pids := below(t, cmd.Process.Pid)
+			pids := descendants(t, cmd.Process.Pid)
 			if len(pids) < 1+round%2 {
-				return atRest(s)
+				return isIdle(s)
 			}
 			for _, pid := range pids {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -258,32 +258,32 @@ func TestKilledTools(t *testing.T) {
 			refused = strings.Contains(s, "Python cannot run in bwrap:") &&
 				strings.Contains(s, "killed") && strings.Contains(s, "❯ "+text) &&
 				strings.Contains(s, "Your message is back in the editor.")
-			return refused || atRest(s)
+			return refused || isIdle(s)
 		})
 		if refused {
 			term.send("\x15")
-			term.until("an empty line", atRest)
-		} else if shown := exported(t, term); strings.Count(shown, "\n"+text+"\n") != 1 {
+			term.until("an empty line", isIdle)
+		} else if shown := exportChat(t, term); strings.Count(shown, "\n"+text+"\n") != 1 {
 			t.Fatalf("round %d: %q is lost:\n%s", round, text, shown)
 		}
 		term.send("/new\r")
 		term.until("another conversation", func(s string) bool { return !strings.Contains(s, text) })
 	}
-	sent(term, "What is 17 times 23?")
+	sendMessage(term, "What is 17 times 23?")
 	term.until("python again", func(s string) bool {
-		return atRest(s) && strings.Contains(s, "17 * 23 = 391")
+		return isIdle(s) && strings.Contains(s, "17 * 23 = 391")
 	})
 }
 
-// below are the processes that a process has started, and those of these.
-func below(t *testing.T, pid int) (all []int) {
+// descendants returns the processes that a process has started, directly or not.
+func descendants(t *testing.T, pid int) (all []int) {
 	t.Helper()
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // it may have ended
 		for word := range strings.FieldsSeq(string(text)) {
 			if child, err := strconv.Atoi(word); err == nil {
-				all = append(append(all, child), below(t, child)...)
+				all = append(append(all, child), descendants(t, child)...)
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func TestQuestionsOnATerminal(t *testing.T) {
 	}
 	run := func(args ...string) string {
 		t.Helper()
-		said, err := again(cmd, args...).Output()
+		said, err := sameHome(cmd, args...).Output()
 		if err != nil {
 			t.Errorf("%v: %v: %s", args, err, said)
 		}
@@ -101,7 +101,7 @@ func TestQuestionsOnATerminal(t *testing.T) {
 	if list := said(); len(list) != 1 || list[0].Questions != 2 {
 		t.Errorf("after -c: %+v", list)
 	}
-	term, cmd = runInTerminal(t, 80, 24, again(cmd, append(args, "--no-history", first)...))
+	term, cmd = runInTerminal(t, 80, 24, sameHome(cmd, append(args, "--no-history", first)...))
 	<-term.over
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("--no-history: %v: %s", err, term.text())

@@ -228,8 +228,8 @@ func ossrun(t *testing.T, variables []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// again is another command line in the home of a first one.
-func again(first *exec.Cmd, args ...string) *exec.Cmd {
+// sameHome is another command line in the home of a first one.
+func sameHome(first *exec.Cmd, args ...string) *exec.Cmd {
 	cmd := exec.Command(first.Path, args...)
 	cmd.Env = first.Env
 	return cmd
@@ -457,7 +457,7 @@ func (s *served) eventually(what string, ok func() bool) {
 // with is the program's own answer on a command line in the home of a server.
 func (s *served) with(args ...string) string {
 	s.t.Helper()
-	out, err := again(s.cmd, args...).Output()
+	out, err := sameHome(s.cmd, args...).Output()
 	if err != nil {
 		s.t.Fatalf("ossrun %s: %v", strings.Join(args, " "), err)
 	}

@@ -32,7 +32,7 @@ func TestSessionsVerb(t *testing.T) {
 	file := filepath.Join(home, "trip.md")
 	says := func(good bool, want string, args []string) string {
 		t.Helper()
-		said, err := again(cmd, append([]string{"sessions"}, args...)...).CombinedOutput()
+		said, err := sameHome(cmd, append([]string{"sessions"}, args...)...).CombinedOutput()
 		if (err == nil) != good || !strings.Contains(string(said), want) ||
 			!good && strings.Count(string(said), "\n") != 1 {
 			t.Errorf("%v: %v: %s", args, err, said)

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// beside starts another program in the environment of the first.
-func beside(t *testing.T, first *exec.Cmd, args ...string) (*terminal, *exec.Cmd) {
+// startBeside starts another program in the environment of the first.
+func startBeside(t *testing.T, first *exec.Cmd, args ...string) (*terminal, *exec.Cmd) {
 	t.Helper()
-	return runInTerminal(t, 100, 30, again(first, args...))
+	return runInTerminal(t, 100, 30, sameHome(first, args...))
 }
 
 func answered(n int) func(string) bool {
@@ -28,9 +28,9 @@ func TestTwoChatsShareAnEngine(t *testing.T) {
 	args := []string{"chat", "--model", "demo", "--temperature", "0"}
 	one, first := startInTerminal(t, 100, 30, args...)
 	one.wait("medium effort")
-	two, second := beside(t, first, args...)
+	two, second := startBeside(t, first, args...)
 	two.wait("joined the chat of process", "medium effort")
-	three, _ := beside(t, first, args...)
+	three, _ := startBeside(t, first, args...)
 	three.wait("joined the chat of process")
 	two.send("How do I serve an OpenAI API?\r")
 	two.until("the first answer", answered(1))
@@ -41,9 +41,9 @@ func TestTwoChatsShareAnEngine(t *testing.T) {
 	two.wait("The conversation continues with demo, which is loaded here")
 	three.send("What is ossrun?\r") // from the second, which has the model now
 	three.until("the third chat's answer", answered(1))
-	four, fourth := beside(t, first, args...)
+	four, fourth := startBeside(t, first, args...)
 	four.wait("joined the chat of process")
-	if said, err := again(first, "stop").CombinedOutput(); err == nil ||
+	if said, err := sameHome(first, "stop").CombinedOutput(); err == nil ||
 		!strings.Contains(string(said), "no server is running") {
 		t.Errorf("stop takes a chat for a server: %v: %s", err, said)
 	}

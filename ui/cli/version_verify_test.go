@@ -31,8 +31,8 @@ func signedRelease(t *testing.T, sum string) (list, signature []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if own := sha256.Sum256(program); sum == "" {
-		sum = hex.EncodeToString(own[:])
+	if digest := sha256.Sum256(program); sum == "" {
+		sum = hex.EncodeToString(digest[:])
 	}
 	list = fmt.Appendf(nil, "%s  %s\n%064d  other.tar.gz\n", sum,
 		checksums.Name("1.2.3", runtime.GOOS, runtime.GOARCH), 1)
@@ -52,7 +52,7 @@ func testKey(t *testing.T, name string) string {
 	return string(key)
 }
 
-// asRelease makes this process a release's executable, for the length of a test.
+// asRelease makes this process the executable of a release until the test ends.
 func asRelease(t *testing.T, version, key string) {
 	t.Helper()
 	oldVersion, oldKey, oldWait := Version, releaseKey, releaseWait
@@ -60,7 +60,7 @@ func asRelease(t *testing.T, version, key string) {
 	Version, releaseKey = version, key
 }
 
-func versionSays(t *testing.T, flags ...string) (code int, out, errs string) {
+func runVersion(t *testing.T, flags ...string) (code int, out, errs string) {
 	t.Helper()
 	return runHere(t.Context(), append([]string{"version"}, flags...)...)
 }
@@ -127,12 +127,12 @@ func TestVersionVerify(t *testing.T) {
 			if releaseWait = 2 * time.Minute; name == "silence" {
 				releaseWait = 50 * time.Millisecond
 			}
-			code, out, errs := versionSays(t, "--verify", "--from", c.from)
+			code, out, errs := runVersion(t, "--verify", "--from", c.from)
 			if c.want == "" {
 				if code != exitOK || errs != "" || !strings.Contains(out, "verified: SHA-256 ") {
 					t.Errorf("exit %d: %s%s", code, out, errs)
 				}
-				_, out, _ = versionSays(t, "--verify", "--json", "--from", c.from)
+				_, out, _ = runVersion(t, "--verify", "--json", "--from", c.from)
 				if !strings.Contains(out, `"verified":"`+string(list[:64])+`"`) {
 					t.Errorf("as JSON: %s", out)
 				}
@@ -144,18 +144,18 @@ func TestVersionVerify(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errs := versionSays(t, "--from", folder); code != exitUsage {
+	if code, _, errs := runVersion(t, "--from", folder); code != exitUsage {
 		t.Errorf("--from alone: exit %d: %s", code, errs)
 	}
 }
 
-// The proxy of the environment is asked, which Go's client reads once a process: so this test is
-// one of its own, too.
+// The environment's proxy is used. Go's client reads it once a process, so the test runs in one of
+// its own.
 func TestVersionVerifyThroughAProxy(t *testing.T) {
 	const child = "OSSRUN_TEST_VERIFIES"
 	if from := os.Getenv(child); from != "" {
 		asRelease(t, "1.2.3", testKey(t, "key.pub"))
-		if code, out, errs := versionSays(t, "--verify", "--from", from); code != exitOK {
+		if code, out, errs := runVersion(t, "--verify", "--from", from); code != exitOK {
 			t.Fatalf("exit %d: %s%s", code, out, errs)
 		}
 		return

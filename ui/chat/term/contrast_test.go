@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What terminals show for the sixteen colours, and on which backgrounds.
+// terminals are the colours that terminals show for the sixteen, and their backgrounds.
 var terminals = []struct {
 	name        string
 	dark, light []int
@@ -51,18 +51,18 @@ func contrast(a, b int) float64 {
 // signs.
 func TestThemesCanBeRead(t *testing.T) {
 	for _, terminal := range terminals {
-		held := func(name string, theme Theme, backgrounds []int) {
-			for _, behind := range backgrounds {
+		check := func(name string, theme Theme, backgrounds []int) {
+			for _, background := range backgrounds {
 				for c := Red; c <= Cyan; c++ {
 					shown := theme.replace(c)
-					if got := contrast(terminal.colours[shown], behind); got < 3 {
+					if got := contrast(terminal.colours[shown], background); got < 3 {
 						t.Errorf("%s: %s of %s as %s on %06x has a contrast of %.1f:1", terminal.name,
-							colours[c], name, colours[shown], behind, got)
+							colours[c], name, colours[shown], background, got)
 					}
 				}
 			}
 		}
-		held("dark", Dark, terminal.dark)
-		held("light", Light, terminal.light)
+		check("dark", Dark, terminal.dark)
+		check("light", Light, terminal.light)
 	}
 }
