@@ -109,7 +109,7 @@ func ask(t *testing.T, m *Model, tools ...session.Tool) (events string, r sessio
 	t.Helper()
 	req := session.Request{Messages: []session.Message{session.User("17 times 23?")},
 		Effort: "low", Instructions: "Be brief.", Params: sample.Defaults()}
-	turn, err := session.StartWithTools(t.Context(), m, req, tools, session.ToolLimits{})
+	turn, err := session.StartWithTools(t.Context(), m, req, tools, session.ToolOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@
 // The loop wraps a Runner, so that a tool runs in the process that requested it: the chat's own,
 // even if another process runs the model. To its reader it is one Turn. What must stay true: a call
 // is run only when it is complete; every call that was run has its result in the history, a failed
-// one too; the turn ends in exactly one Done, with the usage of all its model turns; when Done is
-// delivered no tool is running.
+// one too; no call is run before it is approved; the turn ends in exactly one Done, with the usage
+// of all its model turns; when Done is delivered no tool is running.
 
 package session
 
@@ -30,8 +30,7 @@ type Tool interface {
 	// "functions.NAME").
 	Runs(recipient string) bool
 	// Run runs a call and streams its output; output may be called from any goroutine until Run
-	// returns. The model sees the error and may try again; ErrNeedsApproval ends the turn instead.
-	// When ctx ends, Run returns soon.
+	// returns. The model sees the error and may try again. When ctx ends, Run returns soon.
 	Run(ctx context.Context, c Call, output func(text string)) (ToolResult, error)
 	Close() error
 }
@@ -40,6 +39,13 @@ type ToolResult struct {
 	Text  string   // read by the model
 	Title string   // one line for display; "": Text is enough
 	Files []string // files written for the user, such as pictures
+}
+
+// Resolver is a Tool whose calls are run by servers. Approval is about a server's tool.
+type Resolver interface {
+	// Resolve adds the server's label and its own name of the tool to a call that a server runs;
+	// Run then runs that tool or fails. The model sees the error.
+	Resolve(c Call) (Call, error)
 }
 
 // Citer is a Tool whose results can be cited, by the marks that it taught the model.
@@ -57,15 +63,18 @@ type Citation struct {
 	Title string `json:"title"`
 }
 
-// ErrNeedsApproval is returned by Tool.Run for a call that the user has not allowed yet. The turn
-// ends with FinishToolCalls and the call in its result.
+// ErrNeedsApproval is returned by ToolOptions.Approve for a call that the user has not allowed yet.
+// The turn ends with FinishToolCalls and the call in its result.
 var ErrNeedsApproval = errors.New("the call needs the user's approval")
 
-// ToolLimits bound a loop. At a limit the model must answer without tools.
-type ToolLimits struct {
-	Calls  int           // calls of one turn; 0: 100
-	Time   time.Duration // of one call; 0: 5 minutes
-	Result int           // characters of a result that the model reads; 0: 60,000
+// ToolOptions bound a loop, which at a limit makes the model answer without tools.
+type ToolOptions struct {
+	// Approve is asked before each call and may wait for a person. The model sees its error instead
+	// of a result; ErrNeedsApproval ends the turn. nil: every call is allowed.
+	Approve func(ctx context.Context, c Call) error
+	Calls   int           // calls of one turn; 0: 100
+	Time    time.Duration // of one call, after its approval; 0: 5 minutes
+	Result  int           // characters of a result that the model reads; 0: 60,000
 }
 
 // ToolOutput is output of the running call with this Index.
@@ -89,7 +98,7 @@ func (ToolEnd) event()    {}
 // StartWithTools starts a turn that runs the calls of tools until the model answers, calls a
 // function of the caller, or reaches a limit. Without tools it is r.Start.
 func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
-	limits ToolLimits) (Turn, error) {
+	o ToolOptions) (Turn, error) {
 	if len(tools) == 0 {
 		return r.Start(ctx, req)
 	}
@@ -99,9 +108,9 @@ func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
 		cancel()
 		return nil, err
 	}
-	limits = ToolLimits{cmp.Or(limits.Calls, 100), cmp.Or(limits.Time, 5*time.Minute),
-		cmp.Or(limits.Result, 60_000)}
-	return &toolLoop{ctx: ctx, cancel: cancel, runner: r, req: req, tools: tools, limits: limits,
+	o = ToolOptions{o.Approve, cmp.Or(o.Calls, 100), cmp.Or(o.Time, 5*time.Minute),
+		cmp.Or(o.Result, 60_000)}
+	return &toolLoop{ctx: ctx, cancel: cancel, runner: r, req: req, tools: tools, o: o,
 		turn: turn}, nil
 }
 
@@ -111,12 +120,11 @@ type toolLoop struct {
 	runner Runner
 	req    Request
 	tools  []Tool
-	limits ToolLimits
+	o      ToolOptions
 
 	turn      Turn   // of the model; nil while calls are run
 	calls     []Call // of this turn that are still to be run
 	running   chan Event
-	callCount int // calls that were run
 	total     Result
 	lastUsage Usage // of the model's latest turn
 	done      bool
@@ -207,9 +215,13 @@ func (l *toolLoop) tool(c Call) Tool {
 func (l *toolLoop) run(index int, c Call) {
 	events, tool := make(chan Event, 64), l.tool(c)
 	l.running = events
-	l.callCount++
 	go func() {
-		ctx, cancel := context.WithTimeout(l.ctx, l.limits.Time)
+		c, err := l.approve(tool, c)
+		if err != nil {
+			events <- ToolEnd{Index: index, Err: err}
+			return
+		}
+		ctx, cancel := context.WithTimeout(l.ctx, l.o.Time)
 		defer cancel()
 		began := time.Now()
 		result, err := tool.Run(ctx, c, func(text string) {
@@ -219,10 +231,21 @@ func (l *toolLoop) run(index int, c Call) {
 			}
 		})
 		if err != nil && ctx.Err() == context.DeadlineExceeded && l.ctx.Err() == nil {
-			err = fmt.Errorf("stopped after %v", l.limits.Time)
+			err = fmt.Errorf("stopped after %v", l.o.Time)
 		}
 		events <- ToolEnd{index, result, time.Since(began), err}
 	}()
+}
+
+// approve returns the call to run, or the error that the model sees instead.
+func (l *toolLoop) approve(tool Tool, c Call) (_ Call, err error) {
+	if r, ok := tool.(Resolver); ok {
+		c, err = r.Resolve(c)
+	}
+	if l.o.Approve != nil && err == nil {
+		err = l.o.Approve(l.ctx, c)
+	}
+	return c, err
 }
 
 // addResult adds a call's result to the history; true if the turn ends here.
@@ -234,9 +257,9 @@ func (l *toolLoop) addResult(e ToolEnd) (over bool) {
 	if e.Err != nil {
 		text = strings.TrimSpace(text + "\nError: " + e.Err.Error())
 	}
-	if cut := []rune(text); len(cut) > l.limits.Result {
-		text = fmt.Sprintf("%s\n[%d of %d characters are shown]", string(cut[:l.limits.Result]),
-			l.limits.Result, len(cut))
+	if cut := []rune(text); len(cut) > l.o.Result {
+		text = fmt.Sprintf("%s\n[%d of %d characters are shown]", string(cut[:l.o.Result]),
+			l.o.Result, len(cut))
 	}
 	l.total.Messages = append(l.total.Messages, l.total.toolMessage(e.Index, text))
 	return false
@@ -266,7 +289,7 @@ func (l *toolLoop) startNext() error {
 	if req.ToolChoice != grammar.None { // the required call has been made
 		req.ToolChoice, req.ToolName = grammar.Auto, ""
 	}
-	if l.callCount >= l.limits.Calls {
+	if len(l.total.Calls) >= l.o.Calls {
 		req.ToolChoice = grammar.None
 	}
 	if req.MaxTokens > 0 {

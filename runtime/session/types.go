@@ -225,9 +225,10 @@ func (CallArguments) event() {}
 func (CallEnd) event()       {}
 func (Done) event()          {}
 
-// Call is one finished call of a turn.
+// Call is one finished call of a turn. Server and Tool are set by a Resolver.
 type Call struct {
 	ID, Name, Recipient, Arguments string
+	Server, Tool                   string `json:"-"`
 }
 
 // Result is everything that a turn has generated: for callers that do not stream, and for the

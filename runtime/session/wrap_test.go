@@ -38,11 +38,11 @@ func TestWrappersPassThrough(t *testing.T) {
 			return from(t).Start(context.Background(), Request{})
 		}, sampled},
 		"no tools": {func(t Turn) (Turn, error) {
-			return StartWithTools(context.Background(), from(t), Request{}, nil, ToolLimits{})
+			return StartWithTools(context.Background(), from(t), Request{}, nil, ToolOptions{})
 		}, sampled},
 		"tools": {func(t Turn) (Turn, error) {
 			return StartWithTools(context.Background(), from(t), Request{}, []Tool{&adder{}},
-				ToolLimits{})
+				ToolOptions{})
 		}, nil},
 		"another prompt": {func(t Turn) (Turn, error) {
 			return Wrap(t, Wrapper{OtherPrompt: true}), nil

@@ -7,9 +7,9 @@ import "github.com/ossrun/ossrun/runtime/session"
 
 // Conversation holds the tools of one conversation at a time. It is not safe for concurrent use.
 type Conversation struct {
-	from    *Tools
-	report  func(line string)
-	current []session.Tool
+	Tools  []session.Tool
+	from   *Tools
+	report func(line string)
 }
 
 // Conversation returns t's tools for a first conversation. Closing it closes t too.
@@ -22,23 +22,20 @@ func (t *Tools) Conversation(report func(line string)) (*Conversation, error) {
 	return c, nil
 }
 
-// Tools returns the tools of the conversation.
-func (c *Conversation) Tools() []session.Tool { return c.current }
-
 // Renew closes the tools and makes new ones for another conversation.
 func (c *Conversation) Renew() (list []session.Tool, err error) {
 	c.closeTools()
-	c.current, err = c.from.ForConversation()
-	return c.current, err
+	c.Tools, err = c.from.ForConversation()
+	return c.Tools, err
 }
 
 func (c *Conversation) closeTools() {
-	for _, tool := range c.current {
+	for _, tool := range c.Tools {
 		if err := tool.Close(); err != nil {
 			c.report("closing a tool: " + err.Error())
 		}
 	}
-	c.current = nil
+	c.Tools = nil
 }
 
 func (c *Conversation) Close() {

@@ -127,7 +127,7 @@ func TestToolsKilled(t *testing.T) {
 		}
 		loop, err := session.StartWithTools(t.Context(), &sessiontest.Model{Script: model.turn},
 			session.Request{Messages: []session.Message{session.User("go on")}}, list,
-			session.ToolLimits{})
+			session.ToolOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,9 +41,9 @@ type Options struct {
 	Search  string         // the browser's engine, see browser.Engine
 	Allow   []netip.Prefix // networks that the browser may reach in addition to public ones
 
-	// Approve and Context are passed to mcp.Options.
-	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
-	Context func() int
+	// Interactive and Context are passed to mcp.Options.
+	Interactive bool
+	Context     func() int
 }
 
 // Tools makes the tools of conversations.
@@ -85,7 +85,8 @@ func Open(ctx context.Context, o Options) (*Tools, error) {
 	}
 	if len(list) > 0 {
 		var notes []string
-		t.servers, notes = mcp.Open(ctx, list, mcp.Options{Approve: o.Approve, Context: o.Context})
+		t.servers, notes = mcp.Open(ctx, list, mcp.Options{Interactive: o.Interactive,
+			Context: o.Context})
 		t.Notes = append(t.Notes, notes...)
 		t.Lines = append(t.Lines, t.servers.Lines()...)
 		if ctx.Err() != nil {

@@ -7,7 +7,6 @@ package chat
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -384,14 +383,8 @@ type call struct {
 func (c *call) end(time.Time) {}
 
 func (c *call) recordResult(e session.ToolEnd, now time.Time) {
-	c.running, c.endTime = false, now
-	if began := now.Add(-e.Took); began.After(c.started) { // otherwise it waited first
-		c.started = began
-	}
-	switch {
-	case errors.Is(e.Err, session.ErrNeedsApproval):
-		c.failed = "it was not allowed"
-	case e.Err != nil:
+	c.running, c.started, c.endTime = false, now.Add(-e.Took), now
+	if e.Err != nil {
 		c.failed = term.Clean(e.Err.Error())
 	}
 	c.output = term.Clean(cmp.Or(e.Result.Title, c.output, e.Result.Text))

@@ -67,10 +67,10 @@ func badServer(t *testing.T, overHTTP bool) mcp.Server {
 		URL: "http://127.0.0.1:" + strings.TrimSpace(port) + "/mcp"}
 }
 
-func badTool(t *testing.T, overHTTP bool, approval *Approval) session.Tool {
+func badTool(t *testing.T, overHTTP bool) session.Tool {
 	t.Helper()
 	servers, notes := mcp.Open(t.Context(), []mcp.Server{badServer(t, overHTTP)},
-		mcp.Options{Approve: approval.Ask})
+		mcp.Options{Interactive: true})
 	t.Cleanup(func() { servers.Close() })
 	if len(notes) > 0 {
 		t.Fatal(notes)
@@ -167,7 +167,7 @@ func (c backEnd) hold(t *testing.T) {
 	kind, how, _ := strings.Cut(c.name, " ")
 	switch kind {
 	case "mcp", "http":
-		tool, arguments = badTool(t, kind == "http", approval), fmt.Sprintf(`{"until":%q}`, released)
+		tool, arguments = badTool(t, kind == "http"), fmt.Sprintf(`{"until":%q}`, released)
 	case "python":
 		hosttest.Program(t, "python3")
 		arguments = strings.Replace(arguments, "%q", strconv.Quote(released), 1)

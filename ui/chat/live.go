@@ -210,12 +210,13 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	m.save()
 	a.tools = len(m.tools.current()) > 0
 	clock, runner, pictures := m.clock, m.tools.recordOffers(m.options.Model), m.options.Pictures
+	o := session.ToolOptions{Approve: m.options.Approval.Ask}
 	start := func() (session.Turn, error) {
 		active, err := m.tools.ready()
 		if err != nil {
 			return nil, err
 		}
-		return session.StartWithTools(ctx, runner, req, active, session.ToolLimits{})
+		return session.StartWithTools(ctx, runner, req, active, o)
 	}
 	m.background.Go(func() {
 		defer cancel()

@@ -37,8 +37,7 @@ func TestAllowedIsOneToolOfOneServer(t *testing.T) {
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	for _, allowed := range names {
 		approval := NewApproval()
-		all, err := tools.Open(t.Context(), tools.Options{Servers: addresses,
-			Approve: approval.Ask})
+		all, err := tools.Open(t.Context(), tools.Options{Servers: addresses, Interactive: true})
 		if err != nil || len(all.Notes) > 0 {
 			t.Fatal(err, all.Notes)
 		}
@@ -53,14 +52,25 @@ func TestAllowedIsOneToolOfOneServer(t *testing.T) {
 		}
 		asked := map[string]int{}
 		call := func(function, key string) {
+			model := script([]session.Event{session.CallStart{ID: "c1", Name: function,
+				Recipient: "functions." + function}, session.CallEnd{Arguments: "{}"},
+				session.Done{Finish: session.FinishToolCalls}}, fine("Done."))
+			turn, err := session.StartWithTools(t.Context(), model, session.Request{}, list,
+				session.ToolOptions{Approve: approval.Ask})
+			if err != nil {
+				t.Fatal(err)
+			}
 			done := make(chan string)
 			go func() {
-				result, err := list[0].Run(t.Context(), session.Call{
-					Recipient: "functions." + function, Arguments: "{}"}, func(string) {})
-				if err != nil {
-					result.Text = err.Error()
+				text := "no call was made"
+				for e, ok := turn.Next(); ok; e, ok = turn.Next() {
+					if end, ok := e.(session.ToolEnd); ok && end.Err != nil {
+						text = end.Err.Error()
+					} else if ok {
+						text = end.Result.Text
+					}
 				}
-				done <- result.Text
+				done <- text
 			}()
 			for {
 				select {

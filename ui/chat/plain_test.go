@@ -40,7 +40,7 @@ func (p *paper) until(t *testing.T, what string) string {
 
 func TestPlain(t *testing.T) {
 	approval, mark := NewApproval(), "【1†L1】"
-	tool := &scriptTool{approval: approval, output: []string{"0 1\n", "1 1\n"}}
+	tool := &scriptTool{asks: true, output: []string{"0 1\n", "1 1\n"}}
 	tool.cited = []session.Citation{{Start: 4, End: 10, URL: "https://go.dev/a",
 		Title: "Factorials"}}
 	in, keys := io.Pipe()

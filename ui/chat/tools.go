@@ -146,27 +146,32 @@ func NewApproval() *Approval {
 	return &Approval{asks: make(chan approvalAsk), decided: map[string]bool{}}
 }
 
-// Ask asks the person whether a tool of a server may run with these arguments. It returns the
-// answer, or an error at the end of ctx.
-func (a *Approval) Ask(ctx context.Context, server, tool, arguments string) (bool, error) {
-	ask := approvalAsk{server: server, tool: tool, arguments: arguments, reply: make(chan bool, 1)}
+// Ask asks the person whether a server's tool may run; other calls are allowed.
+func (a *Approval) Ask(ctx context.Context, c session.Call) error {
+	if a == nil || c.Server+c.Tool == "" {
+		return nil
+	}
+	ask := approvalAsk{server: c.Server, tool: c.Tool, arguments: c.Arguments,
+		reply: make(chan bool, 1)}
 	a.mu.Lock()
 	allowed, ok := a.decided[ask.call()]
 	a.mu.Unlock()
-	if ok {
-		return allowed, nil
+	if !ok {
+		select {
+		case a.asks <- ask:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case allowed = <-ask.reply:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	select {
-	case a.asks <- ask:
-	case <-ctx.Done():
-		return false, ctx.Err()
+	if !allowed {
+		return errors.New("the user did not allow this call")
 	}
-	select {
-	case allowed = <-ask.reply:
-		return allowed, nil
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
+	return nil
 }
 
 func (a *approvalAsk) call() string { return a.server + "\x00" + a.tool }

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,28 +11,30 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// A scriptTool is python that says what it was told to, if it is allowed to.
+// A scriptTool is python that says what it was told to.
 type scriptTool struct {
-	approval *Approval
-	output   []string
-	hold     chan struct{} // closed when the call may end
-	result   session.ToolResult
-	err      error
-	cited    []session.Citation
-	closed   bool
+	asks   bool // a person must allow it
+	output []string
+	hold   chan struct{} // closed when the call may end
+	result session.ToolResult
+	err    error
+	cited  []session.Citation
+	closed bool
 }
 
 func (*scriptTool) Offer(r *session.Request)              { r.Python = true }
 func (*scriptTool) Runs(recipient string) bool            { return recipient == "python" }
 func (s *scriptTool) Close() error                        { s.closed = true; return nil }
 func (s *scriptTool) Citations(string) []session.Citation { return s.cited }
+func (s *scriptTool) Resolve(c session.Call) (session.Call, error) {
+	if s.asks {
+		c.Tool = "python"
+	}
+	return c, nil
+}
+
 func (s *scriptTool) Run(ctx context.Context, c session.Call, output func(string)) (
 	session.ToolResult, error) {
-	if s.approval != nil {
-		if ok, err := s.approval.Ask(ctx, "", "python", c.Arguments); err != nil || !ok {
-			return session.ToolResult{}, errors.Join(err, errors.New("the user said no"))
-		}
-	}
 	for _, o := range s.output {
 		output(o)
 	}
@@ -87,7 +88,7 @@ func TestToolCards(t *testing.T) {
 
 func TestApproval(t *testing.T) {
 	approval := NewApproval()
-	tool := &scriptTool{approval: approval, result: session.ToolResult{Text: "42"}}
+	tool := &scriptTool{asks: true, result: session.ToolResult{Text: "42"}}
 	o := Options{Tools: []session.Tool{tool}, Approval: approval}
 	done := turn(answering("Fine."), []session.Event{stopped(90, 2)})
 	s := newStage(t, 80, 24, o, calling(done)...)
@@ -110,12 +111,12 @@ func TestApproval(t *testing.T) {
 	s.clock.advance(settleTime)
 	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("d")})
 	s.play(0, step)
-	if !strings.Contains(s.text(), "the user said no") {
+	if !strings.Contains(s.text(), "the user did not allow this call") {
 		t.Errorf("refused:\n%s", s.text())
 	}
 	s.ask("again")
 	s.play(0, step) // it was forbidden for good: no question
-	if strings.Count(s.text(), "the user said no") == 0 || !strings.Contains(s.text(), "Fine.") {
+	if strings.Count(s.text(), "the user did not allow this call") == 0 || !strings.Contains(s.text(), "Fine.") {
 		t.Errorf("refused again:\n%s", s.text())
 	}
 }

@@ -3,7 +3,6 @@
 package chat
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -43,14 +42,13 @@ func (k *keeper) turn(r session.Request) ([]session.Event, error) {
 func TestZooInTheChat(t *testing.T) {
 	zoo := zootest.Zoo(t, "process", "http", "sse")
 	zootest.Open(t, zoo)
-	allowed := func(context.Context, string, string, string) (bool, error) { return true, nil }
 	var list []session.Tool
 	for _, group := range zootest.Groups(zoo) {
 		servers, notes, err := mcp.Config(zootest.Config(t, group.Animals))
 		if err != nil || len(notes) > 0 {
 			t.Fatal(notes, err)
 		}
-		all, _ := mcp.Open(t.Context(), servers, mcp.Options{Approve: allowed, Start: group.Start,
+		all, _ := mcp.Open(t.Context(), servers, mcp.Options{Interactive: true, Start: group.Start,
 			Time: group.Time})
 		t.Cleanup(func() { all.Close() })
 		tool := all.Tool(false, false, func(string) bool { return true })

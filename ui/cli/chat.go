@@ -152,7 +152,7 @@ func (v *chatVerb) run() error {
 	defer conversation.Close()
 	v.request.Final, v.request.Schema, o.Format = form.final, form.schema, form.prompt
 	v.request.Persist = o.Store != nil
-	o.Request, o.Tools, o.ReplaceTools = v.request, conversation.Tools(), conversation.Renew
+	o.Request, o.Tools, o.ReplaceTools = v.request, conversation.Tools, conversation.Renew
 	switch {
 	case v.oneShot:
 		return answerOnce(c, t, o, prompt)
@@ -200,10 +200,7 @@ func (v *chatVerb) screenOptions() chat.Options {
 
 // openTools opens the tools for the chosen model and begins a conversation with them.
 func (v *chatVerb) openTools(o *chat.Options) (*tools.Conversation, error) {
-	v.tools.Context = o.Model.ContextLength
-	if !v.oneShot {
-		v.tools.Approve = o.Approval.Ask
-	}
+	v.tools.Context, v.tools.Interactive = o.Model.ContextLength, !v.oneShot
 	all, err := openTools(v.c.Context, v.tools, v.report)
 	if err != nil {
 		return nil, err

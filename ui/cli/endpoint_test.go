@@ -30,7 +30,7 @@ func TestToolOverAnEndpoint(t *testing.T) {
 	weather := &weatherTool{}
 	turn, err := session.StartWithTools(t.Context(), model, session.Request{Effort: "medium",
 		Messages: []session.Message{session.User("What is the weather in Paris?")}},
-		[]session.Tool{weather}, session.ToolLimits{})
+		[]session.Tool{weather}, session.ToolOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error
 	}
 	waitsOn, endWait := startWaiting(progress)
 	defer endWait()
-	turn, err := session.StartWithTools(c.Context, o.Model, r, o.Tools, session.ToolLimits{})
+	turn, err := session.StartWithTools(c.Context, o.Model, r, o.Tools, session.ToolOptions{})
 	if err != nil {
 		return err
 	}

@@ -53,9 +53,10 @@ func (s *ScriptedTool) Tools() (list []harmony.ToolDescription) {
 	return list
 }
 
-// ServerName is the server's name of a function's tool.
-func (s *ScriptedTool) ServerName(function string) string {
-	return strings.TrimPrefix(function, s.label+"_")
+// Resolve names the server and its tool.
+func (s *ScriptedTool) Resolve(c session.Call) (session.Call, error) {
+	c.Server, c.Tool = s.label, strings.TrimPrefix(c.Recipient, "functions."+s.label+"_")
+	return c, nil
 }
 
 // Trusted is true for the server with this label.

@@ -272,9 +272,6 @@ func actionOf(recipient, arguments string) searchAction {
 }
 
 func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
-	if call.needsApproval {
-		return
-	}
 	status, last := "completed", "completed"
 	if e.Err != nil {
 		status = "failed"

@@ -58,7 +58,10 @@ func (t *tool) Tools() []harmony.ToolDescription {
 			`"additionalProperties":false}`)}}
 }
 
-func (t *tool) ServerName(function string) string { return strings.TrimPrefix(function, sums+"_") }
+func (t *tool) Resolve(c session.Call) (session.Call, error) {
+	c.Server, c.Tool = sums, strings.TrimPrefix(c.Recipient, "functions."+sums+"_")
+	return c, nil
+}
 
 func (t *tool) Trusted() bool { return false }
 

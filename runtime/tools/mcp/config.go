@@ -158,9 +158,7 @@ func readEntry(text json.RawMessage) (Server, error) {
 const approvalNever = "never"
 
 func (s *Server) check() error {
-	switch s.RequireApproval {
-	case "", "always", approvalNever:
-	default:
+	if !slices.Contains([]string{"", "always", approvalNever}, s.RequireApproval) {
 		return fmt.Errorf(`"require_approval" is always or never, not %q`, s.RequireApproval)
 	}
 	switch s.Type = strings.ToLower(s.Type); s.Type {

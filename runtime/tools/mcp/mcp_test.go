@@ -137,26 +137,24 @@ func TestServersThatDoNotStart(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// The turn can be cancelled, and a call is made only when it was allowed.
-func TestApprovalAndCancel(t *testing.T) {
-	var asked []string
-	answer, fault := false, error(nil)
-	s, _ := open(t, Options{Approve: func(_ context.Context, server, tool, arguments string) (bool,
-		error) {
-		asked = append(asked, server+" "+tool+" "+arguments)
-		return answer, fault
-	}}, ownProcess("x"))
+// What is asked about a call is what runs, and a call that reaches no server is not asked about.
+// The turn can be cancelled.
+func TestResolveAndCancel(t *testing.T) {
+	s, _ := open(t, Options{}, ownProcess("x"))
 	tool, _ := conversation(t, s)
-	fails(t, tool, "functions.x_count", `{"text":"a"}`, "the user did not allow this call")
-	fault = session.ErrNeedsApproval
-	if _, err := call(t, tool, "functions.x_count", `{}`); !errors.Is(err, session.ErrNeedsApproval) {
-		t.Error(err)
+	c := session.Call{Recipient: "functions.x_count", Arguments: "{"}
+	if c, err := tool.Resolve(c); c.Tool != "count" || err == nil ||
+		!strings.Contains(err.Error(), "the arguments are not a JSON object") {
+		t.Errorf("%+v, %v", c, err)
 	}
-	answer, fault = true, nil
-	says(t, tool, "functions.x_count", `{}`, "call 1") // the refused ones were not made
-	if want := []string{`x count {"text":"a"}`, "x count {}", "x count {}"}; !slices.Equal(asked,
-		want) {
-		t.Error(asked)
+	c.Arguments = "{}"
+	for _, approved := range [][2]string{{"x", "count"}, {"x", "echo.text"}, {"y", "count"}} {
+		c.Server, c.Tool = approved[0], approved[1]
+		result, err := tool.Run(t.Context(), c, func(string) {})
+		if right := c.Server+" "+c.Tool == "x count"; right != strings.HasPrefix(result.Text, "call 1 ") ||
+			right == (err != nil && err.Error() == "there is no function x_count") {
+			t.Errorf("%v approved: %+v, %v", approved, result, err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
@@ -167,14 +165,10 @@ func TestApprovalAndCancel(t *testing.T) {
 	says(t, tool, "functions.x_count", `{}`, "call 2")
 }
 
-// While a call runs, or the user is asked, other callers of the tool do not wait: listing the
-// callable functions needs no server.
+// While a call runs, other callers of the tool do not wait: listing the callable functions needs no
+// server.
 func TestOthersDoNotWaitForACall(t *testing.T) {
-	asked, answer := make(chan bool), make(chan bool)
-	s, _ := open(t, Options{Approve: func(context.Context, string, string, string) (bool, error) {
-		asked <- true
-		return <-answer, nil
-	}}, ownProcess("x"))
+	s, _ := open(t, Options{}, ownProcess("x"))
 	tool, _ := conversation(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -184,30 +178,29 @@ func TestOthersDoNotWaitForACall(t *testing.T) {
 			func(string) {})
 		over <- err
 	}()
-	<-asked
-	atOnce := func(when string) {
-		t.Helper()
-		done := make(chan bool, 1)
-		go func() {
-			var r session.Request
-			tool.Offer(&r)
-			done <- len(r.Functions) == 8 && tool.Runs("functions.x_count") &&
-				len(tool.Citations("nothing")) == 0
-		}()
-		select {
-		case right := <-done:
-			if !right {
-				t.Errorf("%s: not all is offered", when)
-			}
-		case <-time.After(2 * time.Minute): // the call does not end
-			close(answer)
-			cancel()
-			t.Fatalf("%s: what the model may call is not told", when)
+	hosttest.Until(t, "the call runs", func() bool {
+		if tool.busy.TryLock() {
+			tool.busy.Unlock()
+			return false
 		}
+		return true
+	})
+	done := make(chan bool, 1)
+	go func() {
+		var r session.Request
+		tool.Offer(&r)
+		done <- len(r.Functions) == 8 && tool.Runs("functions.x_count") &&
+			len(tool.Citations("nothing")) == 0
+	}()
+	select {
+	case right := <-done:
+		if !right {
+			t.Error("not all is offered")
+		}
+	case <-time.After(2 * time.Minute): // the call does not end
+		cancel()
+		t.Fatal("what the model may call is not told")
 	}
-	atOnce("while the user is asked")
-	answer <- true
-	atOnce("while the call runs")
 	cancel()
 	if err := <-over; !errors.Is(err, context.Canceled) {
 		t.Error(err)

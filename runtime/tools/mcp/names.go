@@ -24,14 +24,6 @@ func (t *Tool) Tools() (list []harmony.ToolDescription) {
 	return list
 }
 
-// ServerName returns the server's own name of the tool that a function calls, or "".
-func (t *Tool) ServerName(function string) string {
-	if one, _ := t.function(function); one != nil {
-		return one.name
-	}
-	return ""
-}
-
 // Restrict restricts the tool to these names; nil: all.
 func (t *Tool) Restrict(names []string) {
 	t.mu.Lock()
@@ -44,10 +36,11 @@ func (t *Tool) Restrict(names []string) {
 func (t *Tool) Trusted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !slices.ContainsFunc(t.sources, func(s *source) bool {
-		return s.RequireApproval != approvalNever
-	})
+	return !slices.ContainsFunc(t.sources, (*source).needsApproval)
 }
+
+// needsApproval tells whether a client that sets no rule must approve each call.
+func (s *source) needsApproval() bool { return s.RequireApproval != approvalNever }
 
 func (t *Tool) permitted(list []*tool) []*tool {
 	return slices.DeleteFunc(slices.Clone(list), func(one *tool) bool {

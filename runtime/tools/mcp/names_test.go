@@ -1,12 +1,18 @@
 package mcp
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/session"
 )
+
+func resolved(tool *Tool, function string) string {
+	c, err := tool.Resolve(session.Call{Recipient: "functions." + function, Arguments: "{}"})
+	return fmt.Sprintf("%s: %s %v", c.Server, c.Tool, err)
+}
 
 // Restricted tools: the excluded ones are neither offered nor described nor run, and the rest may
 // be few enough to be described at once.
@@ -17,7 +23,8 @@ func TestOnlySomeTools(t *testing.T) {
 	tool.Restrict([]string{"count", "echo.text", "long schema"})
 	r = session.Request{}
 	if tool.Offer(&r); len(r.Functions) != 3 || tool.Runs("functions.x_fail") ||
-		tool.ServerName("x_echo_text") != "echo.text" || tool.ServerName("x_fail") != "" {
+		resolved(tool, "x_echo_text") != "x: echo.text <nil>" ||
+		resolved(tool, "x_fail") != ":  there is no function x_fail" {
 		t.Errorf("%+v", r.Functions)
 	}
 	says(t, tool, "functions.x_count", `{}`, "call 1")
@@ -40,7 +47,7 @@ func TestOnlySomeTools(t *testing.T) {
 	tool.Restrict(nil)
 	r = session.Request{}
 	if tool.Offer(&r); len(r.Functions) != 2 || !tool.Runs("functions.x_fail") ||
-		tool.ServerName(describeTool) != "" {
+		resolved(tool, describeTool) != ":  <nil>" {
 		t.Errorf("%+v", r.Functions)
 	}
 }

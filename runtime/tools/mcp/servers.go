@@ -3,7 +3,7 @@
 //
 // What must stay true: no turn hangs, no request is refused and no prompt overflows because a
 // server is slow, dead or malformed; each conversation has its own sessions, so none sees another's
-// state; a call that needs the user's approval is not made before it.
+// state; the tool that runs is the one that was approved.
 package mcp
 
 import (
@@ -26,11 +26,10 @@ import (
 
 // Options of Servers. Zero values are the defaults.
 type Options struct {
-	// Approve is asked before every call. The model is told of a refusal; session.ErrNeedsApproval
-	// ends the turn in the call. nil: every call is allowed.
-	Approve func(ctx context.Context, server, tool, arguments string) (bool, error)
-	Start   time.Duration // for one server to connect and list its tools; 0: 20 s
-	Time    time.Duration // for one call; 0: 2 minutes
+	// Interactive: a person waits for Open, so slow servers join later, whatever they offer.
+	Interactive bool
+	Start       time.Duration // for one server to connect and list its tools; 0: 20 s
+	Time        time.Duration // for one call; 0: 2 minutes
 	// Context is the model's context in tokens. If the tools would take more than a tenth of it, a
 	// tool is described only on request. nil: all tools are always described.
 	Context func() int
@@ -79,7 +78,7 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 	var life context.Context
 	life, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	waitCtx := ctx
-	if o.Approve != nil { // a user waits for the chat; later servers join it
+	if o.Interactive {
 		var cancel context.CancelFunc
 		waitCtx, cancel = context.WithTimeout(ctx, maxStartWait)
 		defer cancel()
@@ -277,7 +276,10 @@ func describeAll(from *source, list []*sdk.Tool, existing []*tool) (tools []*too
 	}
 	for _, t := range list {
 		d, why := describe(t)
-		d.Name = uniqueName(from.label, t.Name, used)
+		d.Name = session.ServerFunction(from.label, t.Name)
+		for n, name := 2, d.Name; used[d.Name]; n++ {
+			d.Name = fmt.Sprintf("%s_%d", name, n)
+		}
 		used[d.Name] = true
 		if why != "" {
 			notes = append(notes, fmt.Sprintf("%s: the parameters of %s %s: any object is "+
@@ -350,16 +352,6 @@ func countTokens(list []harmony.ToolDescription) (int, error) {
 	ids, err := harmony.RenderMessage(nil, harmony.Developer(harmony.DeveloperContent{
 		Tools: harmony.Functions(list)}), harmony.RenderOptions{FunctionTools: true})
 	return len(ids), err
-}
-
-// uniqueName returns a valid header name for the tool that is not in used.
-func uniqueName(server, tool string, used map[string]bool) string {
-	name := session.ServerFunction(server, tool)
-	unique := name
-	for n := 2; used[unique]; n++ {
-		unique = fmt.Sprintf("%s_%d", name, n)
-	}
-	return unique
 }
 
 // Lines describe the servers' offers, a line each.

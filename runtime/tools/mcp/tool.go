@@ -59,7 +59,7 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	if python {
 		t.python = s.python
 	}
-	t.addNewTools(func(*source) bool { return true })
+	t.addNewTools(false)
 	pending := slices.ContainsFunc(s.pending,
 		func(from *source) bool { return functions(from.label) })
 	if t.browser == nil && t.python == nil && len(t.tools) == 0 && !pending {
@@ -68,13 +68,14 @@ func (s *Servers) Tool(browse, python bool, functions func(server string) bool) 
 	return t
 }
 
-// addNewTools adds the tools of servers that connected since the last call; servers.mu is held.
-func (t *Tool) addNewTools(may func(*source) bool) {
+// addNewTools adds the tools of servers that connected since the last call. A client of the port
+// has not seen them, so onlyTrusted leaves out those that need approval. servers.mu is held.
+func (t *Tool) addNewTools(onlyTrusted bool) {
 	if t.joined == len(t.servers.tools) {
 		return
 	}
 	for _, one := range t.servers.tools[t.joined:] {
-		if t.functions(one.source.label) && may(one.source) {
+		if t.functions(one.source.label) && !(onlyTrusted && one.source.needsApproval()) {
 			t.tools = append(t.tools, one)
 			if !slices.Contains(t.sources, one.source) {
 				t.sources = append(t.sources, one.source)
@@ -107,9 +108,7 @@ const relistTimeout = 5 * time.Second
 func (t *Tool) relist() {
 	t.servers.mu.Lock()
 	t.mu.Lock()
-	t.addNewTools(func(from *source) bool { // a client of the port has not been told about it
-		return t.servers.o.Approve != nil || from.RequireApproval == approvalNever
-	})
+	t.addNewTools(!t.servers.o.Interactive)
 	t.mu.Unlock()
 	t.servers.mu.Unlock()
 	for _, from := range t.sources {
@@ -199,23 +198,52 @@ func (t *Tool) directory() harmony.ToolDescription {
 }
 
 func (t *Tool) Runs(recipient string) bool {
-	switch recipient {
-	case "python":
-		return t.python != nil
-	case "browser.search", "browser.open", "browser.find":
-		return t.browser != nil
-	}
-	name, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
-	_, isOffered := t.function(name)
-	return ok && isOffered
+	_, ok := t.tool(recipient)
+	return ok
 }
 
-// function returns the tool that is offered under a name, nil for describeTool.
-func (t *Tool) function(name string) (one *tool, ok bool) {
+// tool returns the tool that runs the calls of a recipient, nil for describeTool.
+func (t *Tool) tool(recipient string) (one *tool, ok bool) {
+	space, name, _ := strings.Cut(recipient, ".")
+	switch recipient {
+	case "python":
+		return &tool{source: t.python, name: "python"}, t.python != nil
+	case "browser.search", "browser.open", "browser.find":
+		return &tool{source: t.browser, name: name}, t.browser != nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one, ok = t.offered[name]
-	return one, ok
+	return one, ok && space == harmony.FunctionsNamespace
+}
+
+// resolve returns a call's tool, nil for describeTool, and the arguments as its server reads them.
+// An approved tool is never replaced by one that took its function.
+func (t *Tool) resolve(c session.Call) (one *tool, arguments object, err error) {
+	one, ok := t.tool(c.Recipient)
+	switch {
+	case ok && one == nil:
+		return nil, nil, nil
+	case !ok || c.Tool != "" && (one.source.label != c.Server || one.name != c.Tool):
+		return nil, nil, fmt.Errorf("there is no function %s",
+			strings.TrimPrefix(c.Recipient, harmony.FunctionsNamespace+"."))
+	case c.Recipient == "python":
+		code, _ := json.Marshal(c.Arguments)
+		return one, object{"code": code}, nil
+	}
+	if err = json.Unmarshal([]byte(c.Arguments), &arguments); err != nil {
+		err = fmt.Errorf("the arguments are not a JSON object: %w", err)
+	}
+	return one, arguments, err
+}
+
+// Resolve names the server and the tool of a call, whatever its arguments are.
+func (t *Tool) Resolve(c session.Call) (session.Call, error) {
+	one, _, err := t.resolve(c)
+	if one != nil {
+		c.Server, c.Tool = one.source.label, one.name
+	}
+	return c, err
 }
 
 // Run makes a call, within the time limit of Options.
@@ -223,30 +251,21 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 	error) {
 	t.busy.Lock()
 	defer t.busy.Unlock()
-	switch name, _ := strings.CutPrefix(c.Recipient, harmony.FunctionsNamespace+"."); {
-	case name == "python":
-		code, _ := json.Marshal(map[string]string{"code": c.Arguments})
-		return t.call(ctx, t.python, "python", c, code, output)
-	case strings.HasPrefix(name, "browser."):
-		result, err := t.call(ctx, t.browser, strings.TrimPrefix(name, "browser."), c,
-			json.RawMessage(c.Arguments), output)
-		if page := display.FindStringSubmatch(result.Text); page != nil {
-			cursor, _ := strconv.Atoi(page[1])
-			t.mu.Lock()
-			t.pages[cursor] = citedPage{page[3], page[2]}
-			t.mu.Unlock()
-		}
-		return result, err
-	default:
-		one, ok := t.function(name)
-		switch {
-		case !ok:
-			return session.ToolResult{}, fmt.Errorf("there is no function %s", name)
-		case one == nil:
-			return t.describe(c.Arguments)
-		}
-		return t.call(ctx, one.source, one.name, c, json.RawMessage(c.Arguments), output)
+	one, arguments, err := t.resolve(c)
+	switch {
+	case err != nil:
+		return session.ToolResult{}, err
+	case one == nil:
+		return t.describe(c.Arguments)
 	}
+	result, err := t.call(ctx, one.source, one.name, arguments, output)
+	if page := display.FindStringSubmatch(result.Text); one.source == t.browser && page != nil {
+		cursor, _ := strconv.Atoi(page[1])
+		t.mu.Lock()
+		t.pages[cursor] = citedPage{page[3], page[2]}
+		t.mu.Unlock()
+	}
+	return result, err
 }
 
 // display matches the head of a page in a browser's result: [4] Title (https://example.com/page).
@@ -285,21 +304,10 @@ func (t *Tool) describe(arguments string) (session.ToolResult, error) {
 // maxFailures is how many failures in a row stop the use of a server.
 const maxFailures = 2
 
-// call asks for approval if needed, connects to the server if it has to, and calls its tool.
-func (t *Tool) call(ctx context.Context, from *source, name string, c session.Call,
-	arguments json.RawMessage, output func(string)) (session.ToolResult, error) {
+// call connects to the server if it has to, and calls its tool.
+func (t *Tool) call(ctx context.Context, from *source, name string,
+	arguments object, output func(string)) (session.ToolResult, error) {
 	var none session.ToolResult
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(arguments, &object); err != nil {
-		return none, fmt.Errorf("the arguments are not a JSON object: %w", err)
-	}
-	if ask := t.servers.o.Approve; ask != nil {
-		if allowed, err := ask(ctx, from.label, name, c.Arguments); err != nil {
-			return none, err
-		} else if !allowed {
-			return none, errors.New("the user did not allow this call")
-		}
-	}
 	bounded, cancel := context.WithTimeout(ctx, t.servers.o.Time)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
@@ -307,7 +315,7 @@ func (t *Tool) call(ctx context.Context, from *source, name string, c session.Ca
 		if err != nil {
 			return none, err
 		}
-		result, err := callTool(bounded, conn, name, object, output)
+		result, err := callTool(bounded, conn, name, arguments, output)
 		if err == nil {
 			t.failures[from] = 0
 			return convertResult(from.label+": "+name, result)
@@ -342,7 +350,7 @@ func (c *connection) hasLostSession(ctx context.Context) bool {
 
 // callTool returns when ctx ends, even if the server hangs.
 func callTool(ctx context.Context, c *connection, name string,
-	arguments map[string]json.RawMessage, output func(string)) (*sdk.CallToolResult, error) {
+	arguments object, output func(string)) (*sdk.CallToolResult, error) {
 	params := &sdk.CallToolParams{Name: name, Arguments: arguments}
 	token, end := c.start(output)
 	defer end()

@@ -162,19 +162,18 @@ func TestHugeMessage(t *testing.T) {
 	}
 }
 
-// A late server joins a conversation whose user is asked, and any other if it needs no approval;
-// new conversations always have it.
+// A late server joins the conversation of a person who is there, and any other if it needs no
+// approval; new conversations always have it.
 func TestLateServersJoin(t *testing.T) {
-	ask := func(context.Context, string, string, string) (bool, error) { return true, nil }
 	for _, c := range []struct {
-		approve func(context.Context, string, string, string) (bool, error)
-		require string
-		joins   bool
-	}{{ask, "", true}, {nil, approvalNever, true}, {nil, "", false}} {
+		interactive bool
+		require     string
+		joins       bool
+	}{{true, "", true}, {false, approvalNever, true}, {false, "", false}} {
 		late := animal(t, "http", "comes late")
 		bubble(t, []*zootest.Animal{late}, func(t *testing.T, list []Server) {
 			list[0].RequireApproval = c.require
-			s, notes := open(t, Options{Approve: c.approve}, list...)
+			s, notes := open(t, Options{Interactive: c.interactive}, list...)
 			tool, r := conversation(t, s)
 			if len(r.Functions) != 0 || len(notes) != 1 {
 				t.Fatal(r.Functions, notes)
@@ -194,10 +193,7 @@ func TestAChatDoesNotWaitForAServerThatHangs(t *testing.T) {
 	zoo := []*zootest.Animal{animal(t, "pipes", "hangs"), animal(t, "http", "none")}
 	bubble(t, zoo, func(t *testing.T, list []Server) {
 		began := time.Now()
-		s, notes := open(t, Options{Start: time.Minute, Approve: func(context.Context, string,
-			string, string) (bool, error) {
-			return true, nil
-		}}, list...)
+		s, notes := open(t, Options{Start: time.Minute, Interactive: true}, list...)
 		if len(notes) != 1 || notes[0] != `MCP server "a0" was skipped: it does not answer yet.` ||
 			time.Since(began) != maxStartWait {
 			t.Errorf("%q after %v", notes, time.Since(began))

@@ -8,7 +8,6 @@ package tools
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -79,11 +78,9 @@ func allowedNames(t *fields.Object) []string {
 // Server is the tool of kind MCP. Its tools have the server's own names, which clients use; the
 // model calls them as functions with other names.
 type Server interface {
-	session.Tool
+	session.Resolver
 	// Tools lists the callable tools, under the server's own names.
 	Tools() []harmony.ToolDescription
-	// ServerName returns the server's own name of the tool that a function calls, or "".
-	ServerName(function string) string
 	// Restrict restricts the tool to these names of the server; nil: all.
 	Restrict(names []string)
 	// Trusted tells that all its calls are allowed if the client sets no rule.
@@ -92,9 +89,9 @@ type Server interface {
 
 // ServerName returns the server's own name of the called tool, or "" for other calls.
 func (t *Tool) ServerName(recipient string) string {
-	function, ok := strings.CutPrefix(recipient, harmony.FunctionsNamespace+".")
-	if server, is := t.Tool.(Server); ok && is {
-		return server.ServerName(function)
+	if server, ok := t.Tool.(Server); ok && t.Kind == MCP {
+		c, _ := server.Resolve(session.Call{Recipient: recipient}) // its arguments are unknown
+		return c.Tool
 	}
 	return ""
 }

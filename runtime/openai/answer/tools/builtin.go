@@ -104,16 +104,6 @@ func (k *Pool) ReadRequested(o *fields.Object, offer Offer, responses bool) (lis
 	return list, ignored
 }
 
-// Run runs a call, unless the client must be asked first.
-func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (
-	session.ToolResult, error) {
-	if t.NeedsApproval(c.ID, c.Recipient) {
-		return session.ToolResult{}, session.ErrNeedsApproval
-	}
-	t.used.Store(true)
-	return t.Tool.Run(ctx, c, output)
-}
-
 // Citations are those of a tool that has any.
 func (t *Tool) Citations(answer string) []session.Citation {
 	if c, ok := t.Tool.(session.Citer); ok {
@@ -187,8 +177,15 @@ func (k *Pool) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 	if how.Chosen != nil {
 		runner = WithFirstTurn(runner, how.Chosen.startChosen(runner, open))
 	}
-	turn, err := session.StartWithTools(ctx, runner, r, tools,
-		session.ToolLimits{Calls: how.MaxCalls})
+	turn, err := session.StartWithTools(ctx, runner, r, tools, session.ToolOptions{
+		Calls: how.MaxCalls, Approve: func(_ context.Context, c session.Call) error {
+			t := ByRecipient(open, c.Recipient)
+			if t.NeedsApproval(c.ID, c.Recipient) {
+				return session.ErrNeedsApproval
+			}
+			t.used.Store(true)
+			return nil
+		}})
 	if err != nil {
 		k.Release(open, "")
 		return nil, nil, err
