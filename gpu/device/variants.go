@@ -70,13 +70,6 @@ func (d *Device) Disable(variants ...Variant) {
 	}
 }
 
-// Disabled are the variants that are out of use.
-func (d *Device) Disabled() []Variant {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.DeleteFunc(Variants(), func(f Variant) bool { return !d.disabled[f] })
-}
-
 func (d *Device) enabled(f Variant) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -161,8 +161,8 @@ func TestDisable(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			got := make([]float32, len(want))
 			dev := run(t, []Variant{f}, got)
-			if !slices.Equal(dev.Disabled(), []Variant{f}) {
-				t.Errorf("out of use: %v", dev.Disabled())
+			if !slices.Equal(disabled(dev), []Variant{f}) {
+				t.Errorf("out of use: %v", disabled(dev))
 			}
 			if strings.Contains(shown(compiled(t, dev, engine.Settings{Pages: 4}, 2), 0),
 				string(f)) {
@@ -202,9 +202,16 @@ func TestProve(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if want := variantsWithout("_wgmma"); !slices.Equal(have, want) || len(dev.Disabled()) > 0 {
-		t.Errorf("proved: %v, not %v; out of use: %v", have, want, dev.Disabled())
+	if want := variantsWithout("_wgmma"); !slices.Equal(have, want) || len(disabled(dev)) > 0 {
+		t.Errorf("proved: %v, not %v; out of use: %v", have, want, disabled(dev))
 	}
+}
+
+// disabled are the variants that are out of use.
+func disabled(d *Device) []Variant {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(Variants(), func(f Variant) bool { return !d.disabled[f] })
 }
 
 // variantsWithout are all but those of a way.
@@ -239,8 +246,8 @@ func TestWrongKernels(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if !slices.Equal(dev.Disabled(), want) {
-		t.Errorf("out of use: %v, not %v", dev.Disabled(), want)
+	if !slices.Equal(disabled(dev), want) {
+		t.Errorf("out of use: %v, not %v", disabled(dev), want)
 	}
 	got := shown(compiled(t, dev, engine.Settings{Pages: 4}, 17), 1)
 	if strings.Contains(got, "decode_attend") || strings.Contains(got, "prefill_linear") ||

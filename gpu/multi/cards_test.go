@@ -201,7 +201,7 @@ func TestCrossings(t *testing.T) {
 // its part.
 func TestSmallCards(t *testing.T) {
 	ckpt := opened(t, testdata+"T2/checkpoint")
-	room := ckpt.Bytes() * 9 / 10
+	room := ckpt.Spec.WeightBytes() * 9 / 10
 	f := fake(t, driver.CUDA, 2, room)
 	one, err := cardsOf(f, 1, false)
 	hosttest.Check(t, err)

@@ -21,6 +21,9 @@ func (f Model) Ahead(replaced Replaced) (list []AheadPart, need int64, err error
 	return list, need, err
 }
 
+// Bytes is the size of the opened tensors.
+func (c *Checkpoint) Bytes() int64 { return c.bytes }
+
 // SetSettling makes files count as settled at once, or never.
 func SetSettling(d time.Duration) (before time.Duration) {
 	before, settling = settling, d

@@ -237,9 +237,6 @@ func (c *Checkpoint) Tensor(name string) (models.Tensor, error) {
 	return c.tensors[name], nil
 }
 
-// Bytes is the size of the weights: all tensors of the Spec, without headers.
-func (c *Checkpoint) Bytes() int64 { return c.bytes }
-
 // Close unmaps the weights. No Tensor may be used after it.
 func (c *Checkpoint) Close() (err error) {
 	for _, adapter := range c.Adapters {

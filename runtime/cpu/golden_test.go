@@ -1,12 +1,9 @@
 package cpu_test
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 
-	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 )
@@ -46,61 +43,6 @@ func TestGoldenDenseQ8(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestCloseness: the modes keep their bounds at 2,400 further positions of T1 and as many of each
-// of two models of its recipe with other weights, and of a wider one.
-func TestCloseness(t *testing.T) {
-	long(t)
-	model := func(seed string, hidden, layers int) *checkpoint.Checkpoint {
-		return made(t, fmt.Sprintf(`{"name": "it", "seed": %q, "hidden": %d, "intermediate": %[2]d, `+
-			`"layers": %d, "heads": 8, "kv_heads": 2, "head_dim": 64, "experts": 8, "top_k": 4, `+
-			`"vocab": 1024, "shards": 1, "max_position": 131072}`, seed, hidden, layers))
-	}
-	for name, models := range map[string][]*checkpoint.Checkpoint{
-		"T1":   {model("ossrun-T1", 128, 4), model("other", 128, 4), model("third", 128, 4)},
-		"wide": {model("wide", 768, 6)},
-	} {
-		for _, isa := range isas {
-			for _, dense := range []string{engine.DenseBF16, engine.DenseQ8} {
-				t.Run(isa+"/"+name+"/"+dense, func(t *testing.T) {
-					needISA(t, isa)
-					o := golden.Options{Engine: engine.Settings{ISA: isa, Dense: dense}}
-					results, err := o.Further(t.Context(), models, engine.On(open(t, 2)), 8, 300,
-						[]string{engine.Int8, engine.Int8Fast})
-					if err != nil {
-						t.Fatal(err)
-					}
-					for _, r := range results {
-						t.Logf("%s: KL median %.2e mean %.2e, largest logit %d/%d, %v", r.Mode,
-							r.KLMedian, r.KLMean, r.Agree, r.Of, r.Misses)
-						if !r.OK() || 100*r.Agree < 93*r.Of {
-							t.Error("outside of its bounds")
-						}
-					}
-				})
-			}
-		}
-	}
-}
-
-// made is a checkpoint by the recipe of the goldens' models.
-func made(t *testing.T, spec string) *checkpoint.Checkpoint {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/spec.json", []byte(spec), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	make := exec.Command("python3", testdata+"make_checkpoint.py", dir+"/spec.json", dir+"/it")
-	if out, err := make.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	ckpt, err := checkpoint.Open(dir + "/it")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ckpt.Close() })
-	return ckpt
 }
 
 // TestGoldenFP8: keys and values of the full layers in 8 bits, within the bounds of a bfloat16

@@ -43,7 +43,7 @@ func TestPressure(t *testing.T) {
 	defer ckpt.Close()
 	const besides = 1 << 30 // of the engine and this process
 	for _, percent := range []int64{110, 80, 60, 40} {
-		locked := available(t) - ckpt.Bytes()*percent/100 - besides
+		locked := available(t) - ckpt.Spec.WeightBytes()*percent/100 - besides
 		if locked < 0 {
 			t.Fatalf("%d MiB are missing", -locked>>20)
 		}
@@ -52,7 +52,7 @@ func TestPressure(t *testing.T) {
 			for _, onDisk := range []bool{false, true} {
 				rate, read := decodeRate(t, ckpt, onDisk)
 				t.Logf("room for %3d %% of %.1f GB, asked for: %-5v %6.2f tok/s, %4.0f MB read a "+
-					"token", percent, float64(ckpt.Bytes())/1e9, onDisk, rate, read/1e6)
+					"token", percent, float64(ckpt.Spec.WeightBytes())/1e9, onDisk, rate, read/1e6)
 			}
 		}
 		free()

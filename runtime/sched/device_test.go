@@ -169,7 +169,7 @@ func TestFaultsOnDevice(t *testing.T) {
 		for nth := 1; nth <= 3; nth++ {
 			t.Run(fmt.Sprint(call, " ", nth), func(t *testing.T) {
 				s, dev := startOnDevice(t, Options{})
-				want, _ := alone(dev.Engine, s.ContextLength(), r)
+				want, _ := alone(dev.Engine, s.o.MaxModelLen, r)
 				broken, n := errors.New("the card fell off"), 0
 				dev.Fail = func(name string) error {
 					if name != call {

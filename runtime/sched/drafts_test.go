@@ -205,7 +205,7 @@ func TestPredictions(t *testing.T) {
 	r := TokenRequest{Prompt: prompt(10), MaxTokens: 200, Params: sample.Params{Temperature: 1,
 		TopP: 1,
 		Seed: 3, Logprobs: -1}}
-	answer, _ := alone(sim, s.ContextLength(), r)
+	answer, _ := alone(sim, s.o.MaxModelLen, r)
 	r.Prediction = slices.Clone(r.Prompt)
 	for i, tok := range answer {
 		if i == 100 {

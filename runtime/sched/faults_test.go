@@ -31,7 +31,7 @@ func TestEngineErrorEndsTheRunningOnly(t *testing.T) {
 	for i := range 4 {
 		r := TokenRequest{Prompt: prompt(3 + i), MaxTokens: 8}
 		streams = append(streams, submit(t, s, t.Context(), r))
-		w, _ := alone(sim, s.ContextLength(), r)
+		w, _ := alone(sim, s.o.MaxModelLen, r)
 		want = append(want, w)
 	}
 	<-g.in

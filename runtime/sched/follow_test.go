@@ -112,7 +112,7 @@ func TestOnlyAllowedLogitsAreComputed(t *testing.T) {
 				streams = append(streams, submit(t, s, t.Context(), r))
 			}
 			for i, st := range streams {
-				tokens, _ := alone(sim, s.ContextLength(), c.requests[i])
+				tokens, _ := alone(sim, s.o.MaxModelLen, c.requests[i])
 				var want []int32
 				for _, tok := range tokens {
 					want = append(want, tok.ID)

@@ -269,7 +269,7 @@ func scenarioOn(t *testing.T, rng *rand.Rand, change func(*Options, *guesses, []
 		}
 	}
 	for i, j := range jobs {
-		context := s.ContextLength()
+		context := s.o.MaxModelLen
 		if asked := len(j.request.Prompt) + len(first(j.request)) + 1; asked > context {
 			var e *ContextLengthError
 			if !errors.As(j.refused, &e) || e.Max != context || e.Needed != asked {

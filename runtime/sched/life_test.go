@@ -68,7 +68,7 @@ func TestRestart(t *testing.T) {
 	for range 4 { // of equal prompts: a page of the old engine would be found
 		r := TokenRequest{Prompt: prompt(100), MaxTokens: 8}
 		streams = append(streams, submit(t, s, t.Context(), r))
-		w, _ := alone(sim, s.ContextLength(), r)
+		w, _ := alone(sim, s.o.MaxModelLen, r)
 		want = append(want, w)
 	}
 	<-g.in

@@ -74,7 +74,7 @@ func TestQuietStepsArePlannedAhead(t *testing.T) {
 	for i := range 8 {
 		r := TokenRequest{Prompt: prompt(100 + 10*i), MaxTokens: 20 + i}
 		streams = append(streams, submit(t, s, t.Context(), r))
-		w, _ := alone(sim, s.ContextLength(), r)
+		w, _ := alone(sim, s.o.MaxModelLen, r)
 		want = append(want, w)
 	}
 	close(all)

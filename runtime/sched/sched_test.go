@@ -76,7 +76,7 @@ func prompt(n int) []int32 {
 func TestStopIDIsDelivered(t *testing.T) {
 	s, sim := start(t, Options{})
 	r := TokenRequest{Prompt: prompt(5), MaxTokens: 20}
-	free, _ := alone(sim, s.ContextLength(), r)
+	free, _ := alone(sim, s.o.MaxModelLen, r)
 	r.Stop = []int32{free[6].ID}
 	st := submit(t, s, t.Context(), r)
 	got := drain(t, st)
@@ -140,8 +140,8 @@ func TestForced(t *testing.T) {
 
 func TestContextLength(t *testing.T) {
 	s, _ := start(t, Options{Settings: engine.Settings{Pages: 11, MaxModelLen: 1000}})
-	if s.ContextLength() != 6*32 { // 6 full pages and the 5 that a window of 128 can touch
-		t.Fatalf("context %d", s.ContextLength())
+	if s.o.MaxModelLen != 6*32 { // 6 full pages and the 5 that a window of 128 can touch
+		t.Fatalf("context %d", s.o.MaxModelLen)
 	}
 	_, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(190),
 		Constraint: &simtest.Constraint{First: prompt(2)}})
@@ -412,7 +412,7 @@ func TestManyRowsAreSampledAtOnce(t *testing.T) {
 		streams = append(streams, submit(t, s, t.Context(), requests[i]))
 	}
 	for i, st := range streams {
-		want, _ := alone(sim, s.ContextLength(), requests[i])
+		want, _ := alone(sim, s.o.MaxModelLen, requests[i])
 		for _, w := range want {
 			if got, ok := st.Next(t.Context()); !ok || got.ID != w.ID || got.Logprob != w.Logprob ||
 				!slices.Equal(got.Top, w.Top) {

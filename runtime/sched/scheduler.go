@@ -177,9 +177,6 @@ func New(eng StepEngine, o Options) *Scheduler {
 	return s
 }
 
-// ContextLength is the maximum number of tokens of a sequence, prompt and answer together.
-func (s *Scheduler) ContextLength() int { return s.o.MaxModelLen }
-
 // Submit queues a request; it joins the next step that has room. Cancelling ctx ends it before the
 // next step and frees its pages. The error is ErrQueueFull, ErrClosed, a *ContextLengthError, a
 // *sample.ParamError, or describes the fault of the request.

@@ -52,7 +52,7 @@ func TestSixtyFourStreams(t *testing.T) {
 					_, _, _ = s.Stats(), s.RetryAfter(), st.Timing()
 				}
 				cancel()
-				want, finish := alone(sim, s.ContextLength(), r)
+				want, finish := alone(sim, s.o.MaxModelLen, r)
 				if f := st.Finish(); f != finish && !(f == FinishCancelled && leaves >= 0) {
 					t.Errorf("client %d: %q, alone %q: %v", i, f, finish, st.Err())
 				}
@@ -93,7 +93,7 @@ func TestPreemptionSwapsOrComputesAgain(t *testing.T) {
 			r := TokenRequest{Prompt: append([]int32{int32(i)}, prompt(30)...), MaxTokens: 120,
 				Params: sample.Params{Temperature: 1, TopP: 1, Seed: uint64(i), Logprobs: -1}}
 			streams = append(streams, submit(t, s, t.Context(), r))
-			w, _ := alone(sim, s.ContextLength(), r)
+			w, _ := alone(sim, s.o.MaxModelLen, r)
 			want = append(want, w)
 		}
 		close(all)

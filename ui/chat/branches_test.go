@@ -146,7 +146,7 @@ func TestHistorySearch(t *testing.T) {
 		t.Errorf("the older one: %q", s.m.input.editor.text)
 	}
 	s.keys("esc")
-	if s.m.input.editor.text != "draft" || s.m.modes.search() != nil {
+	if s.m.input.editor.text != "draft" || s.m.modes[searchRank] != nil {
 		t.Errorf("left with %q", s.m.input.editor.text)
 	}
 }

@@ -59,7 +59,6 @@ func modeOf[T mode](o mode) T {
 
 func (s *modes) confirmation() *confirmation { return modeOf[*confirmation](s[confirmationRank]) }
 func (s *modes) prompt() *textPrompt         { return modeOf[*textPrompt](s[promptRank]) }
-func (s *modes) search() *search             { return modeOf[*search](s[searchRank]) }
 func (s *modes) ask() *approvalAsk           { return modeOf[*approvalAsk](s[approvalRank]) }
 func (s *modes) page() *page                 { return modeOf[*page](s[pageRank]) }
 

@@ -154,12 +154,12 @@ func (c Config) planned(context.Context) error {
 		switch {
 		case plan != b.Plan():
 			return fmt.Errorf("planned %+v, used %+v", plan, b.Plan())
-		case b.Settings().Dense == engine.DenseQ8 && plan.Weights >= b.ckpt.Bytes():
+		case b.Settings().Dense == engine.DenseQ8 && plan.Weights >= b.ckpt.Spec.WeightBytes():
 			return fmt.Errorf("weights of %d bytes are planned with dense ones in 8 bits, the "+
-				"checkpoint has %d", plan.Weights, b.ckpt.Bytes())
-		case b.Settings().Dense != engine.DenseQ8 && plan.Weights != b.ckpt.Bytes():
+				"checkpoint has %d", plan.Weights, b.ckpt.Spec.WeightBytes())
+		case b.Settings().Dense != engine.DenseQ8 && plan.Weights != b.ckpt.Spec.WeightBytes():
 			return fmt.Errorf("weights of %d bytes are planned, the checkpoint has %d",
-				plan.Weights, b.ckpt.Bytes())
+				plan.Weights, b.ckpt.Spec.WeightBytes())
 		case plan.KV() != b.Cache().Bytes():
 			return fmt.Errorf("a pool of %d bytes is planned, it has %d", plan.KV(),
 				b.Cache().Bytes())

@@ -69,7 +69,7 @@ func run(address, key string, step time.Duration, interval int, verbose, stay bo
 	handler := openai.NewHandler(openai.Options{
 		Options: answer.Options{Models: scripttest.Models(m), Store: store, Log: log,
 			Interval: interval},
-		APIKey:  key, Version: "0.0.0-script", Tools: scripttest.Tools,
+		APIKey: key, Version: "0.0.0-script", Tools: scripttest.Tools,
 		Offers: scripttest.Offers})
 	defer handler.Close()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
