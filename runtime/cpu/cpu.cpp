@@ -83,7 +83,7 @@ ossrun_tape* ossrun_tape_new(const char* isa, const ossrun_shape* shape) {
 
 void ossrun_tape_free(ossrun_tape* tape) { delete tape; }
 
-void ossrun_tape_tune(ossrun_tape* t, int tune) { t->tune = tune; }
+void ossrun_tape_adapter(ossrun_tape* t, int adapter) { t->adapter = adapter; }
 
 int ossrun_tape_seal(ossrun_tape* t, int threads) {
   try {
@@ -98,9 +98,11 @@ void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part par
                  int64_t logit_rows, const int32_t* tokens, const int32_t* positions,
                  const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
                  const int32_t* twins, const int32_t* logit_row, float* logits,
-                 const uint64_t* wanted, const int32_t* tune_rows, const int32_t* tune_logits) {
-  const ossrun_batch batch{rows,  logit_rows, tokens, positions, tables,    full_at,    window_at,
-                           twins, logit_row,  logits, wanted,    tune_rows, tune_logits};
+                 const uint64_t* wanted, const int32_t* adapter_rows,
+                 const int32_t* adapter_logits) {
+  const ossrun_batch batch{rows,    logit_rows,   tokens,        positions, tables,
+                           full_at, window_at,    twins,         logit_row, logits,
+                           wanted,  adapter_rows, adapter_logits};
   const size_t all = t->ops.size(), body = all - t->unembeddings;
   t->walk(pool->pool, threads, batch, part == OSSRUN_LOGITS ? body : 0,
           part == OSSRUN_BODY ? body : all);

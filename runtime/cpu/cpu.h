@@ -39,8 +39,8 @@ typedef struct {
   // [vocab / 64, rounded up]: a bit for each token whose logit is read, others may be zero; or null
   const uint64_t* wanted;
   // [models + 1]: where each model's rows begin, and its rows of logits; null: there is one model
-  const int32_t* tune_rows;
-  const int32_t* tune_logits;
+  const int32_t* adapter_rows;
+  const int32_t* adapter_logits;
 } ossrun_batch;
 
 // What of a tape runs: all, all but the last operations, which give the logits, or those.
@@ -87,8 +87,8 @@ enum {
   OSSRUN_MAX_HEAD_DIM = 256,
 };
 
-// The operations that are appended from now on are for the rows of this tune; -1: of all.
-void ossrun_tape_tune(ossrun_tape* t, int tune);
+// Operations appended after this compute the rows of this adapter only; -1: all rows.
+void ossrun_tape_adapter(ossrun_tape* t, int adapter);
 
 int ossrun_embed(ossrun_tape* t, float* x, const uint16_t* embedding);
 int ossrun_angles(ossrun_tape* t, float* a, const float* frequencies, float scale);
@@ -108,10 +108,10 @@ int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
 // twin: the layer lies in the twins of the pages that the table names.
 int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed,
                     int twin);
-// sinks: [tunes], one for all models or one for each.
+// sinks: [adapters], one for all models or one for each.
 int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
-                  const uint16_t* const* sinks, int tunes, int64_t layer, int64_t window, int twin,
-                  float scale);
+                  const uint16_t* const* sinks, int adapters, int64_t layer, int64_t window,
+                  int twin, float scale);
 int ossrun_route(ossrun_tape* t, int32_t* experts, float* weights, int32_t* order, int32_t* groups,
                  const float* router);
 // Right after ossrun_route: the matrices of the layer lie in mapped files and may have no room in
@@ -140,7 +140,8 @@ void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part par
                  int64_t logit_rows, const int32_t* tokens, const int32_t* positions,
                  const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
                  const int32_t* twins, const int32_t* logit_row, float* logits,
-                 const uint64_t* wanted, const int32_t* tune_rows, const int32_t* tune_logits);
+                 const uint64_t* wanted, const int32_t* adapter_rows,
+                 const int32_t* adapter_logits);
 
 // Timing of every operation, off at first; ns [operations] receives the last step's.
 void ossrun_profile(ossrun_tape* t, int on);

@@ -16,7 +16,7 @@ template <class T>
 int append(ossrun_tape* t, T op) {
   try {
     t->ops.push_back(std::make_unique<T>(std::move(op)));
-    t->ops.back()->tune = t->tune;
+    t->ops.back()->adapter = t->adapter;
     return 1;
   } catch (const std::bad_alloc&) {
     return 0;

@@ -224,11 +224,11 @@ class AttendOp : public Op {
     }
     return false;
   }
-  // Of the tune that a row is of.
+  // The sinks of the model that a row is of.
   const uint16_t* sinks(const ossrun_batch& b, int64_t row, int64_t kv) const {
-    size_t tune = 0;
-    while (tune + 1 < sinks_.size() && b.tune_rows[tune + 1] <= row) tune++;
-    return sinks_[tune] + kv * group_;
+    size_t adapter = 0;
+    while (adapter + 1 < sinks_.size() && b.adapter_rows[adapter + 1] <= row) adapter++;
+    return sinks_[adapter] + kv * group_;
   }
 
   // One span of one row, and all of the row when it is the last to end.
@@ -400,10 +400,10 @@ int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer
 }
 
 int ossrun_attend(ossrun_tape* t, float* o, const float* qkv, const void* cache,
-                  const uint16_t* const* sinks, int tunes, int64_t layer, int64_t window, int twin,
-                  float scale) {
+                  const uint16_t* const* sinks, int adapters, int64_t layer, int64_t window,
+                  int twin, float scale) {
   try {
-    const std::vector<const uint16_t*> all(sinks, sinks + tunes);
+    const std::vector<const uint16_t*> all(sinks, sinks + adapters);
     return of_type(*t, window > 0, [&](auto element) {
       using T = decltype(element);
       return append(t, AttendOp<T>(*t, o, qkv, cache, all, layer, window, twin != 0, scale));

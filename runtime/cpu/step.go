@@ -138,7 +138,7 @@ func (s *step) append(op *engine.Op) bool {
 	if op.Split {
 		adapter = C.int(op.Adapter)
 	}
-	C.ossrun_tape_tune(t, adapter)
+	C.ossrun_tape_adapter(t, adapter)
 	var ok C.int
 	switch op.Kind {
 	case engine.Embed:

@@ -52,18 +52,19 @@ class Op {
   // before it is done, so the answer may depend on what earlier operations wrote.
   virtual int64_t tasks(const ossrun_batch& b) const = 0;
   virtual void run(const ossrun_batch& b, int64_t task) const = 0;
-  // What this thread is likely to read first of the weights; nothing where there are none,
-  // kUnknown where they depend on results. Asked at any time of the walk.
+  // The weights that this thread will probably read first; empty without weights, kUnknown if they
+  // depend on results. It may be called at any time of the walk.
   virtual Stretch first(const ossrun_batch&, int) const { return {}; }
   static constexpr Stretch kUnknown = {nullptr, -1};
 
-  int tune = -1;  // whose rows it is for; -1: all
+  int adapter = -1;  // whose rows it computes; -1: all rows
 
  protected:
   // The rows of an operand that it is for.
   Range range(const ossrun_batch& b, ossrun_extent extent, int64_t per_token) const {
-    if (tune < 0) return {0, rows_of(b, extent, per_token)};
-    const int32_t* begin = (extent == OSSRUN_PER_LOGIT ? b.tune_logits : b.tune_rows) + tune;
+    if (adapter < 0) return {0, rows_of(b, extent, per_token)};
+    const int32_t* begin =
+        (extent == OSSRUN_PER_LOGIT ? b.adapter_logits : b.adapter_rows) + adapter;
     return {begin[0], begin[1]};
   }
 };
@@ -102,7 +103,7 @@ struct ossrun_tape {
   const ossrun_shape shape;
   std::vector<std::unique_ptr<ossrun::Op>> ops;
   ossrun::Partials partials;
-  int tune = -1;            // of the operations that are appended
+  int adapter = -1;         // of the operations that are appended
   size_t unembeddings = 0;  // the last operations, which give the logits
   int threads = 1;  // of the walk that runs: operations make their tasks as large as that allows
   bool profiling = false;

@@ -29,7 +29,7 @@ import (
 //go:embed page/*.html page/*.css page/*.js page/*.txt page/*.json
 var pageFiles embed.FS
 
-// pageScripts are the chat page's, concatenated in this order.
+// pageScripts are the scripts of the chat page, concatenated in this order.
 var pageScripts = strings.Fields("kept highlight formula markdown server answer composer chat")
 
 func pageFile(name string) string {

@@ -43,8 +43,8 @@ type Sequence struct {
 
 func (p *Pages) NewSequence(s models.Spec) *Sequence { return &Sequence{pages: p, spec: s} }
 
-// Extend makes room for rows more positions, and gives back window pages that nothing sees from
-// here on. The tables are the sequence's own and change with the next Extend.
+// Extend makes room for rows more positions, and gives back window pages that no later row sees.
+// The tables are the sequence's own and change with the next Extend.
 func (q *Sequence) Extend(rows int) (engine.SeqRows, error) {
 	start, need := q.Length, (q.Length+rows+engine.PageTokens-1)/engine.PageTokens
 	visible := engine.FirstVisible(start, q.spec.Window) / engine.PageTokens

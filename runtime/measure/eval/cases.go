@@ -35,5 +35,5 @@ var cases = sync.OnceValue(func() (c struct {
 	return c
 })
 
-// Tasks is how many there are.
+// Tasks is the number of tasks.
 func Tasks() int { return len(cases().Tasks) }
