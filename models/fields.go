@@ -87,14 +87,14 @@ func (f fields) raw(field string) string {
 	return text
 }
 
-// reject records an invalid field and reports whether err is set; within are the allowed numbers.
-func (f fields) reject(field string, err error, want, within string) bool {
+// reject records an invalid field and reports whether err is set; bounds are the allowed numbers.
+func (f fields) reject(field string, err error, want, bounds string) bool {
 	var e *jsondoc.FieldError
 	switch {
 	case err == nil:
 		return false
 	case errors.As(err, &e) && e.Want == "":
-		f.fail(field, "is %s, outside %s", f.raw(field), within)
+		f.fail(field, "is %s, outside %s", f.raw(field), bounds)
 	default:
 		f.fail(field, "is %s, not %s", f.raw(field), want)
 	}

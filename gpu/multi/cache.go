@@ -140,26 +140,26 @@ func (c *cache) send(page int32) error {
 	return nil
 }
 
-// spread calls do for the pieces of a page's bytes, from `within` on, as the cards have them.
-func (c *cache) spread(page int32, within int64, data []byte,
+// spread calls do for the pieces of a page's bytes, from the first on, as the cards have them.
+func (c *cache) spread(page int32, first int64, data []byte,
 	do func(r engine.Region, offset int64, piece []byte) error) error {
 	kind := c.kind[page]
 	place := func(h location) int64 {
-		on := page
+		p := page
 		if h.inTwin != (kind == twin) {
-			on = c.partner[page]
+			p = c.partner[page]
 		}
-		return int64(on)*c.pageByCard[h.card] + h.offset
+		return int64(p)*c.pageByCard[h.card] + h.offset
 	}
-	end, from, list := within+int64(len(data)), int64(0), c.homes[kind]
+	end, from, list := first+int64(len(data)), int64(0), c.homes[kind]
 	for len(list) > 0 {
 		start, bytes, n := place(list[0]), list[0].bytes, 1
 		for n < len(list) && list[n].card == list[0].card && place(list[n]) == start+bytes {
 			bytes += list[n].bytes
 			n++
 		}
-		if a, b := max(from, within), min(from+bytes, end); a < b {
-			if err := do(c.parts[list[0].card], start+a-from, data[a-within:b-within]); err != nil {
+		if a, b := max(from, first), min(from+bytes, end); a < b {
+			if err := do(c.parts[list[0].card], start+a-from, data[a-first:b-first]); err != nil {
 				return err
 			}
 		}
@@ -173,18 +173,18 @@ func (c *cache) Read(offset int64, dst []byte) error {
 	return c.walk(offset, dst, c.read)
 }
 
-func (c *cache) read(page int32, within int64, dst []byte) error {
+func (c *cache) read(page int32, offset int64, dst []byte) error {
 	if waits := c.waiting[page]; waits != nil {
-		copy(dst, waits[within:])
+		copy(dst, waits[offset:])
 		return nil
 	}
 	clear(dst)
-	return c.spread(page, within, dst, engine.Region.Read)
+	return c.spread(page, offset, dst, engine.Region.Read)
 }
 
 // Write keeps bytes until a step tells the kind of their pages.
 func (c *cache) Write(offset int64, src []byte) error {
-	return c.walk(offset, src, func(page int32, within int64, part []byte) error {
+	return c.walk(offset, src, func(page int32, first int64, part []byte) error {
 		data := c.waiting[page]
 		if data == nil {
 			data = make([]byte, c.page)
@@ -195,13 +195,13 @@ func (c *cache) Write(offset int64, src []byte) error {
 			}
 			c.waiting[page] = data
 		}
-		copy(data[within:], part)
+		copy(data[first:], part)
 		return nil
 	})
 }
 
 // walk goes through bytes of the pool a page at a time.
-func (c *cache) walk(offset int64, data []byte, do func(page int32, within int64,
+func (c *cache) walk(offset int64, data []byte, do func(page int32, first int64,
 	part []byte) error) error {
 	if c.parts == nil {
 		return errors.New("this region has been freed")
@@ -212,9 +212,9 @@ func (c *cache) walk(offset int64, data []byte, do func(page int32, within int64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(data) > 0 {
-		page, within := offset/c.page, offset%c.page
-		n := min(c.page-within, int64(len(data)))
-		if err := do(int32(page), within, data[:n]); err != nil {
+		page, first := offset/c.page, offset%c.page
+		n := min(c.page-first, int64(len(data)))
+		if err := do(int32(page), first, data[:n]); err != nil {
 			return err
 		}
 		data, offset = data[n:], offset+n

@@ -25,7 +25,7 @@ type transfer struct {
 
 // bufferPlace is the place of a buffer on one device.
 type bufferPlace struct {
-	on     int
+	device int
 	region engine.Region
 	offset int64
 }
@@ -113,19 +113,19 @@ func (c *compiler) compile(s *step) error {
 		}
 		for _, b := range st.bring {
 			x.bring = append(x.bring, transfer{b.buffer, c.place(b.from, b.buffer),
-				c.place(st.on, b.buffer)})
+				c.place(st.device, b.buffer)})
 		}
 		s.parts = append(s.parts, x)
-		programs[st.on] = append(programs[st.on], program)
-		partsOf[st.on] = append(partsOf[st.on], i)
+		programs[st.device] = append(programs[st.device], program)
+		partsOf[st.device] = append(partsOf[st.device], i)
 	}
-	for on, list := range programs {
-		steps, err := compileAll(d.devices[on], list)
+	for dev, list := range programs {
+		steps, err := compileAll(d.devices[dev], list)
 		for i, compiled := range steps {
-			s.parts[partsOf[on][i]].step = compiled
+			s.parts[partsOf[dev][i]].step = compiled
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", d.devices[on].Name(), err)
+			return fmt.Errorf("%s: %w", d.devices[dev].Name(), err)
 		}
 	}
 	return nil
@@ -146,24 +146,24 @@ func compileAll(dev engine.Device, list []*engine.Program) (steps []engine.Step,
 	return steps, nil
 }
 
-func (c *compiler) place(on int, b *engine.Buffer) bufferPlace {
-	return bufferPlace{on, c.arena.parts[on], c.offsets[on][b]}
+func (c *compiler) place(dev int, b *engine.Buffer) bufferPlace {
+	return bufferPlace{dev, c.arena.parts[dev], c.offsets[dev][b]}
 }
 
 // program copies a segment's operations for its device, and returns the load that must end first.
 func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 	o := c.p.Settings
-	if c.d.devices[st.on].Caps().Discrete {
+	if c.d.devices[st.device].Caps().Discrete {
 		o.ISA, o.Threads = "", 0 // the host's
 	}
-	if st.on == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {
+	if st.device == c.d.host() && rounds(o.Compute) && !c.d.hostHas(o.Compute) {
 		o.Compute = engine.Exact // the operations are the same
 	}
 	program := &engine.Program{Spec: c.p.Spec, Settings: o, Rows: c.p.Rows}
 	var l *load
 	if st.streams >= 0 {
-		l = &load{area: c.arena.staging[st.on][c.turns[st.on]%stagingAreas], prev: -1}
-		c.turns[st.on]++
+		l = &load{area: c.arena.staging[st.device][c.turns[st.device]%stagingAreas], prev: -1}
+		c.turns[st.device]++
 	}
 	var filled int64
 	clones := map[*engine.Buffer]*engine.Buffer{nil: nil}
@@ -173,7 +173,7 @@ func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 			clone, ok := clones[b]
 			if !ok {
 				var err error
-				if clone, err = c.clone(st.on, b); err != nil {
+				if clone, err = c.clone(st.device, b); err != nil {
 					failed = errors.Join(failed, err)
 					continue
 				}
@@ -198,7 +198,7 @@ func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 		}
 		switch op.Kind {
 		case engine.WriteKV, engine.Attend:
-			x.CacheLayer, x.Twin = c.d.layersOf(st.on, c.p.Spec, o.KVCacheDtype).Place(op.Layer)
+			x.CacheLayer, x.Twin = c.d.layersOf(st.device, c.p.Spec, o.KVCacheDtype).Place(op.Layer)
 		case engine.Tap: // to be read when the step has ended
 			op.Out[0].Region, op.Out[0].Offset = x.Out[0].Region, x.Out[0].Offset
 		}
@@ -213,22 +213,22 @@ func (c *compiler) program(st segment) (*engine.Program, *load, error) {
 }
 
 // clone is a device's copy of a buffer, without a region for a weight to be streamed.
-func (c *compiler) clone(on int, b *engine.Buffer) (*engine.Buffer, error) {
+func (c *compiler) clone(dev int, b *engine.Buffer) (*engine.Buffer, error) {
 	x := *b
 	switch b.Home {
 	case engine.Scratch:
-		x.Region, x.Offset = c.arena.parts[on], c.offsets[on][b]
+		x.Region, x.Offset = c.arena.parts[dev], c.offsets[dev][b]
 	case engine.Weight:
 		w, ok := b.Region.(*weight)
 		if !ok || w.dev != c.d || w.parts == nil {
 			return nil, fmt.Errorf("%s does not lie in the memory of these devices", b.Name)
 		}
-		if x.Region = w.parts[on]; x.Region == nil && w.data == nil {
+		if x.Region = w.parts[dev]; x.Region == nil && w.data == nil {
 			return nil, fmt.Errorf("%s is on another device", b.Name)
 		}
 	case engine.Cache:
-		x.Region, x.Offset = c.pool.parts[on], 0
-		x.Width = int(c.pool.pageByCard[on] / b.Type.Size())
+		x.Region, x.Offset = c.pool.parts[dev], 0
+		x.Width = int(c.pool.pageByCard[dev] / b.Type.Size())
 	}
 	return &x, nil
 }

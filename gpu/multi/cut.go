@@ -15,11 +15,10 @@ import (
 
 // segment is a run of operations of one device.
 type segment struct {
-	on       int // the device; len(cards) is the host
+	place
 	from, to int // of Program.Ops
 	bring    []crossing
 	keep     []*engine.Buffer // read when the segment has ended
-	streams  int              // the layer whose experts it reads from a staging area; -1: none
 }
 
 // crossing is a buffer on its way to the segment that reads it.
@@ -28,10 +27,10 @@ type crossing struct {
 	from   int // the device that has it
 }
 
-// place is the device that runs an operation.
+// place is where an operation runs.
 type place struct {
-	on      int
-	streams int // as in segment
+	device  int // len(cards) is the host
+	streams int // the layer whose experts it reads from a staging area; -1: none
 }
 
 func cut(p *engine.Program, places []place) ([]segment, error) {
@@ -39,32 +38,32 @@ func cut(p *engine.Program, places []place) ([]segment, error) {
 	for i, target := range places {
 		last := len(list) - 1
 		switch {
-		case last < 0 || list[last].on != target.on:
+		case last < 0 || list[last].device != target.device:
 		case target.streams >= 0 && target.streams != list[last].streams:
 			// its experts must be there before it begins
 		default:
 			list[last].to = i + 1
 			continue
 		}
-		list = append(list, segment{on: target.on, from: i, to: i + 1, streams: target.streams})
+		list = append(list, segment{place: target, from: i, to: i + 1})
 	}
 	alive := aliveAfter(p)
 	has := map[*engine.Buffer]uint64{} // a bit for each device that has the last value
 	for i := range list {
 		st := &list[i]
-		bit := uint64(1) << st.on
+		bit := uint64(1) << st.device
 		for _, op := range p.Ops[st.from:st.to] {
 			for _, b := range reads(op) {
 				if has[b]&bit != 0 {
 					continue
 				}
 				from := slices.IndexFunc(list[:i],
-					func(s segment) bool { return has[b]>>s.on&1 != 0 })
+					func(s segment) bool { return has[b]>>s.device&1 != 0 })
 				if from < 0 {
 					return nil, fmt.Errorf("%s reads %s, which nothing has written", op.Label,
 						b.Name)
 				}
-				st.bring = append(st.bring, crossing{b, list[from].on})
+				st.bring = append(st.bring, crossing{b, list[from].device})
 				has[b] |= bit
 			}
 			for _, b := range op.Out {
@@ -122,19 +121,19 @@ func (l *layout) places(p *engine.Program, streamed bool) []place {
 		if op.Layer >= 0 {
 			seen = op.Layer
 		}
-		on := l.cardOf(seen)
+		card := l.cardOf(seen)
 		if op.Layer < 0 && seen >= 0 { // after the layers
-			on = l.host() - 1
+			card = l.host() - 1
 		}
 		if op.Kind == engine.Route && l.hosted[seen] {
 			experts = seen
 		}
-		list[i] = place{on: on, streams: -1}
+		list[i] = place{device: card, streams: -1}
 		switch {
 		case experts >= 0 && streamed:
 			list[i].streams = experts
 		case experts >= 0:
-			list[i].on = l.host()
+			list[i].device = l.host()
 		}
 		if op.Kind == engine.Combine {
 			experts = -1

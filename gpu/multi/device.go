@@ -210,15 +210,15 @@ func (d *Device) MostPages(s models.Spec, o engine.Settings, utilization float64
 		used[i] += extra
 	}
 	type copyKey struct {
-		on     int
+		device int
 		weight *engine.Buffer
 	}
 	seen := map[copyKey]bool{}
 	for i, target := range d.places(p, false) {
 		for _, b := range p.Ops[i].W {
-			if x := (copyKey{target.on, b}); b != nil && !seen[x] {
+			if x := (copyKey{target.device, b}); b != nil && !seen[x] {
 				seen[x] = true
-				used[target.on] += p.BytesOf(b)
+				used[target.device] += p.BytesOf(b)
 			}
 		}
 	}

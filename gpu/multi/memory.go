@@ -51,15 +51,15 @@ func (d *Device) UploadFor(p *engine.Program, b *engine.Buffer, data []byte) (en
 	}
 	w := &weight{memory: d.memory(int64(len(data)))}
 	for i, target := range d.places(p, false) {
-		if w.parts[target.on] != nil || !slices.Contains(p.Ops[i].W, b) {
+		if w.parts[target.device] != nil || !slices.Contains(p.Ops[i].W, b) {
 			continue
 		}
 		var err error
-		if w.parts[target.on], err = d.devices[target.on].Upload(data); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", d.devices[target.on].Name(), err),
+		if w.parts[target.device], err = d.devices[target.device].Upload(data); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", d.devices[target.device].Name(), err),
 				w.Free())
 		}
-		if target.on == d.host() {
+		if target.device == d.host() {
 			w.data = data
 		}
 	}
@@ -95,12 +95,12 @@ type arena struct {
 // of hosted layers or they are streamed.
 func (d *Device) newArena(p *engine.Program) (_ engine.Region, err error) {
 	a := &arena{d.memory(0), make([][]engine.Region, len(d.devices))}
-	alloc := func(on int, bytes int64) engine.Region {
+	alloc := func(dev int, bytes int64) engine.Region {
 		if bytes == 0 || err != nil {
 			return nil
 		}
 		var r engine.Region
-		if r, err = d.devices[on].Alloc(bytes); err != nil {
+		if r, err = d.devices[dev].Alloc(bytes); err != nil {
 			return nil
 		}
 		a.bytes += bytes
@@ -150,15 +150,15 @@ func arrange(p *engine.Program, places []place, devices int) (offsets []map[*eng
 		offsets[i] = map[*engine.Buffer]int64{}
 	}
 	for i, op := range p.Ops {
-		on := places[i].on
+		dev := places[i].device
 		for _, list := range [][]*engine.Buffer{op.Out, op.In} {
 			for _, b := range list {
 				if b.Home != engine.Scratch {
 					continue
 				}
-				if _, ok := offsets[on][b]; !ok {
-					offsets[on][b] = sizes[on]
-					sizes[on] += (p.BytesOf(b) + align - 1) / align * align
+				if _, ok := offsets[dev][b]; !ok {
+					offsets[dev][b] = sizes[dev]
+					sizes[dev] += (p.BytesOf(b) + align - 1) / align * align
 				}
 			}
 		}

@@ -34,7 +34,7 @@ func (s *step) move(b *engine.Batch, list []transfer) error {
 		if n == 0 {
 			continue
 		}
-		if dev, ok := s.dev.devices[t.to.on].(peerReader); ok {
+		if dev, ok := s.dev.devices[t.to.device].(peerReader); ok {
 			ok, err := dev.Take(t.to.region, t.to.offset, t.from.region, t.from.offset, n)
 			if err != nil {
 				return fmt.Errorf("take over %s: %w", t.buffer.Name, err)
@@ -43,20 +43,20 @@ func (s *step) move(b *engine.Batch, list []transfer) error {
 				continue
 			}
 		}
-		out[t.from.on] = append(out[t.from.on], engine.Piece{Region: t.from.region,
+		out[t.from.device] = append(out[t.from.device], engine.Piece{Region: t.from.region,
 			Offset: t.from.offset, Host: free[:n]})
 		in = append(in, engine.Piece{Region: t.to.region, Offset: t.to.offset, Host: free[:n]})
 		free = free[n:]
 	}
-	for on, pieces := range out {
-		if err := movePieces(s.dev.devices[on], pieces, true); err != nil {
+	for i, pieces := range out {
+		if err := movePieces(s.dev.devices[i], pieces, true); err != nil {
 			return fmt.Errorf("fetch what crosses: %w", err)
 		}
 	}
 	if len(in) == 0 {
 		return nil
 	}
-	if err := movePieces(s.dev.devices[list[0].to.on], in, false); err != nil {
+	if err := movePieces(s.dev.devices[list[0].to.device], in, false); err != nil {
 		return fmt.Errorf("send what crosses: %w", err)
 	}
 	return nil

@@ -34,7 +34,7 @@ func (d *Device) stagingBytes(p *engine.Program) []int64 {
 		for _, b := range p.Ops[i].W {
 			sum[target.streams] += (p.BytesOf(b) + stagingAlign - 1) / stagingAlign * stagingAlign
 		}
-		most[target.on] = max(most[target.on], sum[target.streams])
+		most[target.device] = max(most[target.device], sum[target.streams])
 	}
 	return most
 }

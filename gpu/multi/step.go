@@ -96,7 +96,7 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 
 func (s *step) annotate(x *part, err error) error {
 	first, last := s.p.Ops[x.from].Label, s.p.Ops[x.to-1].Label
-	return fmt.Errorf("%s, %s to %s: %w", s.dev.devices[x.on].Name(), first, last, err)
+	return fmt.Errorf("%s, %s to %s: %w", s.dev.devices[x.device].Name(), first, last, err)
 }
 
 // begin starts a part, or runs it to its end on a device that cannot only start it.

@@ -70,7 +70,7 @@ func (e *model) Measure(ctx context.Context, b *engine.Batch, logits []float32) 
 }
 
 func (e *model) step(ctx context.Context, k kind, b *engine.Batch, logits []float32,
-	into any) error {
+	result any) error {
 	if err := e.usable(ctx, b); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e *model) step(ctx context.Context, k kind, b *engine.Batch, logits []floa
 		return err
 	}
 	full := false
-	err = e.b.c.call(request{kind: k, into: into, fill: func(slot []byte) int {
+	err = e.b.c.call(request{kind: k, into: result, fill: func(slot []byte) int {
 		c := codec{slot: slot}
 		value(&c, &want)
 		batchIn(&c, b)

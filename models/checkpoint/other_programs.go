@@ -36,8 +36,8 @@ type Foreign struct {
 }
 
 // SameShape reports whether a model of the catalogue has its shape.
-func (e Foreign) SameShape(as models.Entry) bool {
-	return e.Model != nil && e.Model.Spec().SameShape(as.Spec)
+func (e Foreign) SameShape(entry models.Entry) bool {
+	return e.Model != nil && e.Model.Spec().SameShape(entry.Spec)
 }
 
 // ListForeign lists the models in other programs' folders, sorted by name. Missing or unreadable

@@ -183,9 +183,9 @@ func (j *journal) flush(now []uint32) error {
 	return nil
 }
 
-func (j *journal) record(i int, within int64, n uint32) error {
+func (j *journal) record(i int, offset int64, n uint32) error {
 	_, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n),
-		journalHead+int64(i)*recordBytes+within)
+		journalHead+int64(i)*recordBytes+offset)
 	return err
 }
 

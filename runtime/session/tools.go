@@ -249,7 +249,7 @@ func (l *toolLoop) approve(tool Tool, c Call) (_ Call, err error) {
 }
 
 // addResult adds a call's result to the history; true if the turn ends here.
-func (l *toolLoop) addResult(e ToolEnd) (over bool) {
+func (l *toolLoop) addResult(e ToolEnd) (endsTurn bool) {
 	if errors.Is(e.Err, ErrNeedsApproval) {
 		return true
 	}

@@ -142,7 +142,7 @@ func screenOf(out io.Writer) (width, height int, ok bool) {
 const waitShown = 400 * time.Millisecond
 
 // startWaiting shows on a terminal what an answer waits for, until end.
-func startWaiting(out io.Writer) (on func(what string), end func()) {
+func startWaiting(out io.Writer) (show func(what string), end func()) {
 	if _, _, ok := screenOf(out); !ok {
 		return func(string) {}, func() {}
 	}

@@ -122,10 +122,10 @@ type Report struct {
 // Run measures ckpt on a backend. Besides the weights it needs memory for the cache of the longest
 // measurement, and for two layers to predict by. When ctx ends it returns the report so far, and
 // the error.
-func Run(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
-	o Options) (*Report, error) {
-	b := newRun(ctx, on, gauge, ckpt, o)
-	b.untapped = on.Caps().Discrete
+func Run(ctx context.Context, backend engine.Backend, gauge serve.Gauge,
+	ckpt *checkpoint.Checkpoint, o Options) (*Report, error) {
+	b := newRun(ctx, backend, gauge, ckpt, o)
+	b.untapped = backend.Caps().Discrete
 	defer b.close()
 	if err := b.start(); err != nil {
 		return nil, err
@@ -150,9 +150,9 @@ func Run(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkp
 	return &b.report, b.close()
 }
 
-func newRun(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
-	o Options) *run {
-	return &run{ctx: ctx, o: o, backend: on, gauge: gauge, ckpt: ckpt,
+func newRun(ctx context.Context, backend engine.Backend, gauge serve.Gauge,
+	ckpt *checkpoint.Checkpoint, o Options) *run {
+	return &run{ctx: ctx, o: o, backend: backend, gauge: gauge, ckpt: ckpt,
 		random: rand.New(rand.NewPCG(1, 2))}
 }
 

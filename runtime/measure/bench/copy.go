@@ -50,19 +50,19 @@ type CopyRate struct {
 const perStep = 4
 
 // Copy measures texts after a prompt of Options.Prefill[0] tokens.
-func Copy(ctx context.Context, on engine.Backend, ckpt *checkpoint.Checkpoint,
+func Copy(ctx context.Context, backend engine.Backend, ckpt *checkpoint.Checkpoint,
 	o Options) (r *CopyReport, err error) {
 	prompt, answer := o.Prefill[0], perStep*o.Steps
 	s := o.Settings
 	s.NoPrefixCaching, s.MaxNumSeqs, s.MaxLogits = true, 1, s.Drafts+1
 	s.Pages = 2*pagesOf(prompt+answer) + 16
-	eng, err := on.Load(ctx, ckpt, s, nil)
+	eng, err := backend.Load(ctx, ckpt, s, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, eng.Close()) }()
 	in := eng.Settings()
-	r = &CopyReport{Model: ckpt.Spec.Name, Layers: ckpt.Spec.Layers, Device: on.Name(),
+	r = &CopyReport{Model: ckpt.Spec.Name, Layers: ckpt.Spec.Layers, Device: backend.Name(),
 		Compute: in.Compute, Dense: in.Dense}
 	random := rand.New(rand.NewPCG(1, 2))
 	id := func() int32 { return int32(random.IntN(ckpt.Spec.Vocab)) }

@@ -125,7 +125,7 @@ const (
 // Expect is the expected tokens a second of one answer of each model at its beginning, measured in
 // about a second and with a few hundred megabytes, without the models. All must have the widths of
 // the first; 0 for the others.
-func Expect(ctx context.Context, on engine.Backend, list []models.Spec, s engine.Settings) (
+func Expect(ctx context.Context, backend engine.Backend, list []models.Spec, s engine.Settings) (
 	rates []float64, err error) {
 	first := list[0]
 	small := excerptOf(first)
@@ -136,7 +136,7 @@ func Expect(ctx context.Context, on engine.Backend, list []models.Spec, s engine
 	}
 	defer func() { err = errors.Join(err, ckpt.Close()) }()
 	s.MaxNumBatchedTokens, s.DenseCache = fewSteps, ""
-	b := newRun(ctx, on, nil, ckpt, Options{Settings: s, Steps: expectSteps})
+	b := newRun(ctx, backend, nil, ckpt, Options{Settings: s, Steps: expectSteps})
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.open(); err != nil {
 		return nil, err

@@ -140,10 +140,10 @@ type StepProfile struct {
 // RunOps measures the operations of steps: one and more sequences decoding, one after each context,
 // and a prompt's step at the start and after each context. only are the operations to report, by
 // name; none is all. When ctx ends it returns the report so far, and the error.
-func RunOps(ctx context.Context, on engine.Backend, gauge serve.Gauge, ckpt *checkpoint.Checkpoint,
-	o Options, only []string) (*OpsReport, error) {
+func RunOps(ctx context.Context, backend engine.Backend, gauge serve.Gauge,
+	ckpt *checkpoint.Checkpoint, o Options, only []string) (*OpsReport, error) {
 	o.Steps = fewSteps
-	b := newRun(ctx, on, gauge, ckpt, o)
+	b := newRun(ctx, backend, gauge, ckpt, o)
 	defer b.close()
 	type kind struct {
 		name                  string

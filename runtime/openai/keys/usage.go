@@ -46,9 +46,8 @@ type keyState struct {
 
 const dayFormat = time.DateOnly
 
-// Admit counts a request that generates. Beyond a limit it is refused: after is how long to wait,
-// and why names the limit.
-func (c *Client) Admit() (after time.Duration, why string) {
+// Admit counts a request that generates. Beyond a limit it is refused: why names the limit.
+func (c *Client) Admit() (wait time.Duration, why string) {
 	if c == nil {
 		return 0, ""
 	}

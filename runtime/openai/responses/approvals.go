@@ -40,63 +40,63 @@ func (c *composer) askApproval(call *toolCall, arguments string) {
 
 // readAnswer handles an approval request of an earlier response. The following input decides: its
 // answer, or the call that was made for it.
-func (in *inputReader) readAnswer(o *fields.Object, following []fields.Value) {
+func (r *inputReader) readAnswer(o *fields.Object, following []fields.Value) {
 	id := o.Text("id")
 	call := strings.TrimPrefix(id, approvalPrefix)
-	called, reply := in.answerTo(id, following)
+	called, reply := r.answerTo(id, following)
 	if called {
 		return // the call is in the input, with its result
 	}
-	if last := in.conv.Last(); last == nil || last.CallID != call {
-		readServerCall(in.conv, o, call)
+	if last := r.conv.Last(); last == nil || last.CallID != call {
+		readServerCall(r.conv, o, call)
 	}
 	switch {
 	case reply.Flag("approve"):
-		in.approved = &tools.ApprovedCall{Label: o.Text("server_label"), Name: o.Text("name"),
+		r.approved = &tools.ApprovedCall{Label: o.Text("server_label"), Name: o.Text("name"),
 			ID: call, Arguments: o.Text("arguments")}
 	case reply != nil:
-		in.conv.Result(call, "", request.JoinParagraphs("The user did not allow this call.",
+		r.conv.Result(call, "", request.JoinParagraphs("The user did not allow this call.",
 			reply.Text("reason")))
 	default:
-		in.conv.Result(call, "", "The call was not made: the user has not said whether it may.")
+		r.conv.Result(call, "", "The call was not made: the user has not said whether it may.")
 	}
 }
 
 // answerTo tells whether following has the call that was made for a request, and returns the last
 // answer to it. Every caller passes a suffix of one list, so the longest is indexed once.
-func (in *inputReader) answerTo(id string, following []fields.Value) (
+func (r *inputReader) answerTo(id string, following []fields.Value) (
 	made bool, reply *fields.Object) {
-	if len(following) > in.answersOf {
-		in.madeCalls, in.answers = map[string]bool{}, map[string]*fields.Object{}
-		in.answersOf = len(following)
+	if len(following) > r.answersOf {
+		r.madeCalls, r.answers = map[string]bool{}, map[string]*fields.Object{}
+		r.answersOf = len(following)
 		for _, v := range following {
 			switch o := v.Object(); o.Text("type") {
 			case "mcp_call":
-				in.madeCalls[o.Text("approval_request_id")] = true
+				r.madeCalls[o.Text("approval_request_id")] = true
 			case "mcp_approval_response":
-				in.answers[o.Text("approval_request_id")] = o
+				r.answers[o.Text("approval_request_id")] = o
 			}
 		}
 	}
-	return in.madeCalls[id], in.answers[id]
+	return r.madeCalls[id], r.answers[id]
 }
 
 // openRequests handles the approval requests at the end of a stored response.
-func (in *inputReader) openRequests(output []fields.Value, o *fields.Object) {
+func (r *inputReader) openRequests(output []fields.Value, o *fields.Object) {
 	var after []fields.Value
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {
 		after = v.Messages()
 	}
 	for _, v := range output {
 		if v.Object().Text("type") == "mcp_approval_request" {
-			in.appendItem(v, after)
+			r.appendItem(v, after)
 		}
 	}
 }
 
-func (in *inputReader) checkAnswer(o *fields.Object) {
+func (r *inputReader) checkAnswer(o *fields.Object) {
 	o.Need("approve")
-	if id := o.Text("approval_request_id"); !in.requests[id] {
+	if id := o.Text("approval_request_id"); !r.requests[id] {
 		o.AddFault(fields.Refusal(http.StatusBadRequest, o.PathOf("approval_request_id"), "",
 			"no request for approval with the id '"+id+"' came before this answer"))
 	}

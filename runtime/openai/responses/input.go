@@ -35,26 +35,26 @@ type inputReader struct {
 }
 
 // openCalls opens the calls at the end of a stored response.
-func (in *inputReader) openCalls(output []fields.Value) {
+func (r *inputReader) openCalls(output []fields.Value) {
 	for _, v := range output {
 		switch o := v.Object(); o.Text("type") {
 		case "function_call", "custom_tool_call":
-			in.calls.Call(o.Text("call_id"))
+			r.calls.Call(o.Text("call_id"))
 		}
 	}
 }
 
-func (in *inputReader) read(o *fields.Object) (ignored []string) {
+func (r *inputReader) read(o *fields.Object) (ignored []string) {
 	v := o.Get("input")
 	switch v.Kind() {
 	case jsondoc.Null:
-		if !in.hasHistory {
+		if !r.hasHistory {
 			o.Get("input").Missing()
 		}
 		return nil
 	case jsondoc.String:
-		in.calls.UserSpeaks()
-		in.conv.Add(session.User, v.Text()) // LM Studio's clients warm up with ""
+		r.calls.UserSpeaks()
+		r.conv.Add(session.User, v.Text()) // LM Studio's clients warm up with ""
 		return nil
 	case jsondoc.Array:
 	default:
@@ -63,25 +63,25 @@ func (in *inputReader) read(o *fields.Object) (ignored []string) {
 	}
 	items := v.Messages()
 	fields.ReadDated(items, func(i int, it fields.Value) {
-		if kind := in.appendItem(it, items[i+1:]); kind != "" {
+		if kind := r.appendItem(it, items[i+1:]); kind != "" {
 			ignored = append(ignored, kind)
 		}
 	})
 	return ignored
 }
 
-func (in *inputReader) item(id string) (json.RawMessage, bool) { return getItem(in.store, id) }
+func (r *inputReader) item(id string) (json.RawMessage, bool) { return getItem(r.store, id) }
 
 // appendItem appends one item; after is the list of the following ones. It returns the item's type
 // if the item was ignored.
-func (in *inputReader) appendItem(v fields.Value, following []fields.Value) (ignored string) {
-	o, conv := v.Object(), in.conv
+func (r *inputReader) appendItem(v fields.Value, following []fields.Value) (ignored string) {
+	o, conv := v.Object(), r.conv
 	if o == nil {
 		return ""
 	}
 	switch kind := o.Text("type"); kind {
 	case "message", "":
-		in.message(o, following)
+		r.message(o, following)
 	case "reasoning":
 		conv.Add(session.AssistantReasoning, thoughtOf(o))
 	case "function_call", "custom_tool_call":
@@ -89,11 +89,11 @@ func (in *inputReader) appendItem(v fields.Value, following []fields.Value) (ign
 		if id == "" {
 			o.Get("call_id").Missing()
 		}
-		in.calls.Call(id)
+		r.calls.Call(id)
 		request.ReadCall(conv, o, id)
 	case "function_call_output", "custom_tool_call_output":
 		id := o.Text("call_id")
-		in.calls.Answer(id)
+		r.calls.Answer(id)
 		if _, ok := conv.FunctionOf(id); !ok && !conv.IsAwaited(id) {
 			o.AddFault(fields.Invalid(o.PathOf("call_id"), "No tool call found for function call "+
 				"output with call_id %s.", id))
@@ -101,18 +101,18 @@ func (in *inputReader) appendItem(v fields.Value, following []fields.Value) (ign
 		conv.Result(id, o.Text("name"), request.Content(o, "output", true))
 	case "item_reference":
 		id := o.Text("id")
-		raw, ok := in.item(id)
+		raw, ok := r.item(id)
 		if !ok {
 			o.AddFault(fields.NotFound(o.PathOf("id"), "Item", id))
 			return ""
 		}
-		if in.referred += len(raw); in.referred > answer.StandardBody {
+		if r.referred += len(raw); r.referred > answer.StandardBody {
 			o.AddFault(fields.Refusal(http.StatusBadRequest, v.Path, fields.CodeContextLength,
 				fmt.Sprintf("the items that the input refers to have more than %d MiB",
 					answer.StandardBody>>20)))
 			return ""
 		}
-		in.appendItem(v.WithRaw(raw), following)
+		r.appendItem(v.WithRaw(raw), following)
 	case "code_interpreter_call":
 		readCode(conv, o)
 	case "web_search_call":
@@ -125,10 +125,10 @@ func (in *inputReader) appendItem(v fields.Value, following []fields.Value) (ign
 		readServerResult(conv, o, id)
 	case "mcp_list_tools":
 	case "mcp_approval_request":
-		in.requests[o.Text("id")] = true
-		in.readAnswer(o, following)
+		r.requests[o.Text("id")] = true
+		r.readAnswer(o, following)
 	case "mcp_approval_response":
-		in.checkAnswer(o)
+		r.checkAnswer(o)
 	case "compaction", "compaction_summary":
 		text, full := compactedText(o)
 		if text == "" {
@@ -142,36 +142,36 @@ func (in *inputReader) appendItem(v fields.Value, following []fields.Value) (ign
 		}
 	case "additional_tools": // offered by itemTools
 	case "tool_search_output":
-		in.foreignItem(o, kind)
+		r.foreignItem(o, kind)
 	default:
-		return in.foreignItem(o, kind)
+		return r.foreignItem(o, kind)
 	}
 	return ""
 }
 
 // foreignItem reads a call of an unknown tool; its result is in the item or follows. It returns the
 // item's type if the item is ignored.
-func (in *inputReader) foreignItem(o *fields.Object, kind string) (ignored string) {
+func (r *inputReader) foreignItem(o *fields.Object, kind string) (ignored string) {
 	id := cmp.Or(o.Text("call_id"), o.Text("id"))
 	if name, is := strings.CutSuffix(kind, "_call"); is {
-		in.conv.AddForeign(id, name, o)
+		r.conv.AddForeign(id, name, o)
 		if !o.Has("results") && !o.Has("result") && !o.Has("output") && !o.Has("outputs") {
 			return "" // its result follows
 		}
-	} else if !strings.HasSuffix(kind, "_output") || !in.conv.IsAwaited(id) {
+	} else if !strings.HasSuffix(kind, "_output") || !r.conv.IsAwaited(id) {
 		return kind
 	}
-	in.conv.Result(id, "", cmp.Or(request.TextInside(o), request.LeftOutNote(kind)))
+	r.conv.Result(id, "", cmp.Or(request.TextInside(o), request.LeftOutNote(kind)))
 	return ""
 }
 
-func (in *inputReader) message(o *fields.Object, following []fields.Value) {
-	conv := in.conv
+func (r *inputReader) message(o *fields.Object, following []fields.Value) {
+	conv := r.conv
 	switch o.Text("role") {
 	case "system", "developer":
 		conv.Developer(request.Content(o, "content", false))
 	case "user":
-		in.calls.UserSpeaks()
+		r.calls.UserSpeaks()
 		request.NeedContent(o)
 		conv.Messages = append(conv.Messages, session.User(request.Content(o, "content", false)))
 	case "assistant":

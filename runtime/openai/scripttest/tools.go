@@ -79,11 +79,11 @@ func (t *tool) Run(_ context.Context, c session.Call, output func(string)) (sess
 	case tools.Python:
 		said = "ran: " + c.Arguments
 	case tools.MCP:
-		var of struct{ A, B int }
-		if err := json.Unmarshal([]byte(c.Arguments), &of); err != nil {
+		var terms struct{ A, B int }
+		if err := json.Unmarshal([]byte(c.Arguments), &terms); err != nil {
 			return session.ToolResult{}, fmt.Errorf("arguments: %w", err)
 		}
-		said = strconv.Itoa(of.A + of.B)
+		said = strconv.Itoa(terms.A + terms.B)
 	}
 	output(said)
 	return session.ToolResult{Text: said}, nil

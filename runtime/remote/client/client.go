@@ -88,15 +88,15 @@ func (c *Client) Root() string { return c.root }
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Call sends a request for a path such as /v1/models, and decodes its answer into what into points
-// to. A nil body sends none, a nil into discards the answer.
-func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
+// Call sends a request for a path such as /v1/models, and decodes its answer into result. A
+// nil body sends none, a nil result discards the answer.
+func (c *Client) Call(ctx context.Context, method, path string, body, result any) error {
 	answer, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
-	if into == nil {
+	if result == nil {
 		_, err := io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
 		return err
 	}
@@ -107,7 +107,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	case len(text) > maxAnswer:
 		return fmt.Errorf("the answer of %s is longer than %d MiB", path, maxAnswer>>20)
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	if err := json.Unmarshal(text, result); err != nil {
 		return fmt.Errorf("the answer of %s is not as expected: %w", path, err)
 	}
 	return nil

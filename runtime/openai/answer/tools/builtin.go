@@ -265,7 +265,7 @@ func (h *HostedChoice) matches(w Requested) bool {
 	return h.kind() == w.Kind && (w.Kind != MCP || h.label == w.Label)
 }
 
-func (of *Offer) chooseHosted(o, c *fields.Object, kind string) {
+func (offer *Offer) chooseHosted(o, c *fields.Object, kind string) {
 	h := &HostedChoice{typ: kind, label: c.Text("server_label"), name: c.Text("name")}
 	if kind == "mcp" && h.label == "" {
 		c.Get("server_label").Missing()
@@ -277,16 +277,16 @@ func (of *Offer) chooseHosted(o, c *fields.Object, kind string) {
 	switch h.kind() {
 	case "":
 	case Browser:
-		of.ChoiceEcho = map[string]string{"type": "web_search_preview"} // OpenAI has no other name
+		offer.ChoiceEcho = map[string]string{"type": "web_search_preview"} // OpenAI's only name
 	default:
-		of.ChoiceEcho = c.Value().Raw
+		offer.ChoiceEcho = c.Value().Raw
 	}
-	for _, t := range of.listed {
+	for _, t := range offer.listed {
 		w := Requested{typ: t.Text("type"), Label: t.Text("server_label")}
 		w.Kind = builtinKinds[w.typ]
 		switch {
 		case w.Kind != "" && h.matches(w):
-			of.Hosted = h
+			offer.Hosted = h
 			return
 		case w.Kind == "" && w.typ == kind:
 			o.AddFault(unavailableChoice(kind))

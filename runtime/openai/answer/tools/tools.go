@@ -117,8 +117,8 @@ func Read(o *fields.Object, items ...*fields.Object) Offer {
 	return offer
 }
 
-func (of *Offer) read(o *fields.Object) {
-	for _, v := range of.List(o, "tools") {
+func (offer *Offer) read(o *fields.Object) {
+	for _, v := range offer.List(o, "tools") {
 		t := v.Object()
 		kind := t.Text("type")
 		inner := t.Inner(kind)
@@ -126,27 +126,27 @@ func (of *Offer) read(o *fields.Object) {
 		switch kind {
 		case "function":
 			f := ReadFunction(inner)
-			of.Functions, echo = append(of.Functions, f), f.functionTool
+			offer.Functions, echo = append(offer.Functions, f), f.functionTool
 		case "custom":
-			of.Functions = append(of.Functions, readCustom(inner))
+			offer.Functions = append(offer.Functions, readCustom(inner))
 		case "namespace":
-			of.readNamespace(t)
+			offer.readNamespace(t)
 		case "":
 			t.Get("type").Missing()
 		default:
-			of.Ignored = append(of.Ignored, kind)
+			offer.Ignored = append(offer.Ignored, kind)
 		}
-		of.listed, of.ToolsEcho = append(of.listed, t), append(of.ToolsEcho, echo)
+		offer.listed, offer.ToolsEcho = append(offer.listed, t), append(offer.ToolsEcho, echo)
 	}
 }
 
 // List returns the tools in a member, or none if the request has too many.
-func (of *Offer) List(o *fields.Object, name string) []fields.Value {
+func (offer *Offer) List(o *fields.Object, name string) []fields.Value {
 	if !o.Has(name) {
 		return nil
 	}
 	v := o.Get(name)
-	if of.tools += v.Count(maxFunctions + 1); of.tools > maxFunctions {
+	if offer.tools += v.Count(maxFunctions + 1); offer.tools > maxFunctions {
 		v.Invalid(" is too long, a request has at most %d tools", maxFunctions)
 		return nil
 	}
@@ -154,9 +154,9 @@ func (of *Offer) List(o *fields.Object, name string) []fields.Value {
 }
 
 // ApplyTo adds the tools and the choice to the session's request.
-func (of Offer) ApplyTo(r *session.Request) {
-	r.ToolChoice, r.ToolName = of.Choice.mode, of.Choice.name
-	for _, f := range of.Functions {
+func (offer Offer) ApplyTo(r *session.Request) {
+	r.ToolChoice, r.ToolName = offer.Choice.mode, offer.Choice.name
+	for _, f := range offer.Functions {
 		d := harmony.ToolDescription{Name: f.Name, Parameters: f.Parameters}
 		if f.Description != nil {
 			d.Description = *f.Description
@@ -220,40 +220,40 @@ func (f Function) checkName(o *fields.Object) {
 }
 
 // choose reads tool_choice: auto, none, required, a function, or a list of allowed tools.
-func (of *Offer) choose(o *fields.Object) {
+func (offer *Offer) choose(o *fields.Object) {
 	if !o.Has("tool_choice") {
 		return
 	}
 	v := o.Get("tool_choice")
 	if v.Kind() == jsondoc.String {
-		of.Mode(v, v.Text())
+		offer.Mode(v, v.Text())
 		return
 	}
 	c := v.Object()
 	switch kind := c.Text("type"); kind {
 	case "function", "custom":
 		c = c.Inner(kind)
-		of.Name(v, request.SpacedName(c.Text("namespace"), c.Text("name")))
-		of.Choice.custom = kind == "custom"
+		offer.Name(v, request.SpacedName(c.Text("namespace"), c.Text("name")))
+		offer.Choice.custom = kind == "custom"
 	case "allowed_tools":
-		of.allow(v, c.Inner("allowed_tools"))
+		offer.allow(v, c.Inner("allowed_tools"))
 	case "":
 		c.Get("type").Missing()
 	default:
-		of.chooseHosted(o, c, kind)
+		offer.chooseHosted(o, c, kind)
 	}
 }
 
 // allow drops the functions that are not among the allowed tools.
-func (of *Offer) allow(v fields.Value, c *fields.Object) {
+func (offer *Offer) allow(v fields.Value, c *fields.Object) {
 	names := map[string]bool{}
 	echo := allowedTools{Type: "allowed_tools", Mode: cmp.Or(c.Text("mode"), "auto"),
 		Tools: []any{}}
-	of.allowed, of.ChoiceEcho = []Requested{}, &echo
+	offer.allowed, offer.ChoiceEcho = []Requested{}, &echo
 	for _, v := range c.List("tools") {
 		t := v.Object()
 		kind := t.Text("type")
-		of.allowed = append(of.allowed, Requested{typ: kind, Label: t.Text("server_label")})
+		offer.allowed = append(offer.allowed, Requested{typ: kind, Label: t.Text("server_label")})
 		if kind == MCP && t.Has("name") {
 			t.Get("name").Unsupported("the name of an MCP server's tool",
 				"send it in allowed_tools of the mcp tool")
@@ -267,28 +267,29 @@ func (of *Offer) allow(v fields.Value, c *fields.Object) {
 			echo.Tools = append(echo.Tools, v.Raw)
 		}
 	}
-	of.Functions = slices.DeleteFunc(of.Functions, func(f Function) bool { return !names[f.Name] })
+	unnamed := func(f Function) bool { return !names[f.Name] }
+	offer.Functions = slices.DeleteFunc(offer.Functions, unnamed)
 	if c.Has("mode") {
-		of.Mode(v, c.Text("mode"))
+		offer.Mode(v, c.Text("mode"))
 	}
 }
 
 // Name chooses the function with this name.
-func (of *Offer) Name(v fields.Value, name string) {
-	of.Choice = toolChoice{mode: grammar.Named, name: name}
-	if !slices.ContainsFunc(of.Functions, func(f Function) bool { return f.Name == name }) {
+func (offer *Offer) Name(v fields.Value, name string) {
+	offer.Choice = toolChoice{mode: grammar.Named, name: name}
+	if !slices.ContainsFunc(offer.Functions, func(f Function) bool { return f.Name == name }) {
 		v.Invalid(" names the function %q, which is not among the tools", name)
 	}
 }
 
 // Mode chooses whether the model may call.
-func (of *Offer) Mode(v fields.Value, mode string) {
+func (offer *Offer) Mode(v fields.Value, mode string) {
 	switch mode {
 	case "auto":
 	case "none":
-		of.Choice.mode, of.Functions = grammar.None, nil
+		offer.Choice.mode, offer.Functions = grammar.None, nil
 	case "required":
-		of.Choice.mode = grammar.Required
+		offer.Choice.mode = grammar.Required
 	default:
 		v.AddFault(fields.Invalid(v.Path,
 			`tool_choice is %q, it must be "auto", "none", "required" or an object`, mode))
@@ -342,12 +343,12 @@ func readCustom(o *fields.Object) Function {
 }
 
 // readNamespace adds the tools of a namespace, prefixed with it.
-func (of *Offer) readNamespace(o *fields.Object) {
+func (offer *Offer) readNamespace(o *fields.Object) {
 	space := o.Text("name")
 	if !request.ToolName(space) {
 		o.Get("name").Invalid(" is %q, which is not a name", space)
 	}
-	for _, v := range of.List(o, "tools") {
+	for _, v := range offer.List(o, "tools") {
 		t := v.Object()
 		var f Function
 		switch kind := t.Text("type"); kind {
@@ -356,19 +357,19 @@ func (of *Offer) readNamespace(o *fields.Object) {
 		case "custom":
 			f = readCustom(t)
 		default:
-			of.Ignored = append(of.Ignored, kind)
+			offer.Ignored = append(offer.Ignored, kind)
 			continue
 		}
 		f.space, f.localName, f.Name = space, f.Name, request.SpacedName(space, f.Name)
 		f.checkName(t)
-		of.Functions = append(of.Functions, f)
+		offer.Functions = append(offer.Functions, f)
 	}
 }
 
 // ClientNames maps the model's names to the client's for the functions that differ.
-func (of Offer) ClientNames() map[string]ClientName {
+func (offer Offer) ClientNames() map[string]ClientName {
 	names := map[string]ClientName{}
-	for _, f := range of.Functions {
+	for _, f := range offer.Functions {
 		if f.custom || f.space != "" {
 			name := ClientName{f.custom, f.space, f.Name}
 			if f.space != "" {
