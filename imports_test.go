@@ -64,7 +64,7 @@ var level = map[string]int{
 	"gpu/kernels":                 11,
 	"gpu/driver":                  12,
 	"gpu/detect":                  13,
-	"models":                      12,
+	"models":                      13,
 	"harmony/jsondoc":             14,
 	"assets":                      14,
 }

@@ -22,8 +22,7 @@ func Open(path string, size int64) (data []byte, unmap func() error, err error) 
 	defer f.Close() // a mapping outlives its descriptor
 	if have != size {
 		return nil, nil, fmt.Errorf("%s has %d bytes, not %d. Remove it, and it is made again",
-			path,
-			have, size)
+			path, have, size)
 	}
 	return File(f, size)
 }

@@ -4,9 +4,7 @@ package q8
 // or in memory without a folder.
 //
 // The file's name is a hash of all bytes that it was made from (source.go avoids reading them at
-// start). It is written under another name and renamed once it is complete and on disk. So a dead
-// process leaves no partial copy, and if two processes create it at once, one of the two equal
-// files stays. A dead process's file is recognised by its lock, which ended with the process.
+// start). Checksums of its blocks follow the matrices, then a trailer.
 
 import (
 	"bytes"
@@ -16,7 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -25,9 +23,9 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/derived"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/pack"
-	"github.com/ossrun/ossrun/models/store"
 )
 
 // Copy is an open copy.
@@ -119,7 +117,7 @@ func prepare(ckpt *checkpoint.Checkpoint, folder string, list []matrix, size int
 		}
 	}
 	path = filepath.Join(folder, name+Suffix)
-	if !isComplete(path, list, size) {
+	if c, err := openFile(path, list, size); err != nil || c.Close() != nil { // it is incomplete
 		if err := create(path, list, size, ckpt, p); err != nil {
 			return "", err
 		}
@@ -220,11 +218,12 @@ func identity(ckpt *checkpoint.Checkpoint, list []matrix, p pace) (string, error
 // trailer ends a file; without it the file is incomplete.
 func trailer(list []matrix, size int64) string {
 	return fmt.Sprintf("%s%d: %d matrices, %d bytes\n", formatName, formatVersion, len(list),
-		withSums(size))
+		derived.WithSums(size))
 }
 
+// openFile maps a copy and checks its size and trailer.
 func openFile(path string, list []matrix, size int64) (*Copy, error) {
-	end, total := trailer(list, size), withSums(size)
+	end, total := trailer(list, size), derived.WithSums(size)
 	data, unmap, err := mapping.Open(path, total+int64(len(end)))
 	if err != nil {
 		return nil, err
@@ -235,54 +234,42 @@ func openFile(path string, list []matrix, size int64) (*Copy, error) {
 	return view(data[:size:size], list, unmap), nil
 }
 
-// isComplete checks a copy's size and trailer; an incomplete one is recreated.
-func isComplete(path string, list []matrix, size int64) bool {
-	c, err := openFile(path, list, size)
-	return err == nil && c.Close() == nil
-}
-
 func create(path string, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p pace) error {
 	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	Forget(folder)
+	derived.Forget(folder, Suffix, math.MaxInt, func(path string) bool {
+		version := versionOf(path)
+		return version == 0 || version >= formatVersion
+	})
+	if err := derived.CheckRoom(folder, p.room*size); err != nil {
 		return err
 	}
-	sweep(folder)
-	if free, err := store.Free(folder); err == nil && free < p.room*size {
-		return fmt.Errorf("%s has %d bytes of disk free, %d are wanted", folder, free, p.room*size)
-	}
-	f, unmark, err := store.Create(folder, tempPrefix)
-	if err != nil {
-		return err
-	}
-	defer unmark()
-	err = write(f, list, size, ckpt, p)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
+	if err := derived.Write(path, func(f *derived.File) error {
+		return write(f, list, size, ckpt, p)
+	}); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
 }
 
-// tempPrefix is the name prefix of a file being written.
-const tempPrefix = ".making-"
-
-// sweep removes files of dead processes, and copies of older formats and of deleted weights.
-func sweep(folder string) {
-	stale, _ := filepath.Glob(filepath.Join(folder, tempPrefix+"*")) // the pattern is well formed
-	for _, path := range stale {
-		store.RemoveUnused(path)
+// Check compares the copy at path with its checksums. A damaged one is removed, so that the next
+// start makes it again, with ErrDamaged. A missing one is no error.
+func Check(path string, pause func() error) error {
+	f, length, err := mapping.OpenRegular(path)
+	if err != nil {
+		return nil // removed by another process
 	}
-	Forget(folder)
-	copies, _ := filepath.Glob(filepath.Join(folder, "*"+Suffix))
-	for _, path := range copies {
-		if version := versionOf(path); version > 0 && version < formatVersion {
-			os.Remove(path)
-		}
+	defer f.Close()
+	version, total := readTrailer(f, length)
+	if version != formatVersion {
+		return nil
 	}
+	size := derived.WithoutSums(total)
+	sums := make([]byte, total-size)
+	if _, err = f.ReadAt(sums, size); err != nil {
+		return err
+	}
+	return derived.Check(f, 0, size, sums, pause)
 }
 
 // versionOf is the format of a copy by its trailer; 0 without one.
@@ -317,12 +304,10 @@ func readTrailer(f io.ReaderAt, length int64) (version int, size int64) {
 const (
 	writeRows = 512 * GroupRows // of a matrix, written at once: full groups
 	pieceRows = 32 * GroupRows  // between two rests: milliseconds on one core
-	syncBytes = 64 << 20        // so that little unsynced data accumulates
 )
 
-func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p pace) error {
+func write(f *derived.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p pace) error {
 	var buffer []byte
-	var unsynced int
 	for _, m := range list {
 		tensor, err := ckpt.Tensor(m.name)
 		if err != nil {
@@ -350,23 +335,15 @@ func write(f *os.File, list []matrix, size int64, ckpt *checkpoint.Checkpoint, p
 				m.offset+int64(row/GroupRows)*int64(GroupBytes(m.k))); err != nil {
 				return err
 			}
-			if unsynced += length; unsynced >= syncBytes {
-				unsynced = 0
-				if err := f.Sync(); err != nil {
-					return err
-				}
-			}
 		}
 	}
 	if err := f.Truncate(size); err != nil {
 		return err
 	}
-	sums, err := checksums(f, size, p.pause)
-	if err == nil {
-		_, err = f.WriteAt(append(sums, trailer(list, size)...), size)
-	}
+	sums, err := derived.Sums(f, 0, size, p.pause)
 	if err != nil {
 		return err
 	}
-	return f.Sync()
+	_, err = f.WriteAt(append(sums, trailer(list, size)...), size)
+	return err
 }

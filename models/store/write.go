@@ -105,9 +105,20 @@ func WriteRef(root string, repo Repo, revision, commit string) error {
 	return WriteFile(ref, []byte(commit), 0o644)
 }
 
-// WriteFile writes a small file under a temporary name and renames it, so that readers and a killed
-// process never leave or see a part. Folders are created, for this user alone if the file is.
+// TempPrefix begins the name of a file being written.
+const TempPrefix = ".making-"
+
+// WriteFile writes a small file.
 func WriteFile(path string, content []byte, mode fs.FileMode) error {
+	return Write(path, mode, func(f *os.File) error {
+		_, err := f.Write(content)
+		return err
+	})
+}
+
+// Write writes a file under a temporary name and renames it, so that readers and a killed process
+// never leave or see a part. Folders are created, for this user alone if the file is.
+func Write(path string, mode fs.FileMode, fill func(f *os.File) error) error {
 	folder := fs.FileMode(0o777)
 	if mode&0o077 == 0 {
 		folder = 0o700
@@ -115,12 +126,12 @@ func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), folder); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, unmark, err := Create(filepath.Dir(path), TempPrefix)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
+	defer unmark()
+	err = errors.Join(fill(f), f.Chmod(mode), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -1,6 +1,5 @@
-// Each page is one file with a version and a checksum, named by its prefix. A file is written under
-// another name and renamed, so a crash leaves no half-written file. A damaged file is detected by
-// its checksum and removed; one of another version is kept, and counts towards the bound.
+// Each page is one file with a version and a checksum, named by its prefix. A damaged file is
+// removed; one of another version is kept, and counts towards the bound.
 
 package kv
 
@@ -10,13 +9,13 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/ossrun/ossrun/models/derived"
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // folder is bounded by bytes; the least recently used file goes first.
@@ -33,7 +32,6 @@ type folder struct {
 type file struct {
 	name  pageName
 	bytes int64
-	used  time.Time
 }
 
 const (
@@ -42,37 +40,22 @@ const (
 	fileHeader = len(fileMagic) + 4
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 func openFolder(path string, limit int64) (*folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
 	f := &folder{path: path, limit: limit, order: list.New(), files: map[pageName]*list.Element{}}
-	var files []*file
+	entries, err := derived.List(path, "")
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".part") { // of a process that was killed
+		if name, ok := parseFile(e.Name()); ok {
+			f.files[name] = f.order.PushBack(&file{name, e.Size()})
+			f.bytes += e.Size()
+		} else if strings.HasSuffix(e.Name(), ".part") { // an earlier release was killed
 			_ = os.Remove(filepath.Join(path, e.Name()))
-			continue
 		}
-		name, ok := parseFile(e.Name())
-		info, err := e.Info()
-		if !ok || err != nil {
-			continue // not ours, or gone by now
-		}
-		files = append(files, &file{name, info.Size(), info.ModTime()})
-	}
-	slices.SortFunc(files, func(a, b *file) int { return a.used.Compare(b.used) })
-	for _, x := range files {
-		f.files[x.name] = f.order.PushFront(x)
-		f.bytes += x.bytes
 	}
 	f.shrink(0)
-	return f, nil
+	return f, err
 }
 
 func (n pageName) file() string {
@@ -84,17 +67,13 @@ func (n pageName) file() string {
 }
 
 func parseFile(name string) (n pageName, ok bool) {
-	prefix, windowed := strings.CutSuffix(name, ".window")
-	if !windowed {
-		if prefix, ok = strings.CutSuffix(name, ".full"); !ok {
-			return n, false
-		}
-	}
+	prefix, kind, _ := strings.Cut(name, ".")
 	b, err := hex.DecodeString(prefix)
 	if err != nil || len(b) != len(n.prefix) {
 		return n, false
 	}
-	return pageName{Hash(b), windowed}, true
+	n = pageName{Hash(b), kind == "window"}
+	return n, n.file() == name
 }
 
 func (f *folder) has(name pageName) bool {
@@ -132,29 +111,15 @@ func (f *folder) put(name pageName, data []byte) error {
 	f.mu.Lock()
 	f.shrink(size)
 	f.mu.Unlock()
-	part, err := os.CreateTemp(f.path, "*.part")
-	if err != nil {
-		return err
-	}
-	header := binary.LittleEndian.AppendUint32([]byte(fileMagic), crc32.Checksum(data, castagnoli))
-	_, err = part.Write(header)
-	if err == nil {
-		_, err = part.Write(data)
-	}
-	if closed := part.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(part.Name(), filepath.Join(f.path, name.file()))
-	}
-	if err != nil {
-		_ = os.Remove(part.Name())
+	header := binary.LittleEndian.AppendUint32([]byte(fileMagic), derived.Sum(data))
+	path := filepath.Join(f.path, name.file())
+	if err := store.WriteFile(path, append(header, data...), 0o600); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.files[name]; !ok {
-		f.files[name] = f.order.PushFront(&file{name, size, time.Now()})
+		f.files[name] = f.order.PushFront(&file{name, size})
 		f.bytes += size
 	}
 	return nil
@@ -178,9 +143,8 @@ func (f *folder) get(name pageName, page []byte) error {
 	}
 	if err == nil && (len(data) != fileHeader+len(page) || !bytes.HasPrefix(data,
 		[]byte(fileMagic)) ||
-		binary.LittleEndian.Uint32(data[len(fileMagic):]) != crc32.Checksum(data[fileHeader:],
-			castagnoli)) {
-		err = fmt.Errorf("%s is damaged", path)
+		binary.LittleEndian.Uint32(data[len(fileMagic):]) != derived.Sum(data[fileHeader:])) {
+		err = fmt.Errorf("%s %w", path, derived.ErrDamaged)
 	}
 	if err != nil {
 		f.mu.Lock()
@@ -190,8 +154,7 @@ func (f *folder) get(name pageName, page []byte) error {
 		f.mu.Unlock()
 		return err
 	}
-	now := time.Now()
-	_ = os.Chtimes(path, now, now) // the order of use outlives the process
+	derived.Touch(path) // the order of use outlives the process
 	copy(page, data[fileHeader:])
 	return nil
 }

@@ -95,33 +95,6 @@ func TestSpillOnDiskOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-func TestDamagedPagesAreNotUsed(t *testing.T) {
-	folder := t.TempDir()
-	o := SpillOptions{Folder: folder, DiskBytes: 1 << 20}
-	for _, damage := range []func([]byte) []byte{
-		func(b []byte) []byte { b[500] ^= 1; return b },
-		func(b []byte) []byte { return b[:400] },
-		func(b []byte) []byte { return nil },
-		func(b []byte) []byte { b[0] ^= 1; return b },
-	} {
-		s := open(t, o)
-		s.Put(nameOf(7), false, pageOf(7))
-		s.Close()
-		s = open(t, o)
-		path := filepath.Join(folder, pageName{nameOf(7), false}.file())
-		data := hosttest.Must(os.ReadFile(path))(t)
-		hosttest.Check(t, os.WriteFile(path, damage(data), 0o600))
-		page := make([]byte, 1000)
-		if s.Get(nameOf(7), false, page) == nil {
-			t.Error("a damaged page was given out")
-		}
-		if s.Has(nameOf(7), false) {
-			t.Error("a damaged page is still there")
-		}
-		s.Close()
-	}
-}
-
 // Pages of an earlier release are found; those of a later one are no page of ours, nor overwritten.
 func TestPagesOfOtherReleases(t *testing.T) {
 	folder := t.TempDir()

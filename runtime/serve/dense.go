@@ -19,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/derived"
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -167,7 +168,7 @@ func (m *Models) checkDense(model *Model, list []copySource, folder string) back
 					err = q8.Check(q8.Ready(c.Model, folder), waitIdle)
 				}
 			}
-			if errors.Is(err, q8.ErrDamaged) {
+			if errors.Is(err, derived.ErrDamaged) {
 				notify(fmt.Sprintf("the 8-bit copy of %s is made again: %s", source.Name, err))
 				m.loaded.reload(ctx, keyOf(source), model, func() bool { return true }, minIdle,
 					func(err error) {
