@@ -1,7 +1,5 @@
 package checkpoint
 
-import "time"
-
 // AheadPart is a file that ReadAhead reads, and the ranges that it skips.
 type AheadPart struct {
 	Path    string
@@ -23,9 +21,3 @@ func (f Model) Ahead(replaced Replaced) (list []AheadPart, need int64, err error
 
 // Bytes is the size of the opened tensors.
 func (c *Checkpoint) Bytes() int64 { return c.bytes }
-
-// SetSettling makes files count as settled at once, or never.
-func SetSettling(d time.Duration) (before time.Duration) {
-	before, settling = settling, d
-	return before
-}

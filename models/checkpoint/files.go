@@ -32,11 +32,9 @@ func (s FileState) String() string {
 	return line
 }
 
-// ChangedSince reports whether the file was changed at or after a time.
-func (s FileState) ChangedSince(t time.Time) bool {
-	return max(s.Modified,
-		s.Changed) >= t.UnixNano()
-}
+// Settling exceeds the resolution of any file system's times: a file that was changed within it
+// could change again without a new time. Tests change it.
+var Settling = 2 * time.Second
 
 // FileStates are the states of all files of a model's weights, and the time when they were read.
 // Files is empty if a file could not be described, or if the system does not record change times.
@@ -63,6 +61,16 @@ func statesOf(paths []string) FileStates {
 		list.Files = append(list.Files, s)
 	}
 	return list
+}
+
+// Unsettled returns the path of a file that was changed shortly before Seen, "" if there is none.
+func (s FileStates) Unsettled() string {
+	for _, f := range s.Files {
+		if max(f.Modified, f.Changed) >= s.Seen.Add(-Settling).UnixNano() {
+			return f.Path
+		}
+	}
+	return ""
 }
 
 // FileStates describes the current state of the weight files and adapters.

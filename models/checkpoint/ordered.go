@@ -3,12 +3,11 @@ package checkpoint
 // A GGUF model's weights in the released order, in a cache file: written while nothing else runs,
 // and mapped by later starts like a released checkpoint.
 //
-// What must stay true: an existing file is complete, and was made from exactly the GGUF files,
-// paths and metadata that its name is a hash of. It is written under another name and renamed once
-// it is on disk. An unusable file costs only time: the GGUF files are read as if it did not exist.
+// What must stay true: an existing file was made from exactly the GGUF files, paths and metadata
+// that its name is a hash of. An unusable file costs only time: the GGUF files are read as if it
+// did not exist. Earlier releases' files have no checksums, and are used without.
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -17,11 +16,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/adrg/xdg"
 
-	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/derived"
 	"github.com/ossrun/ossrun/models/gguf"
 	"github.com/ossrun/ossrun/models/safetensors"
 	"github.com/ossrun/ossrun/models/store"
@@ -30,21 +28,12 @@ import (
 const (
 	orderedVersion = 1 // changes with the order of the weights; older files are removed
 	orderedSuffix  = ".safetensors"
-	orderedTemp    = ".making-"
 	// MaxOrdered is the number of files that are kept: the newest and one more.
 	MaxOrdered   = 2
-	orderedSync  = 64 << 20 // so that little unsynced data accumulates
 	metaVersion  = "ossrun"
 	metaGGUF     = "gguf" // the files' paths, one per line
 	orderedSpace = 2      // times its size must be free, because no user asked for the file
 )
-
-// Settling exceeds the resolution of any file system's times: a file that was changed within it
-// could change again without a new time.
-const Settling = 2 * time.Second
-
-// settling is a variable for tests.
-var settling = Settling
 
 // OrderedFolder is the folder of these files.
 func OrderedFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "gguf") }
@@ -99,8 +88,7 @@ func openOrdered(m *gguf.Model, states FileStates) *Checkpoint {
 		store.RemoveUnused(path)
 		return nil
 	}
-	now := time.Now()
-	_ = os.Chtimes(path, now, now) // time of last use; else only removed sooner
+	derived.Touch(path)
 	return c
 }
 
@@ -120,7 +108,7 @@ func (c *Checkpoint) ggufWeights() *gguf.Weights {
 
 // WriteOrdered writes a GGUF model's weights in the released order, piece by piece. pause is called
 // before each piece, which takes some milliseconds; its error stops the work.
-func (c *Checkpoint) WriteOrdered(pause func() error) (err error) {
+func (c *Checkpoint) WriteOrdered(pause func() error) error {
 	weights := c.ggufWeights()
 	files := weights.Files()
 	states := statesOf(files)
@@ -134,92 +122,52 @@ func (c *Checkpoint) WriteOrdered(pause func() error) (err error) {
 		!slices.Equal(states.Files, c.states.Files[:len(files)]):
 		return fmt.Errorf("%s is another file than the one that was loaded", filepath.Base(c.Path))
 	}
-	for _, s := range states.Files {
-		if s.ChangedSince(states.Seen.Add(-settling)) {
-			return fmt.Errorf("%s was just changed", filepath.Base(s.Path))
-		}
+	if unsettled := states.Unsettled(); unsettled != "" {
+		return fmt.Errorf("%s was just changed", filepath.Base(unsettled))
 	}
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		return err
-	}
-	ForgetOrdered(MaxOrdered - 1)
-	if free, err := store.Free(folder); err == nil && free < orderedSpace*c.bytes {
-		return fmt.Errorf("%s has %.1f GB free, %.1f GB are wanted", folder, float64(free)/1e9,
-			float64(orderedSpace*c.bytes)/1e9)
-	}
-	f, unmark, err := store.Create(folder, orderedTemp)
-	if err != nil {
-		return err
-	}
-	defer unmark()
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-			err = fmt.Errorf("writing %s: %w", path, err)
-		}
-	}()
-	if err = c.fillOrdered(f, weights, states, pause); err != nil {
-		return err
-	}
-	if !slices.Equal(statesOf(files).Files, states.Files) {
-		return fmt.Errorf("%s changed meanwhile", filepath.Base(c.Path))
-	}
-	return os.Rename(f.Name(), path)
-}
-
-func (c *Checkpoint) fillOrdered(f *os.File, weights *gguf.Weights, states FileStates,
-	pause func() error) error {
 	var paths []string
 	for _, s := range states.Files {
 		paths = append(paths, s.Path)
 	}
-	head, places := models.FileHeader(c.Spec.Tensors(), map[string]string{
-		metaVersion: strconv.Itoa(orderedVersion), metaGGUF: strings.Join(paths, "\n")})
-	_, err := f.Write(head)
-	unsynced := 0
-	if err == nil {
-		err = weights.Write(pause, func(tensor string, offset int64, data []byte) error {
-			if _, err := f.WriteAt(data, places[tensor]+offset); err != nil {
+	ForgetOrdered(MaxOrdered - 1)
+	if err := derived.CheckRoom(folder, orderedSpace*c.bytes); err != nil {
+		return err
+	}
+	if err := derived.WriteTensors(path, c.Spec.Tensors(), map[string]string{
+		metaVersion: strconv.Itoa(orderedVersion), metaGGUF: strings.Join(paths, "\n")}, pause,
+		func(put derived.Put) error {
+			if err := weights.Write(pause, put); err != nil {
 				return err
 			}
-			if unsynced += len(data); unsynced < orderedSync {
-				return nil
+			if !slices.Equal(statesOf(files).Files, states.Files) {
+				return fmt.Errorf("%s changed meanwhile", filepath.Base(c.Path))
 			}
-			unsynced = 0
-			return f.Sync()
-		})
+			return nil
+		}); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return cmp.Or(err, f.Chmod(0o644), f.Sync(), f.Close())
+	return nil
+}
+
+// CheckOrdered compares a GGUF model's weights in the released order with their checksums. Damaged
+// ones are removed, with derived.ErrDamaged; missing ones are no error.
+func (f Model) CheckOrdered(pause func() error) error {
+	if path := f.Ordered(); path != "" {
+		return derived.CheckTensors(path, pause)
+	}
+	return nil
 }
 
 // ForgetOrdered removes files of dead processes, files whose GGUF files are gone or changed, and
 // all others except the most recently used ones. Files in use by a running ossrun are kept.
 func ForgetOrdered(keep int) {
-	stale, _ := filepath.Glob(filepath.Join(OrderedFolder(), orderedTemp+"*")) // it is well formed
-	for _, path := range stale {
-		store.RemoveUnused(path)
-	}
-	type aged struct {
-		path string
-		used time.Time
-	}
-	var list []aged
-	all, _ := filepath.Glob(filepath.Join(OrderedFolder(), "*"+orderedSuffix)) // likewise
-	for _, path := range all {
+	derived.Forget(OrderedFolder(), orderedSuffix, keep, func(path string) bool {
 		header, err := safetensors.Inspect(path)
-		stat, refused := os.Stat(path)
-		if err == nil && refused == nil {
-			version, _ := strconv.Atoi(header.Metadata[metaVersion])
-			states := statesOf(strings.Split(header.Metadata[metaGGUF], "\n"))
-			if version > orderedVersion || orderedPath(states) == path {
-				list = append(list, aged{path, stat.ModTime()})
-				continue
-			}
+		if err != nil {
+			return false
 		}
-		store.RemoveUnused(path)
-	}
-	slices.SortFunc(list, func(a, b aged) int { return b.used.Compare(a.used) })
-	for _, old := range list[min(keep, len(list)):] {
-		store.RemoveUnused(old.path)
-	}
+		version, _ := strconv.Atoi(header.Metadata[metaVersion])
+		return version > orderedVersion ||
+			orderedPath(statesOf(strings.Split(header.Metadata[metaGGUF], "\n"))) == path
+	})
 }

@@ -26,9 +26,6 @@ import (
 // sourceSuffix ends the name of a record.
 const sourceSuffix = ".source"
 
-// settling is a variable for tests.
-var settling = checkpoint.Settling
-
 // Ready returns the path of a model's copy, or "" if it is missing or the model's files have
 // changed since it was recorded. It reads no weights.
 func Ready(model checkpoint.Model, folder string) string {
@@ -57,13 +54,8 @@ func recorded(folder string, states checkpoint.FileStates) string {
 // unless another record names it. If the record cannot be written, the next start reads the
 // weights.
 func record(folder string, states checkpoint.FileStates, name string) {
-	if len(states.Files) == 0 {
+	if len(states.Files) == 0 || states.Unsettled() != "" {
 		return
-	}
-	for _, s := range states.Files {
-		if s.ChangedSince(states.Seen.Add(-settling)) {
-			return
-		}
 	}
 	path := recordPath(folder, states.Files)
 	prev, rest := readRecord(path)

@@ -24,9 +24,9 @@ func placed(t *testing.T, folder string) checkpoint.Model {
 	if found.FileStates().Files == nil {
 		t.Skip("this system does not tell when a file was changed")
 	}
-	before := settling
-	settling = -time.Hour
-	t.Cleanup(func() { settling = before })
+	before := checkpoint.Settling
+	checkpoint.Settling = -time.Hour
+	t.Cleanup(func() { checkpoint.Settling = before })
 	return found
 }
 
@@ -185,7 +185,7 @@ func TestOlder(t *testing.T) {
 	root := t.TempDir()
 	cache := filepath.Join(root, "dense")
 	found := placed(t, filepath.Join(root, "it"))
-	settling = time.Hour
+	checkpoint.Settling = time.Hour
 	hosttest.Check(t, os.MkdirAll(cache, 0o755))
 	var stay []string
 	for name, text := range map[string]string{"old": "weights" + formatName +

@@ -156,20 +156,23 @@ func (m *Models) orderWeights(model *Model, source checkpoint.Model) backgroundT
 	}
 }
 
-// checkDense verifies the copy of a loaded model once a day. A damaged one is reported, and the
+// checkDerived verifies the copies of a loaded model once a day. A damaged one is reported, and the
 // model is reloaded without it, which makes a new copy.
-func (m *Models) checkDense(model *Model, list []copySource, folder string) backgroundTask {
+func (m *Models) checkDerived(model *Model, list []copySource, folder string) backgroundTask {
 	notify, source := m.options.NotifyBackground, list[0].Model
 	return func(ctx context.Context, waitIdle func() error) {
 		for {
-			var err error
+			kind, err := "ordered copy", error(nil)
+			if model.plan.OnDisk == 0 { // the file is in memory
+				err = source.CheckOrdered(waitIdle)
+			}
 			for _, c := range list {
 				if err == nil {
-					err = q8.Check(q8.Ready(c.Model, folder), waitIdle)
+					kind, err = "8-bit copy", q8.Check(q8.Ready(c.Model, folder), waitIdle)
 				}
 			}
 			if errors.Is(err, derived.ErrDamaged) {
-				notify(fmt.Sprintf("the 8-bit copy of %s is made again: %s", source.Name, err))
+				notify(fmt.Sprintf("the %s of %s is made again: %s", kind, source.Name, err))
 				m.loaded.reload(ctx, keyOf(source), model, func() bool { return true }, minIdle,
 					func(err error) {
 						if err != nil && m.ctx.Err() == nil {

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/adrg/xdg"
+
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/modeltest"
@@ -45,9 +47,9 @@ func denseModel(t *testing.T) checkpoint.Model {
 func settle(t *testing.T, found checkpoint.Model) {
 	t.Helper()
 	porttest.Eventually(t, func() (any, bool) {
-		since := time.Now().Add(-checkpoint.Settling - time.Second)
-		return nil, !slices.ContainsFunc(found.FileStates().Files,
-			func(s checkpoint.FileState) bool { return s.ChangedSince(since) })
+		states := found.FileStates()
+		states.Seen = states.Seen.Add(-time.Second)
+		return nil, states.Unsettled() == ""
 	})
 }
 
@@ -223,6 +225,37 @@ func TestADamagedCopyIsMadeAgain(t *testing.T) {
 	}
 	if got := answered(t, m); !slices.Equal(got, want) {
 		t.Error("a turn behind the repair is another")
+	}
+}
+
+// A GGUF file's weights in order that the disk has changed are named, and the next load reads the
+// GGUF file.
+func TestDamagedOrderedWeightsAreNotUsed(t *testing.T) {
+	before := checkInterval
+	checkInterval = 50 * time.Millisecond
+	defer func() { checkInterval = before }()
+	t.Cleanup(xdg.Reload)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	xdg.Reload()
+	released := hosttest.Must(denseModel(t).Open())(t)
+	path := hosttest.Must(modeltest.WriteGGUF(released, t.TempDir(), "tune", modeltest.LlamaBF16,
+		1))(t)
+	hosttest.Check(t, released.Close())
+	found := hosttest.Must(checkpoint.Resolve(path))(t)
+	settle(t, found)
+	c := hosttest.Must(found.Open())(t)
+	hosttest.Check(t, c.WriteOrdered(func() error { return nil }))
+	hosttest.Check(t, c.Close())
+	m, said := denseModels(t, found, engine.DenseBF16, t.TempDir())
+	want, ordered := answered(t, m), found.Ordered()
+	f := hosttest.Must(os.OpenFile(ordered, os.O_WRONLY, 0))(t)
+	size := hosttest.Must(f.Stat())(t).Size()
+	hosttest.Must(f.WriteAt([]byte{0x55}, size-1))(t) // of the last norms or logits
+	hosttest.Check(t, f.Close())
+	heard(t, said, "the ordered copy of "+found.Name+" is made again: "+ordered+" is damaged in its "+
+		"bytes")
+	if got := answered(t, m); !slices.Equal(got, want) || found.Ordered() != "" {
+		t.Errorf("%q is there, another turn: %v", found.Ordered(), !slices.Equal(got, want))
 	}
 }
 

@@ -209,8 +209,9 @@ func (l *loader) finish() {
 			"start", l.duration.Seconds(), gb(l.source.Bytes), checkpoint.OrderedFolder()))
 		tasks = append(tasks, l.orderWeights(l.model, l.source))
 	}
-	if !l.copyable && l.settings.Dense == engine.DenseQ8 && cache != "" {
-		tasks = append(tasks, l.checkDense(l.model, l.dense, cache)) // never ends
+	if !l.copyable && l.settings.Dense == engine.DenseQ8 && cache != "" ||
+		l.source.GGUF != nil && l.model.ckpt.Mapped() && !onGPU(l.model.backend) {
+		tasks = append(tasks, l.checkDerived(l.model, l.dense, cache)) // never ends
 	}
 	for _, note := range notes {
 		l.options.Notify(l.source.Name + ": " + note)
