@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
@@ -54,7 +55,7 @@ func killed(t *testing.T, source, endpoint string) {
 		if start("killed", pieces).Success() {
 			t.Fatalf("round %d: it was whole after fewer than %d pieces", round, pieces)
 		}
-		if files("*.part") != 1 || files("config.json") > 0 {
+		if files(store.TempPrefix+"*") != 1 || files("config.json") > 0 {
 			t.Errorf("round %d: no file is written, or all are", round)
 		}
 		most = files("model-*.safetensors")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/derived"
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/mapping"
@@ -77,7 +78,7 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 	defer func() { err = errors.Join(err, from.Close()) }()
 	r = Result{Path: o.Out, Bytes: from.spec.WeightBytes()}
 	w := &writer{from: from, out: o.Out, workers: min(workers, maxWorkers)}
-	if err := w.open(o.Adapters); err != nil {
+	if err := w.open(ctx, o.Adapters); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, w.lock.Close()) }()
@@ -86,9 +87,9 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 	var remaining int64
 	for i, p := range parts {
 		if _, ok := w.state.Done[fileName(i, len(parts))]; ok {
-			done.Add(p.bytes())
+			done.Add(models.TotalBytes(p))
 		} else {
-			remaining += p.bytes()
+			remaining += models.TotalBytes(p)
 		}
 	}
 	if free, err := store.Free(o.Out); err == nil && free < remaining {
@@ -115,13 +116,6 @@ func Run(ctx context.Context, path string, o Options) (r Result, err error) {
 
 // part is the content of one file: a layer, or the tensors before or after all layers.
 type part []models.TensorSpec
-
-func (p part) bytes() (n int64) {
-	for _, t := range p {
-		n += t.Bytes()
-	}
-	return n
-}
 
 func partsOf(s models.Spec) (parts []part) {
 	current := ""
@@ -152,7 +146,7 @@ type writer struct {
 func (w *writer) lockPath() string { return filepath.Join(w.out, ".lock") }
 
 // open locks the folder, and reads the state of an earlier run on the same source.
-func (w *writer) open(adapters []lora.Ref) (err error) {
+func (w *writer) open(ctx context.Context, adapters []lora.Ref) (err error) {
 	want := state{Sources: w.from.files, Done: map[string]Loss{}}
 	for _, ref := range adapters {
 		want.Adapters = append(want.Adapters, ref.String())
@@ -185,8 +179,12 @@ func (w *writer) open(adapters []lora.Ref) (err error) {
 		return fmt.Errorf("%s has an import of something else in it, or of what it was before: "+
 			"delete it, or give another --out", w.out)
 	}
-	for name := range w.state.Done { // missing or truncated parts are rewritten
-		if _, err := safetensors.Inspect(filepath.Join(w.out, name)); err != nil {
+	_, _ = derived.List(w.out, "")   // which removes a dead process's file
+	for name := range w.state.Done { // missing, truncated or damaged parts are rewritten
+		err := derived.CheckTensors(filepath.Join(w.out, name), ctx.Err)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		} else if err != nil {
 			delete(w.state.Done, name)
 		}
 	}
@@ -204,77 +202,43 @@ func (w *writer) saveState() error {
 	return store.WriteFile(filepath.Join(w.out, stateName), text, 0o644)
 }
 
-// write writes the file of part i; it is renamed once it is complete and on disk.
+// write writes the file of part i.
 func (w *writer) write(ctx context.Context, name string, i int, p part,
 	done *atomic.Int64) (loss Loss, err error) {
 	path := filepath.Join(w.out, name)
-	f, err := os.Create(path + ".part")
-	if err != nil {
-		return loss, err
-	}
-	defer func() { // already closed on success
-		if err != nil {
-			err = fmt.Errorf("%s: %w", name, errors.Join(err, ignoreClosed(f.Close())))
-		}
-	}()
-	head, places := models.FileHeader(p, map[string]string{"format": "pt"})
-	if _, err := f.Write(head); err != nil {
-		return loss, err
-	}
-	if err := f.Truncate(int64(len(head)) + p.bytes()); err != nil {
-		return loss, err
-	}
-	var mu sync.Mutex
+	_ = os.Remove(path + ".part") // of an earlier release, if any
 	start := done.Load()
-	jobs := w.jobs(f, p, places, func(l Loss) {
-		mu.Lock()
-		defer mu.Unlock()
-		loss.Add(l)
-	})
-	err = mapping.Parallel(ctx, w.workers, len(jobs), done, func(i int, _ *[]byte) (int64, error) {
-		bytes, err := jobs[i]()
-		onPiece()
-		return bytes, err
-	})
+	err = derived.WriteTensors(path, p, map[string]string{"format": "pt"}, ctx.Err,
+		func(put derived.Put) error {
+			var mu sync.Mutex
+			jobs := w.jobs(p, put, func(l Loss) {
+				mu.Lock()
+				defer mu.Unlock()
+				loss.Add(l)
+			})
+			return mapping.Parallel(ctx, w.workers, len(jobs), done,
+				func(i int, _ *[]byte) (int64, error) {
+					bytes, err := jobs[i]()
+					onPiece()
+					return bytes, err
+				})
+		})
 	if err != nil {
 		done.Store(start)
-		return loss, err
-	}
-	if err := f.Sync(); err != nil {
-		return loss, err
-	}
-	if err := f.Close(); err != nil {
-		return loss, err
-	}
-	if err := os.Rename(path+".part", path); err != nil {
-		return loss, err
+		return loss, fmt.Errorf("%s: %w", name, err)
 	}
 	w.state.Done[name] = loss
 	return loss, w.saveState()
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
 }
 
 // pieceBytes bounds the piece of a plain tensor that one job converts.
 const pieceBytes = 16 << 20
 
 // jobs are a file's pieces of work; each returns the number of bytes that it has written.
-func (w *writer) jobs(f *os.File, p part, places map[string]int64, addLoss func(Loss)) (
-	list []func() (int64, error)) {
-	put := func(data []byte, offset int64) error {
-		_, err := f.WriteAt(data, offset)
-		return err
-	}
+func (w *writer) jobs(p part, put derived.Put, addLoss func(Loss)) (list []func() (int64, error)) {
 	for _, t := range p {
-		offset := places[t.Name]
 		matrix, blocks := strings.CutSuffix(t.Name, "_blocks")
 		if blocks {
-			scales := places[matrix+"_scales"]
 			for expert := range t.Shape[0] {
 				list = append(list, func() (int64, error) {
 					codes, exponents, loss, err := w.expert(matrix, expert, t.Shape)
@@ -283,8 +247,8 @@ func (w *writer) jobs(f *os.File, p part, places map[string]int64, addLoss func(
 					}
 					addLoss(loss)
 					return int64(len(codes) + len(exponents)), errors.Join(
-						put(codes, offset+int64(expert*len(codes))),
-						put(exponents, scales+int64(expert*len(exponents))))
+						put(t.Name, int64(expert*len(codes)), codes),
+						put(matrix+"_scales", int64(expert*len(exponents)), exponents))
 				})
 			}
 			continue
@@ -300,7 +264,7 @@ func (w *writer) jobs(f *os.File, p part, places map[string]int64, addLoss func(
 				if err := w.from.Rows(t.Name, first, len(data)/width, data); err != nil {
 					return 0, err
 				}
-				return int64(len(data)), put(data, offset+int64(first*width))
+				return int64(len(data)), put(t.Name, int64(first*width), data)
 			})
 		}
 	}
@@ -378,18 +342,14 @@ func (w *writer) finish(parts []part) error {
 	if err != nil {
 		return err
 	}
-	if err := put(checkpoint.ImportRecord, record); err != nil {
-		return err
-	}
-	if w.from.generation != nil {
-		if err := put("generation_config.json", w.from.generation); err != nil {
-			return err
+	for _, f := range []struct{ name, text string }{{checkpoint.ImportRecord, string(record)},
+		{"generation_config.json", string(w.from.generation)},
+		{safetensors.IndexName, string(text)}, {"config.json", string(w.from.config)}} {
+		if f.text != "" && err == nil {
+			err = put(f.name, []byte(f.text))
 		}
 	}
-	if err := put(safetensors.IndexName, text); err != nil {
-		return err
-	}
-	if err := put("config.json", w.from.config); err != nil {
+	if err != nil {
 		return err
 	}
 	return errors.Join(os.Remove(filepath.Join(w.out, stateName)), os.Remove(w.lockPath()))
