@@ -32,6 +32,7 @@ var level = map[string]int{
 	"runtime/serve":               3,
 	"runtime/session":             8,
 	"runtime/records":             11,
+	"runtime/quota":               13,
 	"runtime/tools":               3,
 	"runtime/tools/pdf":           11,
 	"runtime/sched":               9,

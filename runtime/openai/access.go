@@ -101,9 +101,9 @@ var keylessPaths = []string{"/", "/docs", "/openapi.json", "/health", "/ready", 
 
 // admit returns why a request is refused before its body is read, nil if it is admitted.
 func (p *port) admit(e *answer.Exchange, r *http.Request) *fields.Fault {
-	origin := r.Header.Get("Origin")
+	origin, peer := r.Header.Get("Origin"), process.PeerOf(r.Context())
 	switch {
-	case process.Stranger(r.Context()):
+	case p.OwnUserOnly && peer != nil && !peer.Ours:
 		return fields.Refusal(http.StatusForbidden, "", "user_not_allowed", "this server serves "+
 			"the programs of its own user; start it with a key or with --any-user to use it")
 	case !p.isKnownHost(r):
@@ -200,18 +200,25 @@ func (p *port) authorized(e *answer.Exchange, r *http.Request) bool {
 	return false
 }
 
-// client names the prefix cache that a request uses: one for each key, or for each address without
-// a key. All programs of this machine share one.
+// client names the client of a request, for its shares and its records: a named key, else another
+// user of this machine, else another machine. "" is the operator: the user of this process, root,
+// and the bearer of the server's API key.
 func (p *port) client(e *answer.Exchange, r *http.Request) string {
+	peer := process.PeerOf(r.Context())
 	switch {
 	case e.Key != nil:
 		return e.Key.ID
-	case p.APIKey != "":
-		return fmt.Sprintf("%x", sha256.Sum256([]byte("cache of\x00"+p.APIKey)))
+	case p.APIKey != "" || peer != nil && peer.Ours:
+		return ""
+	case peer != nil && peer.Local:
+		return fmt.Sprint("user ", peer.User)
 	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || from.Addr().Unmap().IsLoopback() { // a Unix socket has no address
+	switch local := err != nil || from.Addr().Unmap().IsLoopback(); { // err: of a Unix socket
+	case local && peer == nil:
 		return ""
+	case local:
+		return "user unknown" // its end is closed already
 	}
 	return from.Addr().Unmap().WithZone("").String()
 }

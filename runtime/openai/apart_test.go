@@ -166,8 +166,8 @@ func TestEveryRouteKeepsClientsApart(t *testing.T) {
 	}
 }
 
-// The prompts of one request wait in one line, and those of another in another; the client is
-// whose cache it uses.
+// The prompts of one request wait in one line, and those of another in another; who has the
+// server's own key is who runs it.
 func TestARequestHasOneShare(t *testing.T) {
 	srv, f := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.APIKey = "secret" })
@@ -181,7 +181,7 @@ func TestARequestHasOneShare(t *testing.T) {
 		t.Fatalf("%d turns", len(f.Shares))
 	}
 	for i, s := range f.Shares {
-		if s == nil || s != f.Shares[i/6*6] || s.Client == "" {
+		if s == nil || s != f.Shares[i/6*6] || s.Client != "" {
 			t.Errorf("turn %d has the share %v", i, s)
 		}
 	}

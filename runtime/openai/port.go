@@ -36,6 +36,8 @@ type Options struct {
 	// Hosts are the names and addresses that requests may use, in addition to loopback: the
 	// listening address, and more; "*": all. If one is not loopback's, any address is accepted.
 	Hosts []string
+	// OwnUserOnly refuses connections that process.NotePeers has found to be another user's.
+	OwnUserOnly bool
 	// Tools makes the tools of a kind (of package answer/tools) for one turn; label selects the MCP
 	// server. If it returns none, the turn runs without them. The port closes them. nil: no tools
 	// of any kind.

@@ -15,15 +15,24 @@ import (
 	"os"
 )
 
-type strangerKey struct{}
+type peerKey struct{}
 
-// Stranger tells that a request came over a connection of another user's program. NoteStrangers
-// must have been called for the server.
-func Stranger(ctx context.Context) bool { return ctx.Value(strangerKey{}) != nil }
+// Peer is the owner of a connection.
+type Peer struct {
+	User  int  // their number
+	Local bool // a program of this machine; false: it is not, or it has ended
+	Ours  bool // this process's user, or root
+}
 
-// NoteStrangers makes a server, which has not begun, find out the owners of its connections. An
-// error says why the system does not tell them.
-func NoteStrangers(s *http.Server) error {
+// PeerOf is the owner of a request's connection; nil if NotePeers was not called for the server.
+func PeerOf(ctx context.Context) *Peer {
+	p, _ := ctx.Value(peerKey{}).(*Peer)
+	return p
+}
+
+// NotePeers makes a server, which has not begun, find out the owners of its connections. An error
+// says why the system does not tell them.
+func NotePeers(s *http.Server) error {
 	if err := OwnersAreKnown(); err != nil {
 		return err
 	}
@@ -31,10 +40,9 @@ func NoteStrangers(s *http.Server) error {
 		if secure, ok := c.(interface{ NetConn() net.Conn }); ok {
 			c = secure.NetConn()
 		}
-		if user, err := owner(c); err != nil || user != 0 && user != os.Geteuid() {
-			return context.WithValue(ctx, strangerKey{}, true)
-		}
-		return ctx
+		user, err := owner(c)
+		ours := err == nil && (user == 0 || user == os.Geteuid())
+		return context.WithValue(ctx, peerKey{}, &Peer{user, err == nil, ours})
 	}
 	return nil
 }

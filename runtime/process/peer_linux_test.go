@@ -38,7 +38,7 @@ func TestStrangersAreNoted(t *testing.T) {
 	var served, refused, closed atomic.Int64
 	var gate sync.RWMutex
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if Stranger(r.Context()) {
+		if !PeerOf(r.Context()).Ours {
 			refused.Add(1)
 			return
 		}
@@ -60,7 +60,7 @@ func TestStrangersAreNoted(t *testing.T) {
 				closed.Add(1)
 			}
 		}}
-		if err := NoteStrangers(s); err != nil {
+		if err := NotePeers(s); err != nil {
 			t.Fatal(err)
 		}
 		go s.Serve(late{l, &gate}) //nolint:errcheck // it ends with the test

@@ -40,7 +40,7 @@ type diskStore struct {
 	unclean        bool                       // the last process did not close the file
 	damaged        atomic.Pointer[error]      // the first damage found
 	refused        atomic.Int64
-	writing        sync.Mutex   // held while a record is written or deleted
+	writing        sync.Mutex   // share while a record is written or deleted
 	refusedRecords *memoryStore // records that the disk has refused, until it accepts them
 	lastRefusal    error        // the latest refusal
 	memoryOnly     *memoryStore // records that must not be written to disk
@@ -224,6 +224,9 @@ func (s *diskStore) Change(work func(c *Change) error) error {
 	if err == nil {
 		err = s.write(tx, c.ops)
 	}
+	if errors.Is(err, ErrFull) {
+		return err
+	}
 	if err != nil {
 		return s.refuse(c.ops, err)
 	}
@@ -298,20 +301,42 @@ func (s *diskStore) add(tx *sql.Tx, r Record) error {
 	}
 	bound := s.o.Bounds[r.Kind]
 	for {
-		var records, bytes int
+		var share, total amount
 		if err := tx.QueryRow("SELECT records, bytes FROM total WHERE kind = ?", r.Kind).Scan(
-			&records, &bytes); err != nil {
+			&total.records, &total.bytes); err != nil {
 			return err
 		}
-		if bytes <= bound.Bytes && (bound.Count == 0 || records <= bound.Count) {
+		if bound.allows(total, total) { // and so is any part of it
 			return nil
 		}
-		if _, err := tx.Exec("DELETE FROM record WHERE id = (SELECT id FROM record WHERE kind = ?"+
-			" ORDER BY used LIMIT 1)", r.Kind); err != nil {
+		if _, err := tx.Exec(ownerIndex); err != nil { // only full files have it
+			return err
+		}
+		owner := r.Key[:strings.Index(r.Key, "/")+1]
+		if err := tx.QueryRow("SELECT count(*), sum(length(value)) FROM record WHERE "+
+			ofOwner, r.Kind, owner).Scan(&share.records, &share.bytes); err != nil {
+			return err
+		}
+		if bound.allows(share, total) {
+			return nil
+		}
+		if share.records == 1 {
+			return full(r)
+		}
+		if _, err := tx.Exec("DELETE FROM record WHERE id = (SELECT id FROM record WHERE "+
+			ofOwner+" ORDER BY used LIMIT 1)", r.Kind, owner); err != nil {
 			return err
 		}
 	}
 }
+
+// ownerIndex finds an owner's oldest record and its bytes without reading values.
+const (
+	keyOwner   = "substr(key, 1, instr(key, '/'))"
+	ofOwner    = "kind = ? AND " + keyOwner + " = ?"
+	ownerIndex = "CREATE INDEX IF NOT EXISTS record_owner ON record(kind, " + keyOwner +
+		", used, length(value))"
+)
 
 // oldest is the time of use, in nanoseconds since 1970, before which a record is too old.
 func (s *diskStore) oldest(kind Kind) int64 {
@@ -444,7 +469,7 @@ func (s *diskStore) repair(why error) error {
 				continue
 			}
 			newest[key], read = r.Used, read+1
-			if err := s.add(tx, r); err != nil {
+			if err := s.add(tx, r); err != nil && !errors.Is(err, ErrFull) {
 				return fmt.Errorf("take over what the damaged file %s holds: %w", aside, err)
 			}
 		}

@@ -4,7 +4,7 @@ package records
 
 import "strings"
 
-// Owned is the store as one owner sees it. owner is letters and digits; "" sees the records without
+// Owned is the store as one owner sees it. owner has no slash; "" sees the records without
 // an owner. The store itself has them under OwnedKey.
 func Owned(s Store, owner string) Store { return ownedStore{s, owner} }
 

@@ -88,8 +88,10 @@ func (s *diskStore) flushRefused(limit int) {
 			return
 		}
 		key := storeKey{r.Kind, r.Key}
-		if s.onDisk(r) == s.baseSums[key] && s.put(r) != nil {
-			return
+		if s.onDisk(r) == s.baseSums[key] {
+			if err := s.put(r); err != nil && !errors.Is(err, ErrFull) {
+				return
+			}
 		}
 		_, _ = s.refusedRecords.Delete(r.Kind, r.Key)
 		delete(s.baseSums, key)

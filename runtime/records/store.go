@@ -3,9 +3,10 @@
 //
 // There are two: one in memory, and one in a file that several processes use at once and that
 // outlives them. What must stay true: each kind of record is bounded by count, bytes and age, so a
-// server that runs for weeks does not grow; the least recently used record is dropped first; a
-// deleted record does not come back; a record that the disk refuses is kept in memory, logged and
-// counted; no other process writes between a change's reads and its writes.
+// server that runs for weeks does not grow; an owner beyond its share loses its least recently used
+// record, never another's; a deleted record does not come back; a record that the disk refuses is
+// kept in memory, logged and counted; no other process writes between a change's reads and its
+// writes.
 package records
 
 import (
@@ -16,12 +17,14 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ossrun/ossrun/runtime/quota"
 )
 
 // Store keeps records. It is safe for concurrent use.
 type Store interface {
 	// Put stores r and replaces an earlier record with the same kind and key. It fails only with
-	// ErrTooLarge.
+	// ErrTooLarge and ErrFull.
 	Put(r Record) error
 	// Get finds a record by its key or by one of its other keys, and counts as a use of it.
 	Get(kind Kind, key string) (Record, bool)
@@ -67,6 +70,9 @@ type Record struct {
 
 // ErrTooLarge is wrapped by the error for a record that exceeds the bound of its kind.
 var ErrTooLarge = errors.New("it is too large to be stored")
+
+// ErrFull is wrapped by the error for a record that has no room besides other owners' records.
+var ErrFull = errors.New("the records of other clients fill the store")
 
 // Change is a transaction of Store.Change.
 type Change struct {
@@ -134,12 +140,32 @@ func remove(s Store, kind Kind, key string) (ok bool, err error) {
 	return ok && err == nil, err
 }
 
-// Bound limits the stored records of one kind.
+// Bound limits the stored records of one kind. An owner alone may have all of it; see quota.
 type Bound struct {
 	Count   int           // records; 0: any number
 	Bytes   int           // of all values
 	TTL     time.Duration // since a record was last used; 0: that of the options
 	Forever bool          // records never expire
+}
+
+// amount is a number of records and their bytes.
+type amount struct{ records, bytes int }
+
+func (a amount) plus(b amount) amount  { return amount{a.records + b.records, a.bytes + b.bytes} }
+func (a amount) minus(b amount) amount { return amount{a.records - b.records, a.bytes - b.bytes} }
+
+// allows tells whether an owner may have so much, where all owners together have total.
+func (b Bound) allows(share, total amount) bool {
+	fits := func(limit, share, total int) bool {
+		return quota.Fits(int64(share), quota.Room(int64(limit))-int64(total))
+	}
+	return fits(b.Bytes, share.bytes, total.bytes) &&
+		(b.Count == 0 || fits(b.Count, share.records, total.records))
+}
+
+// full is the error for a record that the bound does not allow its owner.
+func full(r Record) error {
+	return fmt.Errorf("%w: there is no room for %d KB", ErrFull, len(r.Value)/1000+1)
 }
 
 var bounds = map[Kind]Bound{
@@ -200,12 +226,13 @@ type memoryStore struct {
 	o   Options
 	now func() time.Time
 
-	changing sync.Mutex // held while records are written
+	changing sync.Mutex // share while records are written
 
-	mu    sync.Mutex
-	order map[Kind]*list.List // of *Record, most recently used first
-	bytes map[Kind]int
-	byKey map[storeKey]*list.Element
+	mu     sync.Mutex
+	order  map[Kind]*list.List // of *Record, most recently used first
+	total  map[Kind]amount
+	owners map[storeKey]amount // by kind and owner
+	byKey  map[storeKey]*list.Element
 }
 
 type storeKey struct {
@@ -215,7 +242,7 @@ type storeKey struct {
 
 func newMemoryStore(o Options) *memoryStore {
 	s := &memoryStore{o: o, now: time.Now, byKey: map[storeKey]*list.Element{},
-		bytes: map[Kind]int{}, order: map[Kind]*list.List{}}
+		total: map[Kind]amount{}, owners: map[storeKey]amount{}, order: map[Kind]*list.List{}}
 	for kind := range o.Bounds {
 		s.order[kind] = list.New()
 	}
@@ -235,6 +262,13 @@ func (s *memoryStore) Change(work func(c *Change) error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, o := range c.ops { // nothing is changed if one cannot be
+		share, total := s.amounts(o.Record)
+		single := amount{1, len(o.Value)}
+		if !o.deleted && !s.o.Bounds[o.Kind].allows(single, total.minus(share).plus(single)) {
+			return full(o.Record)
+		}
+	}
 	for _, o := range c.ops {
 		if o.deleted {
 			s.drop(s.byKey[storeKey{o.Kind, o.Key}])
@@ -245,10 +279,11 @@ func (s *memoryStore) Change(work func(c *Change) error) error {
 	return nil
 }
 
-// put is called with s.mu held.
+// put is called with s.mu share.
 func (s *memoryStore) put(r Record) {
 	r.Used = s.now()
 	bound, order := s.o.Bounds[r.Kind], s.order[r.Kind]
+	s.oldestOf(order)
 	if e, ok := s.byKey[storeKey{r.Kind, r.Key}]; ok {
 		s.drop(e)
 	}
@@ -256,11 +291,31 @@ func (s *memoryStore) put(r Record) {
 	for _, key := range append(r.Also, r.Key) {
 		s.byKey[storeKey{r.Kind, key}] = e
 	}
-	s.bytes[r.Kind] += len(r.Value)
-	for s.bytes[r.Kind] > bound.Bytes || bound.Count > 0 && order.Len() > bound.Count {
-		s.drop(order.Back())
+	s.count(&r, amount.plus)
+	owner, _ := OwnerOf(r.Key)
+	for oldest := order.Back(); oldest != nil && !bound.allows(s.amounts(r)); {
+		last := oldest
+		oldest = oldest.Prev()
+		if isOwner(owner, last.Value.(*Record).Key) {
+			s.drop(last)
+		}
 	}
-	s.oldestOf(order)
+}
+
+// amounts are what a record's owner and what all owners have of its kind.
+func (s *memoryStore) amounts(r Record) (share, total amount) {
+	owner, _ := OwnerOf(r.Key)
+	return s.owners[storeKey{r.Kind, owner}], s.total[r.Kind]
+}
+
+// count adds a record to the amounts, or subtracts it.
+func (s *memoryStore) count(r *Record, op func(a, b amount) amount) {
+	owner, _ := OwnerOf(r.Key)
+	key, one := storeKey{r.Kind, owner}, amount{1, len(r.Value)}
+	s.total[r.Kind] = op(s.total[r.Kind], one)
+	if s.owners[key] = op(s.owners[key], one); s.owners[key].records == 0 {
+		delete(s.owners, key)
+	}
 }
 
 // oldestOf drops expired records of a kind and returns the least recently used one, nil if none
@@ -327,7 +382,7 @@ func (s *memoryStore) drop(e *list.Element) {
 			delete(s.byKey, k)
 		}
 	}
-	s.bytes[r.Kind] -= len(r.Value)
+	s.count(r, amount.minus)
 }
 
 func (s *memoryStore) expired(r *Record) bool {

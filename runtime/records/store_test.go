@@ -313,8 +313,65 @@ func storeIsBounded(t *testing.T, s Store) {
 		}
 	}
 	check()
-	if m, ok := s.(*memoryStore); ok && m.bytes[KindResponse] != 0 {
-		t.Errorf("%d bytes of nothing", m.bytes[KindResponse])
+	if m, ok := s.(*memoryStore); ok && len(m.owners)+m.total[KindResponse].bytes != 0 {
+		t.Errorf("%v of nothing", m.total)
+	}
+}
+
+// One owner fills a store, others put little: nothing of theirs is pushed out, by any kind.
+func TestOwnersPushOutTheirOwn(t *testing.T) {
+	small := map[Kind]Bound{}
+	for kind := range bounds {
+		small[kind] = Bound{Count: 21, Bytes: 2100, Forever: true}
+	}
+	disk, _ := openFile(t, filepath.Join(t.TempDir(), "kept.db"), small)
+	for name, all := range map[string]Store{"disk": disk,
+		"memory": newMemoryStore(Options{TTL: time.Hour, Bounds: small})} {
+		for kind := range small {
+			for _, size := range []int{1, 200} { // what is short: records, or bytes
+				t.Run(fmt.Sprint(name, " ", kind, " ", size), func(t *testing.T) {
+					ownersPushOut(t, all, kind, size)
+				})
+			}
+		}
+	}
+}
+
+func ownersPushOut(t *testing.T, all Store, kind Kind, size int) {
+	put := func(owner string, n int) (err error) {
+		s := Owned(all, owner)
+		for i := range n {
+			err = errors.Join(err, s.Put(Record{Kind: kind, Key: fmt.Sprint("k", i),
+				Value: []byte(strings.Repeat("x", size))}))
+		}
+		return err
+	}
+	hosttest.Check(t, put("flood", 40))
+	for i, owner := range []string{"", "a", "b"} {
+		if err := put(owner, 1); err != nil {
+			t.Errorf("client %q has no room beside one that floods: %v", owner, err)
+		}
+		hosttest.Check(t, put("flood", 40))
+		for _, earlier := range []string{"", "a", "b"}[:i+1] {
+			if n := len(Owned(all, earlier).List(kind)); n != 1 {
+				t.Errorf("%d records of %q are left of 1", n, earlier)
+			}
+		}
+	}
+	least := map[int]int{1: 18, 200: 6}[size] // of 24 records, of 2,400 bytes
+	if n := len(Owned(all, "flood").List(kind)); n < least {
+		t.Errorf("the flooding one has %d, of its share of %d or more", n, least)
+	}
+	var full error
+	for i := 0; i < 100 && full == nil; i++ { // each has something: at last there is nothing left
+		full = Owned(all, fmt.Sprint("c", i)).Put(Record{Kind: kind, Key: "k", Value: []byte(
+			strings.Repeat("x", size))})
+	}
+	if !errors.Is(full, ErrFull) {
+		t.Errorf("a hundred owners have more than all may: %v", full)
+	}
+	for _, r := range all.List(kind) {
+		hosttest.Must(all.Delete(kind, r.Key))(t)
 	}
 }
 

@@ -66,7 +66,7 @@ const (
 	FinishError     FinishReason = "error"     // see Err
 )
 
-// ErrQueueFull is returned when Options.MaxWaiting requests wait.
+// ErrQueueFull is returned when Options.MaxWaiting requests wait, or a client's share of them.
 var ErrQueueFull = errors.New("too many requests are waiting")
 
 // ErrClosed ends the requests of a scheduler that is closed, and is returned to new ones.

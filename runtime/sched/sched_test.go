@@ -199,6 +199,13 @@ func TestQueueFull(t *testing.T) {
 	if _, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(3)}); err != ErrQueueFull {
 		t.Fatalf("%v", err)
 	}
+	other := &Share{Client: "another"} // has a place, however many the first has asked for
+	streams = append(streams, submit(t, s, t.Context(), TokenRequest{Prompt: prompt(3),
+		MaxTokens: 4, Share: other}))
+	if _, err := s.Submit(t.Context(), TokenRequest{Prompt: prompt(3),
+		Share: other}); err != ErrQueueFull {
+		t.Fatalf("%v", err)
+	}
 	close(g.out)
 	for _, st := range streams {
 		drain(t, st)

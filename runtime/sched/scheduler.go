@@ -36,6 +36,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
+	"github.com/ossrun/ossrun/runtime/quota"
 	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
@@ -114,9 +115,10 @@ type Scheduler struct {
 	wake  chan struct{} // capacity 1: a request arrived
 	done  chan struct{} // closed when the loop has ended
 
+	places *quota.Shared // of requests that have not ended
+
 	mu       sync.Mutex
 	incoming []*sequence
-	live     int // number of requests that have not ended
 	closed   bool
 	stats    Stats
 	pace     pace
@@ -168,6 +170,7 @@ func New(eng StepEngine, o Options) *Scheduler {
 	windowPages := engine.WindowPages(eng.Settings().KVCacheDtype)
 	s.o = o.withDefaults(s.spec, windowPages)
 	s.pool = kv.NewPool(s.o.Pages, s.spec.Window, windowPages)
+	s.places = quota.New("waiting room", int64(s.o.MaxNumSeqs+s.o.MaxWaiting))
 	s.keepPrefixes()
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.failure = ErrClosed
@@ -203,10 +206,9 @@ func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error)
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if s.live >= s.o.MaxNumSeqs+s.o.MaxWaiting {
+	if !s.places.Take(q.share.Client, 1) {
 		return nil, ErrQueueFull
 	}
-	s.live++
 	s.incoming = append(s.incoming, q)
 	select {
 	case s.wake <- struct{}{}:

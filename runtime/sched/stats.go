@@ -82,7 +82,6 @@ func (s *Scheduler) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pace.step(s.o.now(), s.endCount, s.stats.Running > 0)
-	s.live -= s.endCount
 	s.endCount = 0
 	s.stats = Stats{
 		Running: len(s.running), Waiting: len(s.waiting),

@@ -180,11 +180,7 @@ func play(t *testing.T, load traffic) measured {
 		}
 	}
 	s = New(eng, load.options)
-	busy := func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.live > 0
-	}
+	busy := func() bool { return s.places.Total() > 0 }
 	for {
 		if busy() {
 			time.Sleep(20 * time.Microsecond)

@@ -69,23 +69,33 @@ func answerKey(text string) string {
 func callKey(id string) string { return "call:" + id }
 
 // remember stores a turn, on disk only if its conversation is stored there.
-func remember(s records.Store, key string, t sampledTurn, persist bool) {
+func (s turnStore) remember(key string, t sampledTurn, persist bool) {
 	value, _ := json.Marshal(t) // strings, bools and bytes
 	// a turn that is too large is not worth remembering
-	_ = s.Put(records.Record{Kind: records.KindTurn, Key: key, Value: value, InMemory: !persist})
+	_ = s.Put(records.Record{Kind: records.KindTurn, Key: s.prefix + key, Value: value,
+		InMemory: !persist})
 }
 
-func clientStore(s records.Store, salt string) records.Store {
-	if salt == "" {
-		return s
-	}
-	sum := sha256.Sum256([]byte(salt))
-	return records.Owned(s, hex.EncodeToString(sum[:8]))
+// turnStore has the turns of a client. A salt separates those of its own users.
+type turnStore struct {
+	records.Store
+	prefix string // of their keys
 }
+
+func turnsOf(s records.Store, client, salt string) turnStore {
+	t := turnStore{Store: records.Owned(s, client)}
+	if salt != "" {
+		sum := sha256.Sum256([]byte(salt))
+		t.prefix = hex.EncodeToString(sum[:8]) + " "
+	}
+	return t
+}
+
+func (r Request) turns(s records.Store) turnStore { return turnsOf(s, r.client(), r.Salt) }
 
 // recall finds a stored turn; nil if there is none.
-func recall(s records.Store, key string) *sampledTurn {
-	r, ok := s.Get(records.KindTurn, key)
+func (s turnStore) recall(key string) *sampledTurn {
+	r, ok := s.Get(records.KindTurn, s.prefix+key)
 	var t sampledTurn
 	if !ok || json.Unmarshal(r.Value, &t) != nil {
 		return nil
@@ -138,14 +148,15 @@ func (s segment) visibleText() (text string, ok bool) {
 	return string(token.Get().Decode(nil, s.Tokens[body+1:len(s.Tokens)-1])), true
 }
 
-// Forget deletes the sampled tokens of these messages.
-func Forget(s records.Store, messages []Message) error {
-	return s.Change(func(c *records.Change) error {
+// Forget deletes the sampled tokens of these messages of a client; salt is that of its requests.
+func Forget(s records.Store, client, salt string, messages []Message) error {
+	turns := turnsOf(s, client, salt)
+	return turns.Change(func(c *records.Change) error {
 		for _, m := range messages {
 			if m.CallID != "" {
-				c.Delete(records.KindTurn, callKey(m.CallID))
+				c.Delete(records.KindTurn, turns.prefix+callKey(m.CallID))
 			}
-			c.Delete(records.KindTurn, answerKey(m.Text()))
+			c.Delete(records.KindTurn, turns.prefix+answerKey(m.Text()))
 		}
 		return nil
 	})

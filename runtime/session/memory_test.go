@@ -21,7 +21,7 @@ func TestTurnsOfEarlierReleases(t *testing.T) {
 	s := hosttest.Must(records.Open(records.Options{File: file, TTL: longAgo}))(t)
 	defer s.Close()
 	for id := range 3 {
-		got := recall(s, callKey(fmt.Sprint("call_", id)))
+		got := turnsOf(s, "", "").recall(callKey(fmt.Sprint("call_", id)))
 		if got == nil || got.Arguments != fmt.Sprintf(`{"n":%d}`, id) || len(got.Segments) != 2 ||
 			!got.Segments[0].Reasoning || got.Segments[1].Reasoning ||
 			text(got.Segments[0].Tokens) != fmt.Sprintf(
@@ -58,12 +58,13 @@ func TestAnswersOfOtherConversationsAreNotMixedUp(t *testing.T) {
 func TestTurnsBelongToASalt(t *testing.T) {
 	s := records.NewStore()
 	turn := sampledTurn{Segments: []segment{{Reasoning: true, Tokens: tokens{1, 2, 3}}}}
-	for _, salt := range []string{"", "a", "b"} {
-		for _, other := range []string{"", "a", "b"} {
-			key := answerKey(salt + " " + other)
-			remember(clientStore(s, salt), key, turn, true)
-			if got := recall(clientStore(s, other), key); (got != nil) != (salt == other) {
-				t.Errorf("%q finds what %q was answered: %v", other, salt, got != nil)
+	all := [][2]string{{"", ""}, {"", "a"}, {"", "b"}, {"a", ""}, {"b", ""}, {"a", "b"}}
+	for _, of := range all {
+		for _, other := range all {
+			key := answerKey(fmt.Sprint(of, other))
+			turnsOf(s, of[0], of[1]).remember(key, turn, true)
+			if got := turnsOf(s, other[0], other[1]).recall(key); (got != nil) != (of == other) {
+				t.Errorf("%q finds what %q was answered: %v", other, of, got != nil)
 			}
 		}
 	}

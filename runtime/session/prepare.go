@@ -21,11 +21,7 @@ import (
 
 func (m *Model) prepare(ctx context.Context, r Request) (prompt []int32, out grammar.TurnRules,
 	relaxed []string, err error) {
-	client := ""
-	if r.Share != nil {
-		client = r.Share.Client
-	}
-	leave, err := m.gate.Enter(ctx, client, r.size())
+	leave, err := m.gate.Enter(ctx, r.client(), r.size())
 	if err != nil {
 		return nil, out, nil, err
 	}
@@ -36,6 +32,13 @@ func (m *Model) prepare(ctx context.Context, r Request) (prompt []int32, out gra
 	out, relaxed, err = rules(ctx, r)
 	out.Ends = m.ends
 	return prompt, out, relaxed, err
+}
+
+func (r Request) client() string {
+	if r.Share == nil {
+		return ""
+	}
+	return r.Share.Client
 }
 
 func (r Request) size() int {

@@ -84,7 +84,7 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 			continue
 		}
 		if ids, err = renderRun(ids, r.Messages[i:end], end <= lastFinal || lastFinal >= i,
-			clientStore(m.store, r.Salt), opts); err != nil {
+			r.turns(m.store), opts); err != nil {
 			return nil, err
 		}
 		i = end
@@ -104,7 +104,7 @@ func (m *Model) promptSize(r Request) int {
 
 // renderRun appends consecutive messages of the assistant, with their sampled tokens if the store
 // has them; finished tells that their turn has its final answer.
-func renderRun(ids []int32, run []Message, finished bool, remembered records.Store,
+func renderRun(ids []int32, run []Message, finished bool, remembered turnStore,
 	opts harmony.RenderOptions) ([]int32, error) {
 	if r := recallRun(remembered, run); r != nil {
 		for _, s := range r.Segments {
@@ -129,17 +129,17 @@ func renderRun(ids []int32, run []Message, finished bool, remembered records.Sto
 
 // recallRun finds the sampled tokens of a run by its last message. The texts before it must match
 // too, since many conversations may have the same answer.
-func recallRun(s records.Store, run []Message) *sampledTurn {
+func recallRun(s turnStore, run []Message) *sampledTurn {
 	var r *sampledTurn
 	last := run[len(run)-1]
 	switch {
 	case last.CallID != "":
-		if r = recall(s, callKey(last.CallID)); r != nil && !sameArguments(r.Arguments,
+		if r = s.recall(callKey(last.CallID)); r != nil && !sameArguments(r.Arguments,
 			last.Text()) {
 			return nil
 		}
 	case isFinal(last):
-		r = recall(s, answerKey(last.Text()))
+		r = s.recall(answerKey(last.Text()))
 	}
 	if r == nil || !sameTexts(r, run) {
 		return nil

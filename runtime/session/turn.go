@@ -123,8 +123,24 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 			r.MaxTokens = 1 // it is discarded
 		}
 	}
-	if err = t.submit(t.prompt, r.MaxTokens, r.Sampled); err != nil {
+	reserved := 0
+	if r.Budget != nil {
+		open := r.MaxTokens == 0
+		if open {
+			r.MaxTokens = max(1, m.context-len(t.prompt))
+		}
+		if r.MaxTokens, err = r.Budget.Reserve(len(t.prompt), r.MaxTokens, open); err == nil {
+			reserved, t.req.MaxTokens = len(t.prompt)+r.MaxTokens, r.MaxTokens
+		}
+	}
+	if err == nil {
+		err = t.submit(t.prompt, r.MaxTokens, r.Sampled)
+	}
+	if err != nil {
 		t.cancel()
+		if reserved > 0 {
+			r.Budget.Return(reserved)
+		}
 		return nil, err
 	}
 	for _, id := range r.Sampled {
@@ -132,7 +148,12 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 			t.accept(sched.Token{SampledToken: engine.SampledToken{ID: id}})
 		}
 	}
-	return t, nil
+	if reserved == 0 {
+		return t, nil
+	}
+	return OnDone(t, func(d Done) {
+		r.Budget.Return(reserved - d.Usage.Prompt - d.Usage.Completion)
+	}), nil
 }
 
 // submit continues a prompt and the tokens that were already sampled after it.

@@ -237,13 +237,12 @@ func (t *turn) remember() {
 	if len(t.segments) == 0 || len(t.result.Messages) == 0 {
 		return
 	}
-	last, s := t.result.Messages[len(t.result.Messages)-1], clientStore(t.model.store, t.req.Salt)
+	last, s := t.result.Messages[len(t.result.Messages)-1], t.req.turns(t.model.store)
 	switch {
 	case last.CallID != "":
-		remember(s, callKey(last.CallID), sampledTurn{last.Text(), t.segments},
-			t.req.Persist)
+		s.remember(callKey(last.CallID), sampledTurn{last.Text(), t.segments}, t.req.Persist)
 	case isFinal(last):
-		remember(s, answerKey(last.Text()), sampledTurn{"", t.segments}, t.req.Persist)
+		s.remember(answerKey(last.Text()), sampledTurn{"", t.segments}, t.req.Persist)
 	}
 }
 

@@ -106,6 +106,9 @@ type Request struct {
 	// Share is the client's share of the machine; nil: a share for this turn alone.
 	Share *sched.Share `json:"-"`
 
+	// Budget bounds the tokens of all turns of the client; nil: nothing does.
+	Budget Budget `json:"-"`
+
 	// Persist allows sampled tokens to be stored on disk, since the response or chat is stored
 	// there too; otherwise they are lost with the process.
 	Persist bool `json:"Kept,omitempty"`
@@ -196,6 +199,24 @@ type Done struct {
 
 // Cut tells whether the output was cut off.
 func (d Done) Cut() bool { return d.Finish == FinishLength || d.CallCut }
+
+// LimitError refuses a request beyond its client's limit.
+type LimitError struct {
+	Reason     string
+	RetryAfter time.Duration
+}
+
+func (e *LimitError) Error() string { return e.Reason }
+
+// Budget is a number of tokens that a client may use. It is safe for concurrent use.
+type Budget interface {
+	// Reserve is called before each turn, of a tool loop too, with the tokens of its prompt and the
+	// most that it may sample. It returns how many it may sample: fewer only if open, for a request
+	// that does not limit its answer. The error may be a *LimitError.
+	Reserve(prompt, most int, open bool) (granted int, err error)
+	// Return takes back what a turn has not used.
+	Return(tokens int)
+}
 
 // Usage counts tokens. Completion includes Reasoning, which counts analysis messages with their
 // headers and end tokens.

@@ -270,7 +270,7 @@ func (p Stores) erase(k *savedChat) error {
 	for _, e := range k.Exchanges {
 		typed[strings.TrimSpace(e.Question)] = true
 		err = errors.Join(err,
-			session.Forget(p.Store, append(e.Messages, session.AssistantAnswer(e.Summary))))
+			session.Forget(p.Store, "", "", append(e.Messages, session.AssistantAnswer(e.Summary))))
 		for _, part := range e.Parts {
 			for _, f := range part.Files {
 				if p.Pictures != "" && filepath.Dir(f) == filepath.Clean(p.Pictures) {

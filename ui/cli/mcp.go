@@ -89,15 +89,15 @@ func httpServer(ctx context.Context, server *mcp.Host, t Terminal, kind, host st
 	handler := server.Handler()
 	s := &http.Server{ReadHeaderTimeout: 30 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if process.Stranger(r.Context()) {
+			if p := process.PeerOf(r.Context()); p != nil && !p.Ours {
 				http.Error(w, "this server serves its own user; --any-user opens it",
 					http.StatusForbidden)
 				return
 			}
 			handler.ServeHTTP(w, r)
 		})}
-	if !anyUser {
-		ownUserOnly(s, listener)
+	if !anyUser && isLocal(listener) {
+		_ = process.NotePeers(s) // else they are served, and doctor says so
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()

@@ -28,6 +28,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
+	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/tools"
@@ -208,14 +209,13 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	a.Interval, a.ReasoningContent = o.StreamInterval, v.reasoningField == "reasoning_content"
 	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,
 		Version: build().Version, Origins: splitList(v.origins), Hosts: v.allowedHosts(),
-		Tools: toolset.ForKind, Offers: toolset.Offers, Ready: s.ready})
+		OwnUserOnly: !v.asksForKey() && !v.anyUser && isLocal(listener),
+		Tools:       toolset.ForKind, Offers: toolset.Offers, Ready: s.ready})
 	s.http = &http.Server{Handler: s.port, TLSConfig: secure,
 		ReadHeaderTimeout: 30 * time.Second, // runtime/openai bounds body and answer
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	if !v.asksForKey() && !v.anyUser {
-		ownUserOnly(s.http, listener)
-	}
+	_ = process.NotePeers(s.http) // else the machine's programs are one client; doctor says so
 	return s
 }
 

@@ -15,7 +15,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"strconv"
@@ -27,7 +26,6 @@ import (
 
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
@@ -83,12 +81,10 @@ func anyUserFlag(any *bool) cli.Flag {
 		"it, and without a key, a loopback address and a Unix socket serve those of yours alone")
 }
 
-// ownUserOnly refuses other users' programs on a local server without a key. If the system does not
-// report owners, they are served, and doctor says so.
-func ownUserOnly(s *http.Server, l net.Listener) {
-	if address, tcp := l.Addr().(*net.TCPAddr); !tcp || address.IP.IsLoopback() {
-		_ = process.NoteStrangers(s)
-	}
+// isLocal tells whether only programs of this machine reach a listener.
+func isLocal(l net.Listener) bool {
+	address, tcp := l.Addr().(*net.TCPAddr)
+	return !tcp || address.IP.IsLoopback()
 }
 
 func (p *portFlags) log(to io.Writer) *slog.Logger {

@@ -362,6 +362,7 @@ func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 	a.ctx, a.Cancel = context.WithCancel(context.WithoutCancel(r.Context()))
 	a.Exchange = NewExchange(discardWriter{}, client.ID, client.faultBody)
 	a.Exchange.Client, a.Exchange.Key = client.Client, client.Key
+	a.Exchange.budget, client.budget = client.budget, nil
 	a.Exchange.Release, client.Release = client.Release, func() {}
 	return client
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/quota"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -43,27 +44,8 @@ type timedBody struct {
 	started time.Time
 	arrived int64
 	client  string
-	quota   *bodyQuota
-}
-
-// bodyQuota counts the bytes of the bodies of all requests.
-type bodyQuota struct {
-	limit    int64
-	mu       sync.Mutex
-	total    int64
-	byClient map[string]int64 // by client
-}
-
-// add counts bytes of a client, and tells whether it may have them. A client may have at most
-// seven times the free rest, so some always remains for others.
-func (t *bodyQuota) add(client string, n int64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.total += n
-	if t.byClient[client] += n; t.byClient[client] == 0 {
-		delete(t.byClient, client)
-	}
-	return t.byClient[client] <= 7*(t.limit-t.total)
+	quota   *quota.Shared
+	counted int64 // bytes of quota
 }
 
 // errNoRoom ends reading a body if the bodies of other requests leave no room for it.
@@ -82,10 +64,10 @@ func (d *Driver) LimitBody(w http.ResponseWriter, r *http.Request) (release func
 		r.ContentLength = -1
 	}
 	t := &timedBody{ReadCloser: body,
-		control: http.NewResponseController(w), started: time.Now(), quota: &d.bodies}
+		control: http.NewResponseController(w), started: time.Now(), quota: d.bodies}
 	t.extend()
 	r.Body = t
-	return func() { d.bodies.add(t.client, -t.arrived) }
+	return func() { d.bodies.Return(t.client, t.counted) }
 }
 
 func (t *timedBody) extend() {
@@ -99,9 +81,10 @@ func (t *timedBody) extend() {
 func (t *timedBody) Read(b []byte) (int, error) {
 	n, err := t.ReadCloser.Read(b)
 	t.arrived += int64(n)
-	if !t.quota.add(t.client, int64(n)) && n > 0 {
+	if n > 0 && !t.quota.Take(t.client, int64(n)) {
 		return n, errNoRoom
 	}
+	t.counted += int64(n)
 	switch err {
 	case nil:
 		t.extend()
@@ -138,7 +121,7 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*fields.Object, *fields
 	if f := d.prepare(e, r, len(b)); f != nil {
 		return nil, f
 	}
-	return fields.ParseRequest(r.Context(), b, e.Key.Owner(), d.IgnoreImages)
+	return fields.ParseRequest(r.Context(), b, e.Client, d.IgnoreImages)
 }
 
 // readByte estimates the time to read or decompress a byte.
@@ -190,19 +173,18 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 // prepare admits a request to reading and checking, large ones a few at a time. endReading ends
 // this when the request waits for something else, EndPreparing when its turns run or it ends.
 func (d *Driver) prepare(e *Exchange, r *http.Request, bytes int) *fields.Fault {
-	if n := d.preparing.Add(1); n > int64(d.MaxWaiting) {
-		d.preparing.Add(-1)
+	if !d.preparing.Take(e.Client, 1) {
 		return fields.FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
 	}
 	leave, err := d.gate.Enter(r.Context(), e.Client, bytes)
 	if err != nil {
-		d.preparing.Add(-1)
+		d.preparing.Return(e.Client, 1)
 		return fields.FaultOf(err, "")
 	}
 	e.endReading = sync.OnceFunc(leave)
 	e.EndPreparing = sync.OnceFunc(func() {
 		e.endReading()
-		d.preparing.Add(-1)
+		d.preparing.Return(e.Client, 1)
 	})
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
+	"github.com/ossrun/ossrun/runtime/quota"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -55,9 +55,9 @@ type Driver struct {
 	Options
 	Count     counter // counters for metrics; set before the first request
 	pace      *pace
-	gate      session.Gate // for bodies that are read
-	preparing atomic.Int64 // requests whose turns have not started
-	bodies    bodyQuota
+	gate      session.Gate  // for bodies that are read
+	preparing *quota.Shared // requests whose turns have not started
+	bodies    *quota.Shared // bytes
 }
 
 // counter counts finished turns and streams.
@@ -79,11 +79,12 @@ func New(o Options) *Driver {
 		o.Store = records.NewStore()
 	}
 	return &Driver{Options: o, pace: &pace{tokens: o.Interval}, gate: session.NewGate(),
-		bodies: bodyQuota{limit: o.MaxBodies, byClient: map[string]int64{}}}
+		preparing: quota.New("requests that are read", int64(o.MaxWaiting)),
+		bodies:    quota.New("bodies", o.MaxBodies-o.MaxBodies/8)}
 }
 
 // Preparing counts the requests that are read and checked, and have no turn yet.
-func (d *Driver) Preparing() int64 { return d.preparing.Load() }
+func (d *Driver) Preparing() int64 { return d.preparing.Total() }
 
 // Handler answers a request: with the body of a 200, with a fault, or by itself if both are nil.
 type Handler func(e *Exchange, r *http.Request) (any, *fields.Fault)

@@ -29,6 +29,7 @@ type Exchange struct {
 	Usage     session.Usage
 	Fault     string       // why it failed
 	share     *sched.Share // of all turns of the request
+	budget    *keys.Budget // nil: its key has none
 	ignored   string       // parts of the request that have no effect
 	relaxed   string       // schemas that are not enforced, and why
 	// endReading marks the request as read and checked, EndPreparing its turns as started
@@ -68,6 +69,12 @@ func (e *Exchange) LimitCache(r *session.Request) {
 		e.share = &sched.Share{Client: e.Client}
 	}
 	r.Share = e.share
+	if e.budget == nil {
+		e.budget = e.Key.Budget()
+	}
+	if e.budget != nil {
+		r.Budget = e.budget
+	}
 	if e.Client != "" || r.Salt != "" {
 		r.Salt = e.Client + "\n" + r.Salt
 	}
@@ -79,9 +86,7 @@ func (e *Exchange) Admit() *fields.Fault {
 	if why == "" {
 		return nil
 	}
-	f := &fields.Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
-		Code: "rate_limit_exceeded", Message: why}
-	return f.WithRetryAfter(int((retryAfter + time.Second - 1) / time.Second))
+	return fields.FaultOf(&session.LimitError{Reason: why, RetryAfter: retryAfter}, "")
 }
 
 // SetHeader puts a text for the client into a header, and returns it for the log.
@@ -102,7 +107,7 @@ func Printable(r rune) rune {
 
 // LogRequest counts the usage of a finished request and logs it.
 func (d *Driver) LogRequest(r *http.Request, e *Exchange, took time.Duration) {
-	e.Key.Count(e.Usage)
+	e.Key.Count(e.Usage, e.budget)
 	level := slog.LevelInfo
 	if e.Status >= 500 && r.URL.Path != "/health" && r.URL.Path != "/ready" { // no error
 		level = slog.LevelError

@@ -16,7 +16,7 @@ import (
 func TestASmallBodyPassesLargeOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const large, text, most = 64, 300 << 10, 3
-		d := New(Options{MaxWaiting: large + 1})
+		d := New(Options{MaxWaiting: large})
 		leave := make(chan struct{})
 		inside := make(chan struct{}, large)
 		handle := d.BodyHandler(func(*Exchange, *http.Request, *fields.Object) (any,
@@ -43,7 +43,7 @@ func TestASmallBodyPassesLargeOnes(t *testing.T) {
 		handled := false
 		small := d.BodyHandler(func(*Exchange, *http.Request, *fields.Object) (any, *fields.Fault) {
 			handled = true
-			if f := ask("another", `{}`, handle); f == nil || f.Status != http.StatusTooManyRequests {
+			if f := ask("hostile", `{}`, handle); f == nil || f.Status != http.StatusTooManyRequests {
 				t.Errorf("one more than may wait: %v", f)
 			}
 			return nil, nil

@@ -106,6 +106,11 @@ func FaultOf(err error, history string) *Fault {
 			Code: "rate_limit_exceeded", RetryAfter: int(busy.RetryAfter / time.Second),
 			Message: busy.Error()}
 	}
+	if limit, ok := errors.AsType[*session.LimitError](err); ok {
+		f := &Fault{Status: http.StatusTooManyRequests, Kind: "rate_limit_error",
+			Code: "rate_limit_exceeded", Message: limit.Reason}
+		return f.WithRetryAfter(int((limit.RetryAfter + time.Second - 1) / time.Second))
+	}
 	broken, isBroken := errors.AsType[*sched.EngineError](err)
 	switch {
 	case errors.Is(err, sample.ErrNonFinite):

@@ -177,8 +177,8 @@ func TestTokensOfADay(t *testing.T) {
 		if _, why := r.Find(key).Admit(); why != "" {
 			t.Fatal(why)
 		}
-		r.Find(key).Count(session.Usage{Prompt: 400, Cached: 300, Completion: 150})
-		r.Find(other).Count(session.Usage{Prompt: 7})
+		r.Find(key).Count(session.Usage{Prompt: 400, Cached: 300, Completion: 150}, nil)
+		r.Find(other).Count(session.Usage{Prompt: 7}, nil)
 		hosttest.Check(t, r.Flush())
 	}
 	if after, why := rings[1].Find(key).Admit(); why == "" || after != time.Hour {
@@ -210,8 +210,8 @@ func TestUsageIsWritten(t *testing.T) {
 	key, s := add(t, path, "alice", nil), records.NewStore()
 	synctest.Test(t, func(t *testing.T) {
 		r := ring(t, path, s)
-		r.Find(key).Count(session.Usage{Prompt: 5})
-		r.Find(key).Count(session.Usage{Completion: 2})
+		r.Find(key).Count(session.Usage{Prompt: 5}, nil)
+		r.Find(key).Count(session.Usage{Completion: 2}, nil)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		all := slices.Collect(maps.Values(AllUsage(s)[r.Find(key).ID]))
@@ -229,7 +229,7 @@ func TestNoKey(t *testing.T) {
 		t.Error("no ring has keys")
 	}
 	var c *Client
-	c.Count(session.Usage{Prompt: 1})
+	c.Count(session.Usage{Prompt: 1}, nil)
 	if _, why := c.Admit(); why != "" || !c.MayUseModel("m") || !c.MayUseTool("python") ||
 		c.Owner() != "" || c.KeyName() != "" {
 		t.Error("no key may not do everything")

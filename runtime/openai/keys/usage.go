@@ -22,14 +22,15 @@ type Usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Cached     int `json:"cached_tokens"`
 	Completion int `json:"completion_tokens"`
+	Reserved   int `json:"reserved_tokens,omitempty"` // by requests that run, or that were killed
 }
 
 // Tokens is the number that a day's limit applies to.
-func (u Usage) Tokens() int { return u.Prompt + u.Completion }
+func (u Usage) Tokens() int { return u.Prompt + u.Completion + u.Reserved }
 
 func (u Usage) plus(v Usage) Usage {
 	return Usage{u.Requests + v.Requests, u.Prompt + v.Prompt, u.Cached + v.Cached,
-		u.Completion + v.Completion}
+		u.Completion + v.Completion, u.Reserved + v.Reserved}
 }
 
 // keyState is the state of one key in this process.
@@ -58,10 +59,10 @@ func (c *Client) Admit() (wait time.Duration, why string) {
 	if day := now.Format(dayFormat); u.day != day {
 		u.day, u.stored = day, r.stored(c.ID, day)
 	}
-	if used := u.stored.plus(u.unsaved[u.day]).Tokens(); c.Tokens > 0 && used >= c.Tokens {
-		tomorrow := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
-		return tomorrow.Sub(now), fmt.Sprintf("this key may use %d tokens a day (UTC), and has "+
-			"used %d", c.Tokens, used)
+	all := u.stored.plus(u.unsaved[u.day])
+	if used := all.Tokens() - all.Reserved; c.Tokens > 0 && used >= c.Tokens {
+		limit := c.tokenLimit(used, now)
+		return limit.RetryAfter, limit.Reason
 	}
 	if c.Rate > 0 {
 		a := float64(c.Rate) / 60 // a second
@@ -77,15 +78,19 @@ func (c *Client) Admit() (wait time.Duration, why string) {
 	return 0, ""
 }
 
-// Count adds the usage of an answer.
-func (c *Client) Count(v session.Usage) {
+// Count adds the usage of an answer, and ends its budget, which may be nil.
+func (c *Client) Count(v session.Usage, b *Budget) {
 	if c == nil {
 		return
 	}
 	c.ring.mu.Lock()
 	defer c.ring.mu.Unlock()
-	c.ring.add(c.ID, c.ring.use[c.ID],
-		Usage{Prompt: v.Prompt, Cached: v.Cached, Completion: v.Completion})
+	u := c.ring.use[c.ID]
+	c.ring.add(c.ID, u, Usage{Prompt: v.Prompt, Cached: v.Cached, Completion: v.Completion})
+	if b != nil && b.reserved > 0 {
+		u.unsaved[b.day] = u.unsaved[b.day].plus(Usage{Reserved: -b.reserved})
+		b.reserved, b.unused = 0, 0
+	}
 }
 
 // add is called with r.mu held.

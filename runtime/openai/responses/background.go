@@ -310,7 +310,7 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 		return false
 	}
 	a.Created, a.Model = before.CreatedAt, before.Model
-	a.Exchange.Key = p.Keys.Owner(p.owner)
+	a.Exchange.Client, a.Exchange.Key = p.owner, p.Keys.Owner(p.owner)
 	r.replay = r.log.logged()
 	r.sequence = r.log.last() + 1
 	r.job = newJob(r.log, a.Cancel, owner)

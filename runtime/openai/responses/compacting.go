@@ -231,7 +231,7 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *fields.Object) 
 // readConversation reads a request with a conversation that needs no answer.
 func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *fields.Object) (
 	*responseRequest, session.Runner, *fields.Fault) {
-	req := p.forOwner(e.Key.Owner()).parse(o)
+	req := p.forOwner(e.Client).parse(o)
 	if o.Fault() != nil {
 		return nil, nil, o.Fault()
 	}

@@ -111,7 +111,7 @@ func (p *API) readItems(o *fields.Object, existing []json.RawMessage) (items []j
 
 func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *fields.Object) (
 	any, *fields.Fault) {
-	p = p.forOwner(e.Key.Owner())
+	p = p.forOwner(e.Client)
 	request.CheckMetadata(o, "metadata")
 	id, s := answer.NewID("conv_"), storedConversation{now(), metadata(o, "metadata"),
 		p.readItems(o, nil)}
@@ -127,7 +127,7 @@ func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *fields.
 func (p *API) conversationOf(e *answer.Exchange, r *http.Request) (id string, s storedConversation,
 	f *fields.Fault) {
 	id = r.PathValue("id")
-	s, ok := getConversation(p.forOwner(e.Key.Owner()).store, id)
+	s, ok := getConversation(p.forOwner(e.Client).store, id)
 	if !ok {
 		f = fields.NotFound("conversation_id", "Conversation", id)
 	}
@@ -146,7 +146,7 @@ func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *fields.
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	return p.forOwner(e.Key.Owner()).changeConversation(r, func(s *storedConversation) error {
+	return p.forOwner(e.Client).changeConversation(r, func(s *storedConversation) error {
 		s.Metadata = metadata(o, "metadata")
 		return nil
 	})
@@ -173,7 +173,7 @@ func (p *API) changeConversation(r *http.Request, change func(s *storedConversat
 }
 
 func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	p = p.forOwner(e.Key.Owner())
+	p = p.forOwner(e.Client)
 	id := r.PathValue("id")
 	switch ok, err := p.store.Delete(records.KindConversation, id); {
 	case err != nil:
@@ -193,7 +193,7 @@ func (p *API) ListItems(e *answer.Exchange, r *http.Request) (any, *fields.Fault
 }
 
 func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *fields.Object) (any, *fields.Fault) {
-	p = p.forOwner(e.Key.Owner())
+	p = p.forOwner(e.Client)
 	o.Need("items")
 	_, conv, _ := p.conversationOf(e, r)
 	items := p.readItems(o, conv.Items)
@@ -220,7 +220,7 @@ func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *fields.Fault)
 }
 
 func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	return p.forOwner(e.Key.Owner()).changeConversation(r, func(s *storedConversation) error {
+	return p.forOwner(e.Client).changeConversation(r, func(s *storedConversation) error {
 		n := len(s.Items)
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == n {
 			return fields.NotFound("item_id", "Item", r.PathValue("item"))

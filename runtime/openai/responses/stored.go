@@ -118,7 +118,7 @@ func getItem(s records.Store, id string) (json.RawMessage, bool) {
 }
 
 func (p *API) Show(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	p = p.forOwner(e.Key.Owner())
+	p = p.forOwner(e.Client)
 	id := r.PathValue("id")
 	running := p.job(id)
 	s, ok := getResponse(p.store, id)
@@ -163,7 +163,7 @@ func (p *API) leaseFault(id, param, message string) *fields.Fault {
 }
 
 func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	p = p.forOwner(e.Key.Owner())
+	p = p.forOwner(e.Client)
 	id := r.PathValue("id")
 	if running := p.job(id); running != nil {
 		running.stop()
@@ -183,7 +183,7 @@ func (p *API) Cancel(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 }
 
 func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	p = p.forOwner(e.Key.Owner())
+	p = p.forOwner(e.Client)
 	id := r.PathValue("id")
 	running := p.job(id)
 	if running != nil {
@@ -219,13 +219,17 @@ func changeFault(err error) *fields.Fault {
 	if f, ok := errors.AsType[*fields.Fault](err); ok {
 		return f
 	}
-	return fields.Failure(http.StatusServiceUnavailable, "", "nothing was changed: "+err.Error())
+	status := http.StatusServiceUnavailable
+	if errors.Is(err, records.ErrFull) {
+		status = http.StatusInsufficientStorage
+	}
+	return fields.Failure(status, "", "nothing was changed: "+err.Error())
 }
 
 func noResponse(id string) *fields.Fault { return fields.NotFound("response_id", "Response", id) }
 
 func (p *API) InputItems(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	p = p.forOwner(e.Key.Owner())
+	p = p.forOwner(e.Client)
 	id := r.PathValue("id")
 	s, ok := getResponse(p.store, id)
 	if !ok {

@@ -18,9 +18,11 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/quota"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
+// maxIdleTools is for all clients together. One beyond its share loses its own oldest.
 const maxIdleTools = 32
 
 var toolIdle = 20 * time.Minute
@@ -32,11 +34,12 @@ type Pool struct {
 
 	mu     sync.Mutex
 	list   []*Tool // the oldest first
+	places *quota.Shared
 	closed bool
 }
 
 func NewPool(makes func(kind, label string) ([]session.Tool, error)) *Pool {
-	return &Pool{newTools: makes}
+	return &Pool{newTools: makes, places: quota.New("idle tools", maxIdleTools)}
 }
 
 // take removes and returns the tools of a kind that an owner has left, or the container with this
@@ -52,24 +55,37 @@ func (k *Pool) take(w Requested, owner string) (list []*Tool) {
 		matches = matches && t.client == w.client
 		if matches = matches && t.clock.Stop(); matches { // else it is about to be closed
 			list = append(list, t)
+			k.places.Return(t.client, 1)
 		}
 		return matches
 	})
 	return list
 }
 
-// add keeps a tool and closes the oldest beyond the limit.
+// add keeps a tool. If its client has no place left, its oldest one is closed, else this one.
 func (k *Pool) add(t *Tool) {
 	closing := []*Tool{t}
 	k.mu.Lock()
 	if !k.closed {
-		t.clock = time.AfterFunc(toolIdle, func() { k.closeIdle(t) })
-		k.list = append(k.list, t)
-		n := max(0, len(k.list)-maxIdleTools)
-		closing, k.list = k.list[:n:n], k.list[n:]
+		closing = k.insert(t)
 	}
 	k.mu.Unlock()
 	closeTools(closing)
+}
+
+// insert returns the tools that have no place. It is called with k.mu held.
+func (k *Pool) insert(t *Tool) (closing []*Tool) {
+	if !k.places.Take(t.client, 1) {
+		oldest := slices.IndexFunc(k.list, func(o *Tool) bool { return o.client == t.client })
+		if oldest < 0 {
+			return []*Tool{t}
+		}
+		closing = []*Tool{k.list[oldest]} // t has its place
+		k.list = slices.Delete(k.list, oldest, oldest+1)
+	}
+	t.clock = time.AfterFunc(toolIdle, func() { k.closeIdle(t) })
+	k.list = append(k.list, t)
+	return closing
 }
 
 func (k *Pool) closeIdle(t *Tool) {
@@ -77,6 +93,7 @@ func (k *Pool) closeIdle(t *Tool) {
 	index := slices.Index(k.list, t)
 	if index >= 0 {
 		k.list = slices.Delete(k.list, index, index+1)
+		k.places.Return(t.client, 1)
 	}
 	k.mu.Unlock()
 	if index >= 0 {
