@@ -162,11 +162,12 @@ func attackSandboxes(ctx context.Context, out io.Writer, d *doctor.Doctor) error
 	fmt.Fprintln(out)
 	attacked := 0
 	for _, name := range python.Sandboxes() {
-		n := len(d.Attacks)
+		n, blocked, ways := len(d.Attacks), 0, 0
 		err := python.AttackSandbox(ctx, name, func(v python.Verdict) {
 			d.AddAttack(doctor.Attack(v))
 			if v.Blocked {
-				fmt.Fprintf(out, "%-7s %-9s %s\n", name, "held", v.Attack)
+				blocked, ways = blocked+1, ways+v.Ways
+				fmt.Fprintf(out, "%-7s %-9s %s (%d)\n", name, "held", v.Attack, v.Ways)
 			} else {
 				fmt.Fprintf(out, "%-7s %-9s %s: %s\n", name, "NOT HELD", v.Attack, v.Detail)
 			}
@@ -181,6 +182,8 @@ func attackSandboxes(ctx context.Context, out io.Writer, d *doctor.Doctor) error
 			fmt.Fprintf(out, "%-7s not used: %s\n", name, why)
 		default:
 			attacked++
+			fmt.Fprintf(out, "%-7s held %d of %d attacks (%d ways); it tried no others\n", name,
+				blocked, len(d.Attacks)-n, ways)
 		}
 	}
 	if attacked == 0 {

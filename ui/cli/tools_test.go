@@ -183,14 +183,15 @@ func TestDoctorSandbox(t *testing.T) {
 	r := doctorJSON(t, 0, "--device", "cpu", "--sandbox")
 	kinds := ""
 	for _, a := range r.Attacks {
-		if !a.Blocked || a.Sandbox != "bwrap" {
+		if !a.Blocked || a.Sandbox != "bwrap" || a.Ways < 1 {
 			t.Errorf("%+v", a)
 		}
 		kinds += a.Attack + "\n"
 	}
 	for _, want := range []string{"files of the home", "the network", "user namespaces", "ptrace",
 		"keyring", "bpf", "forks", "heaps", "memfd", "shared", "file systems in memory",
-		"unlinked files", "disk", "descriptors", "signals", "device nodes", "is a FIFO", "is a link"} {
+		"unlinked files", "disk", "descriptors", "signals", "device nodes", "is a FIFO", "is a link",
+		"buffers of sockets", "locks of files", "forged end", "between cells"} {
 		if !strings.Contains(kinds, want) {
 			t.Errorf("%q is not tried", want)
 		}

@@ -66,6 +66,7 @@ type Attack struct {
 	Sandbox string `json:"sandbox"`
 	Attack  string `json:"attack"`
 	Blocked bool   `json:"held"`
+	Ways    int    `json:"ways"`             // that were tried
 	Detail  string `json:"detail,omitempty"` // what was reached
 }
 

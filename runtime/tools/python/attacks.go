@@ -30,11 +30,14 @@ type Verdict struct {
 	Sandbox string `json:"sandbox"`
 	Attack  string `json:"attack"`
 	Blocked bool   `json:"held"`
+	Ways    int    `json:"ways"`             // that were tried
 	Detail  string `json:"detail,omitempty"` // what the attack reached
 }
 
-// attackMemory limits the cells, below the default so that the attempts take seconds.
-const attackMemory = 256 << 20
+const (
+	attackMemory = 256 << 20              // below the default, so that the attempts take seconds
+	attackPause  = 250 * time.Millisecond // more than a thread that runs waits for the processor
+)
 
 // Sandboxes lists the sandboxes in which attacks can be tried.
 func Sandboxes() []string {
@@ -91,17 +94,26 @@ func (t *Tool) attempt(ctx context.Context, planted secrets, name string, bomb b
 		strings.Contains(attacks, fmt.Sprintf("\n@after(%q)", name)) {
 		lines = append(lines, fmt.Sprintf("attempt(%q, AFTER)", name))
 	}
-	for _, line := range lines {
+	for i, line := range lines {
+		if i > 0 {
+			time.Sleep(2 * attackPause)
+		}
 		r, err := t.Run(ctx, session.Call{Arguments: fmt.Sprintf("PLANTED = %s\n%s\n%s", text,
 			attacks, line)}, func(string) {})
-		output, leak := strings.TrimSpace(r.Text), planted.leaked(r.Files)
+		output, started := strings.CutPrefix(strings.TrimSpace(r.Text), "begun")
+		output, leak := strings.TrimSpace(output), planted.leaked(r.Files)
+		ways := 0
+		if _, e := fmt.Sscanf(output, "held %d", &ways); e != nil && bomb && started && err != nil {
+			ways = 1 // the interpreter was ended
+		}
+		v.Ways += ways
 		switch {
 		case leak != "":
 			v.Blocked, v.Detail = false, leak
 		case strings.Contains(output, "not held: "):
 			_, v.Detail, _ = strings.Cut(output, "not held: ")
 			v.Blocked = false
-		case !strings.HasPrefix(output, "held") && (err == nil || !bomb):
+		case ways == 0:
 			v.Blocked, v.Detail = false, strings.TrimSpace(
 				fmt.Sprint("no verdict: ", output, " ", err))
 		}
@@ -111,14 +123,15 @@ func (t *Tool) attempt(ctx context.Context, planted secrets, name string, bomb b
 
 // secrets are what no cell may reach; attacks.py reads them.
 type secrets struct {
-	Home   string `json:"home"`
-	Secret string `json:"secret"`
-	Port   int    `json:"port"`
-	PID    int    `json:"pid"`
-	Name   string `json:"name"`
-	Memory int64  `json:"memory"`
-	Disk   int64  `json:"disk"`
-	Wait   int    `json:"wait"` // seconds
+	Home   string  `json:"home"`
+	Secret string  `json:"secret"`
+	Port   int     `json:"port"`
+	PID    int     `json:"pid"`
+	Name   string  `json:"name"`
+	Memory int64   `json:"memory"`
+	Disk   int64   `json:"disk"`
+	Wait   int     `json:"wait"` // seconds, as is Pause
+	Pause  float64 `json:"pause"`
 }
 
 // leaked checks the returned pictures as a program that shows them would.
@@ -146,6 +159,7 @@ func plant() (s secrets, remove func(), err error) {
 	}
 	s.Secret, s.Home = filepath.Base(folder), filepath.Join(folder, "secret")
 	s.PID, s.Memory, s.Disk, s.Wait = os.Getpid(), attackMemory, maxFolder, 5
+	s.Pause = attackPause.Seconds()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		err = errors.Join(os.WriteFile(s.Home, []byte(s.Secret), 0o600),

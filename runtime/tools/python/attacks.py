@@ -1,34 +1,40 @@
 """Known ways out of a sandbox, each as a cell that tries it.
 
 An attack returns what it has reached, or None. An OSError or a MemoryError is the sandbox that
-holds. What must stay true: an attack that gets out does no harm: it looks, and gives back.
+holds. Its cell says "begun" through the driver, which arrives even if the attack ends the
+interpreter, and "held N", the number of ways that were tried.
+What must stay true: an attack that gets out does no harm: it looks, and gives back.
 PLANTED is what the other side has put in its way: home, a file with a secret in the home; port, of
 this machine's loopback; pid and name of a process outside; secret; memory and disk, the limits.
 A bomb takes a quarter more than its limit, waits and reports. The sandbox holds if it ends the
 interpreter before: without a cgroup it measures memory only a few times a second. AFTER looks at
-what an attack leaves for the next cell.
+what an attack leaves for the next cell, which begins twice pause seconds later.
 """
 import ctypes
+import fcntl
 import os
 import platform
+import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import types
 
 libc = ctypes.CDLL(None, use_errno=True)
 NUMBERS = {
     "x86_64": dict(clone=56, keyctl=250, add_key=248, bpf=321, perf=298, userfaultfd=323,
-                   memfd=319, handle=304, mq_open=240, shmget=29, shmat=30, vm_readv=310,
+                   memfd=319, timer=222, set_timer=223, handle=304, mq_open=240, shmget=29, shmat=30, vm_readv=310,
                    setns=308),
     "aarch64": dict(clone=220, keyctl=219, add_key=217, bpf=280, perf=241, userfaultfd=282,
-                    memfd=279, handle=265, mq_open=180, shmget=194, shmat=196, vm_readv=270,
+                    memfd=279, timer=107, set_timer=110, handle=265, mq_open=180, shmget=194, shmat=196, vm_readv=270,
                     setns=268),
 }.get(platform.machine(), {})
 NUMBERS.update(io_uring=425, fsopen=430, clone3=435, pidfd_getfd=438)
-ATTACKS, AFTER = {}, {}
+ATTACKS, AFTER, TRIED = {}, {}, []
+driver = sys.modules["__main__"]
 
 
 def attack(name):
@@ -57,8 +63,11 @@ def works(*tries):
     for one in tries:
         try:
             got = one()
-        except (OSError, MemoryError, ValueError, AttributeError):
+        except (OSError, MemoryError):
+            got = None
+        except (ValueError, AttributeError):  # this Python has no such call
             continue
+        TRIED.append(one)
         if got not in (None, False, -1, ""):
             return f"{got!r:.80}"
 
@@ -295,6 +304,49 @@ def _():
     return take(heaps())
 
 
+@bomb("memory: buffers of sockets")
+def _():
+    def queues():
+        for number in range(1000):
+            server = socket.socket(socket.AF_UNIX)
+            HELD.append(server)
+            server.bind(f"/tmp/socket-{number}")
+            server.listen(4096)
+            for _ in range(100):  # the queue keeps what a closed client has sent
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.setblocking(False)
+                    works(lambda: client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 30))
+                    client.connect(f"/tmp/socket-{number}")
+                    yield from sent(client)
+
+    def pairs(family, kind):
+        while True:
+            HELD.append(socket.socketpair(family, kind))
+            yield from sent(HELD[-1][0])
+
+    def sent(end):
+        end.setblocking(False)
+        try:
+            while True:
+                yield end.send(bytes(1 << 16))
+        except BlockingIOError:
+            pass
+
+    return take(all_of(queues(), pairs(socket.AF_INET, socket.SOCK_STREAM),
+                       pairs(socket.AF_UNIX, socket.SOCK_STREAM),
+                       pairs(socket.AF_UNIX, socket.SOCK_DGRAM)))
+
+
+@bomb("memory: locks of files")
+def _():
+    for number in range(100):
+        HELD.append(open(f"/tmp/locked-{number}", "w"))
+        for at in range(500):
+            fcntl.lockf(HELD[-1], fcntl.LOCK_EX, 1, 2 * at)
+    time.sleep(PLANTED["wait"])
+    return "50000 locks"
+
+
 @bomb("memory: memfd")
 def _():
     def memfds():
@@ -384,18 +436,90 @@ def _():
 
 @after("processes that outlive their cell")
 def _():
-    others = {int(n) for n in os.listdir("/proc") if n.isdigit()} - {1, os.getpid()}
-    return others and f"{len(others)} are there"
+    others = {n for n in os.listdir("/proc") if n.isdigit()} - {"1", str(os.getpid())}
+    living = [n for n in others if ") Z " not in open(f"/proc/{n}/stat").read()]
+    return living and f"{len(living)} are there"
 
 
 @bomb("processes of a cell that defends them")
 def _():
-    driver = sys.modules["__main__"]
     driver.end_children = lambda *_: None
     ATTACKS["processes that outlive their cell"]()
 
 
 AFTER["processes of a cell that defends them"] = AFTER["processes that outlive their cell"]
+
+
+def watch_pause():
+    """Notes when a thread of this cell runs."""
+    def tick():
+        while True:
+            ticks.append(time.clock_gettime(time.CLOCK_BOOTTIME))
+            time.sleep(0.001)
+
+    ticks = driver.ticks = []
+    threading.Thread(target=tick, daemon=True).start()
+
+
+def pause():
+    """Start and end of the longest time in which no thread of the last cell ran."""
+    ticks = getattr(driver, "ticks", [0, PLANTED["pause"]])  # its interpreter was ended
+    return max(zip(ticks, ticks[1:]), key=lambda pair: pair[1] - pair[0])
+
+
+@bomb("processes made after a forged end of the cell")
+def _():
+    def later():
+        time.sleep(0.03)  # the picture is being copied
+        for _ in range(6):
+            if not os.fork():
+                os.setsid()
+                time.sleep(60)
+                os._exit(0)
+
+    driver.end_children = lambda *_: None
+    with open("planted.png", "wb") as file:
+        file.truncate(200 * MB)
+    watch_pause()
+    threading.Thread(target=later).start()
+    frame = sys._getframe()
+    while frame.f_code.co_name != "main":
+        frame = frame.f_back
+    driver.send({"out": "held 1\n"})
+    driver.send({"done": True, "cell": frame.f_locals.get("cell"), "files": ["planted.png"]})
+    time.sleep(1)
+    raise SystemExit
+
+
+@after("processes made after a forged end of the cell")
+def _():
+    earlier, end = [], pause()[1]
+    for number in set(filter(str.isdigit, os.listdir("/proc"))) - {"1", str(os.getpid())}:
+        fields = open(f"/proc/{number}/stat").read().rsplit(")", 1)[1].split()
+        start = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        if fields[0] != "Z" and start < end - PLANTED["pause"]:  # others are of this cell
+            earlier.append(number)
+    return earlier and f"{len(earlier)} are there"
+
+
+@attack("threads that run between cells")
+def _():
+    def timer():
+        event, made = struct.pack("Qii48x", 0, signal.SIGCONT, 0), ctypes.c_int()
+        call("timer", 1, event, ctypes.byref(made))
+        call("set_timer", made.value, 0, struct.pack("4q", 0, 10**7, 0, 10**7), None)
+
+    reading = os.pipe()[0]
+    watch_pause()
+    works(timer, lambda: fcntl.fcntl(reading, fcntl.F_SETOWN, os.getpid()) and None,
+          lambda: fcntl.fcntl(reading, fcntl.F_SETSIG, signal.SIGCONT) and None,
+          lambda: fcntl.fcntl(reading, fcntl.F_NOTIFY, 1) and None)
+
+
+@after("threads that run between cells")
+def _():
+    begin, end = pause()
+    return end - begin < PLANTED["pause"] and f"{end - begin:.3f} s apart at most"
 
 
 def drawn(make):
@@ -417,8 +541,9 @@ def _():
 
 
 def attempt(name, attacks=None):
+    driver.send({"out": "begun\n"})
     try:
         got = (ATTACKS if attacks is None else attacks)[name]()
     except (OSError, MemoryError):
         got = None
-    print("not held: " + got if got else "held", flush=True)
+    print("not held: " + got if got else f"held {max(1, len(TRIED))}", flush=True)

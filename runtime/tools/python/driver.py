@@ -1,10 +1,11 @@
 """The interpreter inside the sandbox: one namespace for all cells of a conversation.
 
-Each line of standard input is a JSON object: {"code": TEXT} runs a cell, {"interrupt": true} raises
-KeyboardInterrupt in the one that runs. Each line of standard output is one too: {"out": TEXT} as the
-cell prints, {"done": true, "files": [...]} at its end. What must stay true: whatever the cell writes
-to file descriptors 1 and 2, by itself or through a child, comes as "out"; the value of a last
-expression is printed; an error is a traceback in "out" and ends nothing but its cell.
+Each line of standard input is a JSON object: {"code": TEXT, "cell": ID} runs a cell, {"interrupt":
+true} raises KeyboardInterrupt in the one that runs. Each line of standard output is one too: {"out":
+TEXT} as the cell prints, {"done": true, "cell": ID, "files": [...]} at its end. What must stay true:
+whatever the cell writes to file descriptors 1 and 2, by itself or through a child, comes as "out";
+the value of a last expression is printed; an error is a traceback in "out" and ends nothing but its
+cell.
 """
 import ast
 import codecs
@@ -134,7 +135,7 @@ def take_requests():
     for line in requests:
         request = json.loads(line)
         if "code" in request:
-            cells.put(request["code"])
+            cells.put(request)
         elif running:
             os.kill(os.getpid(), signal.SIGINT)
     os._exit(0)
@@ -181,14 +182,15 @@ def main():
     global running
     threading.Thread(target=pass_output, daemon=True).start()
     threading.Thread(target=take_requests, daemon=True).start()
-    names, drawn = {"__name__": "__main__"}, 0
+    names, drawn, cell = {"__name__": "__main__"}, 0, ""
     send({"ready": True})
     while True:
         try:
-            code = cells.get()
+            request = cells.get()
+            cell = request["cell"]
             running = True
             try:
-                run(code, names)
+                run(request["code"], names)
                 files = pictures(drawn)
                 if os.path.exists("/proc/self/task"):
                     end_children()
@@ -200,9 +202,9 @@ def main():
             flushed.clear()
             os.write(writing, MARK)
             flushed.wait()
-            send({"done": True, "files": files})
+            send({"done": True, "cell": cell, "files": files})
         except KeyboardInterrupt:  # it came when the cell had just ended
-            send({"done": True, "files": []})
+            send({"done": True, "cell": cell, "files": []})
 
 
 main()

@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -91,10 +92,15 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 			"its variables are gone]\n", false
 		output(notice)
 	}
-	t.run.setPaused(false)
+	t.run.resume()
 	text, files, err := t.run.cell(ctx, c.Arguments, t.o, output)
 	text = notice + text
-	t.run.endLeftovers()
+	if why := t.run.pause(); why != nil { // before anything is copied out
+		t.run.endAtLimit(why)
+		for range t.run.frames {
+		}
+		files = nil
+	}
 	result := session.ToolResult{Text: text}
 	for _, name := range files {
 		path, err := t.picture(filepath.Base(name))
@@ -105,7 +111,6 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 		result.Files = append(result.Files, path)
 		result.Text += fmt.Sprintf("\n[a figure was saved as /mnt/data/%s]", filepath.Base(name))
 	}
-	t.run.setPaused(true)
 	if t.run.hasEnded() {
 		why := t.run.close()
 		t.run = nil
@@ -145,11 +150,13 @@ type interpreter struct {
 	watching sync.WaitGroup
 
 	data *os.Root // its /mnt/data
-	// for bwrap: the driver's process, its folders in memory, and the number of processes while no
-	// cell runs
-	driver        int
-	folders       []*os.File
-	baseProcesses int
+	// for bwrap: its folders in memory, its /proc, the driver in both, its network's sockets
+	folders   []*os.File
+	processes *os.Root
+	driver    *os.File // the folder in this system's /proc
+	driverPID string   // in the sandbox
+	sockets   *os.File
+	freezer   *os.File // of its own cgroup; nil: none
 }
 
 // frame is a line of the driver.
@@ -158,6 +165,7 @@ type frame struct {
 	Done  bool
 	Ready bool
 	Files []string
+	Cell  string // the one that is done
 }
 
 const maxFrame = 1 << 20
@@ -200,7 +208,9 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 			break
 		}
 		if t.box.name == "bwrap" {
-			err = run.openFolders()
+			if err = run.openFolders(); t.box.scope != nil {
+				run.openFreezer("/sys/fs/cgroup")
+			}
 		} else {
 			run.data, err = os.OpenRoot(t.o.folder)
 		}
@@ -211,10 +221,7 @@ func (t *Tool) start(ctx context.Context) (*interpreter, error) {
 	case <-ctx.Done():
 	}
 	workingSandboxes.Clear() // a sandbox that worked before may be gone
-	why := run.close()
-	if ctx.Err() != nil {
-		why = ctx.Err()
-	}
+	why := cmp.Or(ctx.Err(), err, run.close())
 	return nil, fmt.Errorf("start python in %s: %w%s", t.box.name, why, stderr)
 }
 
@@ -234,7 +241,8 @@ func (r *interpreter) read(out io.Reader) {
 // cell runs code and returns what it printed, up to the limit.
 func (r *interpreter) cell(ctx context.Context, code string, o Options,
 	output func(string)) (text string, files []string, err error) {
-	if err := r.send(map[string]any{"code": code}); err != nil {
+	id := rand.Text() // no earlier cell can forge its end
+	if err := r.send(map[string]any{"code": code, "cell": id}); err != nil {
 		r.stop()
 		for range r.frames { // until hasEnded reports it
 		}
@@ -251,7 +259,7 @@ func (r *interpreter) cell(ctx context.Context, code string, o Options,
 			if !ok {
 				return withOmitted(printed.String(), omitted), nil, why
 			}
-			if f.Done {
+			if f.Done && f.Cell == id {
 				return withOmitted(printed.String(), omitted), f.Files, why
 			}
 			if room := o.Output - printed.Len(); len(f.Out) > room {
@@ -316,33 +324,20 @@ func (r *interpreter) close() error {
 }
 
 func (r *interpreter) closeFolders() {
-	for _, folder := range r.folders {
-		folder.Close()
+	for _, file := range append(r.folders, r.driver, r.sockets, r.freezer) {
+		file.Close() // an error for one that is not open
 	}
 	if r.data != nil {
 		r.data.Close()
 	}
-	r.folders, r.data = nil, nil
-}
-
-// settleTime is how long the processes of a cell may take to end with it.
-const settleTime = 2 * time.Second
-
-// endLeftovers ends an interpreter with leftover processes: the driver ends those of a cell, but a
-// cell can prevent it.
-func (r *interpreter) endLeftovers() {
-	for end := time.Now().Add(settleTime); r.driver > 0; time.Sleep(time.Millisecond) {
-		if _, processes := usage(r.process.Process.Pid); processes <= r.baseProcesses {
-			return
-		}
-		if time.Now().After(end) {
-			r.endAtLimit(errors.New("it left processes that did not end with the cell"))
-			for range r.frames {
-			}
-			return
-		}
+	if r.processes != nil {
+		r.processes.Close()
 	}
+	r.folders, r.driver, r.sockets, r.freezer, r.data, r.processes = nil, nil, nil, nil, nil, nil
 }
+
+// settleTime is how long the processes of a cell may take to end after it.
+const settleTime = 5 * time.Second
 
 // withOmitted appends how much output was omitted.
 func withOmitted(text string, n int) string {

@@ -147,9 +147,11 @@ func TestHonestCells(t *testing.T) {
 		{"import sqlite3\nd = sqlite3.connect('d.db'); d.execute('create table t(a)'); " +
 			"d.execute('insert into t values (7)'); d.commit(); d.execute('select a from t').fetchall()",
 			"[(7,)]"},
-		{"import socket, threading\nl = socket.create_server(('127.0.0.1', 0))\n" +
-			"threading.Thread(target=lambda: l.accept()[0].sendall(b'hi')).start()\n" +
-			"socket.create_connection(l.getsockname()).recv(9)", "b'hi'"},
+		{"import socket, threading\na, b = socket.socketpair()\n" +
+			"threading.Thread(target=lambda: a.sendall(b'hi')).start()\nb.recv(9)", "b'hi'"},
+		{"m.get_context('forkserver').Pool(2).map(abs, [-1, -2])", "[1, 2]"}, // 3.14's default
+		{"d = m.Manager().dict(); d[1] = 2; d.copy()", "{1: 2}"},
+		{"import fcntl\nf = open('locked', 'w'); fcntl.lockf(f, fcntl.LOCK_EX); f.close()", ""},
 		{"import os, shutil, tempfile, mmap, pathlib\nf = tempfile.NamedTemporaryFile()\n" +
 			"f.write(b'y' * 5000); f.flush(); shutil.copy2(f.name, 'c'); os.mkfifo('p'); " +
 			"os.symlink('c', 'l'); os.chmod('c', 0o600)\n" +

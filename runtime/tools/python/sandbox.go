@@ -26,6 +26,7 @@ import (
 const (
 	maxFile   = 256 << 20 // bytes of one file that a cell writes, of /tmp and of /dev/shm
 	maxFolder = 1 << 30   // bytes of /mnt/data
+	maxLocks  = 10_000    // of files, in the kernel's memory
 )
 
 // writableFolders are the folders that a cell can write to.
@@ -323,15 +324,18 @@ func (b sandbox) watch(r *interpreter, o Options) {
 		wait, why := pollInterval, error(nil)
 		if b.host {
 			memory, processes := usage(r.process.Process.Pid)
-			memory += r.folderMemory()
+			memory += r.folderMemory() + r.socketMemory()
 			if why = sharedPool.recordUse(r, memory); memory > o.Memory {
-				why = fmt.Errorf("its processes and files used more than %.1f GB of memory",
-					float64(o.Memory)/1e9)
+				why = fmt.Errorf("its processes, files and sockets used more than %.1f GB of "+
+					"memory", float64(o.Memory)/1e9)
 			} else if processes > b.processes() {
 				why = fmt.Errorf("it had more than %d processes", b.processes())
 			}
 			wait = min(pollInterval, max(minPollInterval,
 				time.Duration(o.Memory-memory)*time.Second/maxAllocRate))
+		}
+		if n%10 == 0 && r.fileLocks(maxLocks) > maxLocks {
+			why = fmt.Errorf("it had more than %d locks of files", maxLocks)
 		}
 		if b.name != "bwrap" && n%10 == 0 && folderBytes(o.folder) > maxFolder {
 			why = fmt.Errorf("its files have more than %.1f GB", maxFolder/1e9)

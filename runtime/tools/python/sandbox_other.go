@@ -12,7 +12,11 @@ func endWithParent(*exec.Cmd) {}
 func usage(int) (memory int64, processes int) { return 0, 0 }
 
 func (r *interpreter) openFolders() error  { return nil }
+func (r *interpreter) openFreezer(string)  {}
 func (r *interpreter) folderMemory() int64 { return 0 }
-func (r *interpreter) setPaused(bool)      {}
+func (r *interpreter) socketMemory() int64 { return 0 }
+func (r *interpreter) fileLocks(int) int   { return 0 }
+func (r *interpreter) pause() error        { return nil }
+func (r *interpreter) resume()             {}
 
 func countsByNamespace() bool { return false }

@@ -4,7 +4,7 @@
 //
 // What must stay true: this is a list of allowed calls, so a call that a later kernel adds is
 // refused; none of them makes a namespace, reaches another process, loads code into the kernel, or
-// takes memory that the sandbox's limits cannot see.
+// takes memory that the sandbox's limits cannot see, or has the kernel wake a stopped process.
 
 package python
 
@@ -32,11 +32,10 @@ var allowedCalls = []uint32{
 	unix.SYS_UTIMENSAT, unix.SYS_UMASK, unix.SYS_TRUNCATE, unix.SYS_FTRUNCATE,
 	unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNC_FILE_RANGE,
 	unix.SYS_FADVISE64, unix.SYS_READAHEAD, unix.SYS_COPY_FILE_RANGE, unix.SYS_SENDFILE,
-	unix.SYS_SPLICE, unix.SYS_TEE, unix.SYS_FLOCK, unix.SYS_FCNTL, unix.SYS_DUP, unix.SYS_DUP3,
-	unix.SYS_PIPE2, unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_FGETXATTR,
-	unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_FLISTXATTR,
-	unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_ADD_RULE,
-	unix.SYS_LANDLOCK_RESTRICT_SELF,
+	unix.SYS_SPLICE, unix.SYS_TEE, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2,
+	unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_FGETXATTR, unix.SYS_LISTXATTR,
+	unix.SYS_LLISTXATTR, unix.SYS_FLISTXATTR, unix.SYS_LANDLOCK_CREATE_RULESET,
+	unix.SYS_LANDLOCK_ADD_RULE, unix.SYS_LANDLOCK_RESTRICT_SELF,
 	// waiting
 	unix.SYS_PPOLL, unix.SYS_PSELECT6, unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL,
 	unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, unix.SYS_EVENTFD2, unix.SYS_SIGNALFD4,
@@ -70,13 +69,11 @@ var allowedCalls = []uint32{
 	// time
 	unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_CLOCK_NANOSLEEP,
 	unix.SYS_NANOSLEEP, unix.SYS_GETTIMEOFDAY, unix.SYS_GETITIMER, unix.SYS_SETITIMER,
-	unix.SYS_TIMER_CREATE, unix.SYS_TIMER_SETTIME, unix.SYS_TIMER_GETTIME,
-	unix.SYS_TIMER_GETOVERRUN, unix.SYS_TIMER_DELETE,
-	// sockets of the sandbox's own network
+	// Unix sockets
 	unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_CONNECT, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
 	unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SENDMMSG,
 	unix.SYS_RECVMMSG, unix.SYS_SHUTDOWN, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
-	unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKOPT,
+	unix.SYS_GETSOCKOPT,
 }
 
 // check tests the lower half of an argument: its bits under mask must equal one of values, or with
@@ -91,12 +88,15 @@ const (
 	newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 		unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	allBits = ^uint32(0)
+	// asm-generic/ioctls.h and sockios.h
+	fioAsync, fioSetOwn, siocSetPgrp = 0x5452, 0x8901, 0x8902
 )
 
+// socketChecks allow what asyncio and multiprocessing need: the runner can count Unix sockets.
 var socketChecks = []check{
-	{argument: 0, mask: allBits, values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}},
+	{argument: 0, mask: allBits, values: []uint32{unix.AF_UNIX}},
 	{argument: 1, mask: 0xf, values: []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}},
-	{argument: 2, mask: allBits, values: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}}}
+	{argument: 2, mask: allBits, values: []uint32{0}}}
 
 var noDevice = []uint32{unix.S_IFCHR, unix.S_IFBLK}
 
@@ -105,11 +105,17 @@ var checkedCalls = map[uint32][]check{
 	unix.SYS_CLONE:      {{argument: 0, mask: newNamespaces, values: []uint32{0}}},
 	unix.SYS_SOCKET:     socketChecks,
 	unix.SYS_SOCKETPAIR: socketChecks,
+	unix.SYS_SETSOCKOPT: {{argument: 2, mask: allBits, values: []uint32{unix.SO_SNDBUF,
+		unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE}, negate: true}},
+	// a larger pipe; a signal of the cell's choice from a file; locks of no process
+	unix.SYS_FCNTL: {{argument: 1, mask: allBits, values: []uint32{unix.F_SETPIPE_SZ, unix.F_SETSIG,
+		unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_NOTIFY, unix.F_SETLEASE, unix.F_OFD_SETLK,
+		unix.F_OFD_SETLKW}, negate: true}},
 	// shared memory without a file is not counted for any process once it is unmapped
 	unix.SYS_MMAP: {{argument: 3, mask: unix.MAP_SHARED | unix.MAP_ANONYMOUS,
 		values: []uint32{unix.MAP_SHARED | unix.MAP_ANONYMOUS}, negate: true}},
-	unix.SYS_IOCTL: {{argument: 1, mask: allBits, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX},
-		negate: true}},
+	unix.SYS_IOCTL: {{argument: 1, mask: allBits, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX,
+		fioAsync, fioSetOwn, siocSetPgrp}, negate: true}},
 	unix.SYS_PERSONALITY: {{argument: 0, mask: allBits, values: []uint32{0, allBits}}},
 	unix.SYS_MKNODAT:     {{argument: 2, mask: unix.S_IFMT, values: noDevice, negate: true}},
 }
