@@ -76,6 +76,9 @@ func (p *port) wrap(next http.Handler) http.Handler {
 			return
 		}
 		e.Client = p.client(e, r)
+		ctx, release := e.Key.Bind(r.Context(), answer.ErrKeyRemoved)
+		defer release()
+		r = r.WithContext(ctx)
 		allowOrigin(e.Header(), r)
 		if isPreflight(r) {
 			e.WriteHeader(http.StatusNoContent)

@@ -71,13 +71,16 @@ type Handler struct {
 // of named keys.
 func (h *Handler) Close() {
 	h.port.tools.Close()
-	if err := h.port.Keys.Flush(); err != nil {
+	if err := h.port.Keys.Close(); err != nil {
 		h.port.Log.Error("what keys have used is not stored", "error", err)
 	}
 }
 
 // Preparing is the number of requests that are read and checked, and have no turn yet.
 func (h *Handler) Preparing() int64 { return h.port.driver.Preparing() }
+
+// Watch notices removed keys until ctx ends.
+func (h *Handler) Watch(ctx context.Context) { h.port.Keys.Watch(ctx) }
 
 // TakeOver resumes the background responses of ended processes, until ctx ends.
 func (h *Handler) TakeOver(ctx context.Context) { h.port.responses.TakeOver(ctx) }
@@ -107,6 +110,9 @@ func newPort(o Options) *port {
 	p := &port{Options: o, driver: d, tools: tools.NewPool(o.Tools)}
 	p.metrics = newMetrics(d.Options, d.Preparing)
 	d.Count = p.metrics
+	if o.Keys != nil {
+		o.Keys.OnRemoval = p.tools.CloseOf
+	}
 	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools)
 	p.messages, p.ollama = messages.New(d), ollama.New(d)
 	return p

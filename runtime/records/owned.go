@@ -2,7 +2,10 @@
 
 package records
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 // Owned is the store as one owner sees it. owner has no slash; "" sees the records without
 // an owner. The store itself has them under OwnedKey.
@@ -22,6 +25,35 @@ func OwnerOf(stored string) (owner, key string) {
 		return owner, key
 	}
 	return "", stored
+}
+
+// Reassign deletes the records of an owner, or gives them to another if to is not nil. It returns
+// how many there are.
+func Reassign(s Store, owner string, to *string) (n int, err error) {
+	for _, kind := range []Kind{KindRunning, KindResponse, KindConversation, KindTurn} {
+		list := Owned(s, owner).List(kind)
+		n += len(list)
+		if len(list) == 0 {
+			continue
+		}
+		if err := s.Change(func(c *Change) error {
+			var err error
+			for _, r := range list {
+				c.Delete(kind, OwnedKey(owner, r.Key))
+				if to == nil {
+					continue
+				}
+				for i, key := range r.Also {
+					r.Also[i] = strings.TrimPrefix(key, owner+"/")
+				}
+				err = errors.Join(err, c.Put(toStored(*to, r)))
+			}
+			return err
+		}); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // isOwner tells whether a stored key is the owner's; a key without an owner may not name one.

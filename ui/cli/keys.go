@@ -19,6 +19,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
+	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/ui/chat"
 )
 
@@ -30,7 +31,7 @@ func keysCommand(t Terminal) *cli.Command {
 		Description: "Example: ossrun keys add alice --rate 60 --tokens 2m\n" +
 			"         ossrun keys usage\n" +
 			"         ossrun keys rm alice",
-		Action: subcommandsOnly("add, list, usage, rotate and rm"),
+		Action: subcommandsOnly("add, list, usage, rotate, rm and off"),
 		Subcommands: []*cli.Command{
 			{Name: "add", Usage: "create a key and print it", ArgsUsage: "[flags] NAME",
 				Description: "The key is shown once; its hash is kept. From the first key on " +
@@ -77,15 +78,20 @@ func keysCommand(t Terminal) *cli.Command {
 					}, func(name string) error { return printKey(c, t, name, key) })
 				}},
 			{Name: "rm", Usage: "remove a key", ArgsUsage: "[flags] NAME",
-				Description: "What its client has left on the server ends with its age.\n\n" +
-					"Example: ossrun keys rm alice",
+				Description: "A running server cancels what its client runs, and deletes what " +
+					"its client has left.\nThe server asks for a key after the last one too, " +
+					"until ossrun keys off.\n\nExample: ossrun keys rm alice",
+				Flags: flagTable(boolFlag("keep-records", "its responses and conversations "+
+					"become the server's")),
+				Action: func(c *cli.Context) error { return removeKey(c, t) }},
+			{Name: "off", Usage: "serve without a key again, after the last one was removed",
+				Description: "Example: ossrun keys off",
 				Action: func(c *cli.Context) error {
-					return changeKey(c, func(all []keys.Key, i int) ([]keys.Key, error) {
-						return slices.Delete(all, i, i+1), nil
-					}, func(name string) error {
-						t.report("the key of %s no longer works", name)
-						return nil
-					})
+					if err := keys.Disable(keys.File()); err != nil {
+						return fail(exitUsage, "%v. Remove it first", err)
+					}
+					t.report("ossrun serve asks for no key")
+					return nil
 				}},
 		},
 	}
@@ -151,6 +157,33 @@ func changeKey(c *cli.Context, work func(all []keys.Key, i int) ([]keys.Key, err
 		return err
 	}
 	return done(name)
+}
+
+func removeKey(c *cli.Context, t Terminal) error {
+	id, n := "", 0
+	move := func(to *string) error {
+		return withSessions(c, func(p chat.Stores) error {
+			moved, err := records.Reassign(p.Store, id, to)
+			n += moved
+			return err
+		})
+	}
+	keep := c.Bool("keep-records")
+	err := changeKey(c, func(all []keys.Key, i int) ([]keys.Key, error) {
+		if id = all[i].ID; keep { // before a server deletes them
+			if err := move(new(string)); err != nil {
+				return nil, err
+			}
+		}
+		return slices.Delete(all, i, i+1), nil
+	}, func(string) error { return move(nil) })
+	if err != nil {
+		return err
+	}
+	end := map[bool]string{true: "belongs to the server now", false: "is deleted"}[keep]
+	t.report("the key of %s no longer works; what its client had stored (%d) %s",
+		c.Args().First(), n, end)
+	return nil
 }
 
 func listKeys(c *cli.Context) error {

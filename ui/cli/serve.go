@@ -293,6 +293,7 @@ func (s *server) run(ctx context.Context) (err error) {
 				s.state.Store(local.Ready)
 				s.announce()
 				workers.Go(func() { s.port.TakeOver(ctx) })
+				workers.Go(func() { s.port.Watch(ctx) })
 			}
 			loaded = nil
 			continue

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -322,7 +323,7 @@ func (a *Answer) FailureOf(d session.Done) *fields.Fault {
 		return fields.FaultOf(d.Err, a.Request.History)
 	case session.FinishCancelled:
 		if a.ctx.Err() != nil {
-			return fields.FaultOf(context.Canceled, a.Request.History)
+			return fields.FaultOf(context.Cause(a.ctx), a.Request.History)
 		}
 		return fields.Failure(http.StatusServiceUnavailable, fields.KindServer,
 			"the request was cancelled by the server")
@@ -359,7 +360,7 @@ func (discardWriter) WriteHeader(int)             {}
 // Detach lets the answer outlive its request, whose own answer is now written to client.
 func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 	client = a.Exchange
-	a.ctx, a.Cancel = context.WithCancel(context.WithoutCancel(r.Context()))
+	a.ctx, a.Cancel = client.Key.Bind(context.WithoutCancel(r.Context()), ErrKeyRemoved)
 	a.Exchange = NewExchange(discardWriter{}, client.ID, client.faultBody)
 	a.Exchange.Client, a.Exchange.Key = client.Client, client.Key
 	a.Exchange.budget, client.budget = client.budget, nil
@@ -368,8 +369,8 @@ func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 }
 
 // NewDetached is an answer that never had a client.
-func (d *Driver) NewDetached(req *Request, f Form, id string) (*Answer, error) {
-	ctx, cancel := context.WithCancel(context.Background())
+func (d *Driver) NewDetached(req *Request, f Form, id string, key *keys.Client) (*Answer, error) {
+	ctx, cancel := key.Bind(context.Background(), ErrKeyRemoved)
 	runner, err := d.Models.Get(ctx, req.Model)
 	if err != nil {
 		cancel()

@@ -150,6 +150,10 @@ func WriteFault(e *Exchange, f *fields.Fault) {
 	WriteJSON(e, f.Status, e.faultBody(f, e.ID))
 }
 
+// ErrKeyRemoved ends the requests of a removed key.
+var ErrKeyRemoved = fields.Refusal(http.StatusUnauthorized, "", "invalid_api_key",
+	"this API key was removed")
+
 // WriteJSON writes one full answer. A failed write is ignored: the client is gone.
 func WriteJSON(e *Exchange, status int, v any) {
 	_ = http.NewResponseController(e).SetWriteDeadline(time.Now().Add(WriteTimeout)) // best effort

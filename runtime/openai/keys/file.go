@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,8 @@ type Key struct {
 // file is the form of the file.
 type file struct {
 	Keys []Key `json:"keys"`
+	// Optional says that no key is needed while there is none
+	Optional bool `json:"off,omitempty"`
 }
 
 // File is the path of this user's keys.
@@ -50,28 +53,52 @@ const maxFileBytes = 16 << 20
 
 // Load reads the keys of a file; a missing file has none.
 func Load(path string) ([]Key, error) {
+	f, err := load(path)
+	return f.Keys, err
+}
+
+func load(path string) (f file, err error) {
 	b, err := mapping.ReadText(path, maxFileBytes)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return file{Optional: true}, nil
 	}
-	var f file
 	if err == nil {
 		err = json.Unmarshal(b, &f)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the keys in %s: %w", path, err)
+		return file{}, fmt.Errorf("reading the keys in %s: %w", path, err)
 	}
 	for _, k := range f.Keys {
 		if hash, err := hex.DecodeString(k.Hash); err != nil || len(hash) != sha256.Size ||
 			k.ID == "" || k.Name == "" {
-			return nil, fmt.Errorf("reading the keys in %s: the entry %q is damaged", path, k.Name)
+			return file{}, fmt.Errorf("reading the keys in %s: the entry %q is damaged", path,
+				k.Name)
 		}
 	}
-	return f.Keys, nil
+	return f, nil
+}
+
+// Disable ends the need for keys, which outlives the last one. It fails while there are any.
+func Disable(path string) error {
+	return change(path, func(f *file) error {
+		if len(f.Keys) > 0 {
+			return fmt.Errorf("%s still has a key", f.Keys[0].Name)
+		}
+		f.Optional = true
+		return nil
+	})
 }
 
 // Change replaces the keys of a file by the result of work. Programs take turns by a lock.
 func Change(path string, work func([]Key) ([]Key, error)) error {
+	return change(path, func(f *file) (err error) {
+		f.Keys, err = work(f.Keys)
+		f.Optional = f.Optional && len(f.Keys) == 0
+		return err
+	})
+}
+
+func change(path string, work func(*file) error) error {
 	// another user who could open the lock could hold it, and then no key could be revoked
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if f, err := store.Open(path+".lock", os.O_RDWR|os.O_CREATE, 0o600); err == nil {
@@ -90,14 +117,14 @@ func Change(path string, work func([]Key) ([]Key, error)) error {
 		return fmt.Errorf("changing the keys: %w", err)
 	}
 	defer lock.Close()
-	all, err := Load(path)
+	f, err := load(path)
 	if err == nil {
-		all, err = work(all)
+		err = work(&f)
 	}
 	if err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(file{all}, "", "  ")
+	b, err := json.MarshalIndent(f, "", "  ")
 	if err == nil {
 		err = store.WriteFile(path, append(b, '\n'), 0o600)
 	}
@@ -129,6 +156,11 @@ func New(name string) (k Key, key string) {
 }
 
 // hashOf needs no salt and no work factor: 256 random bits cannot be guessed.
+var id = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// IsID tells whether an owner of records is a key, of now or of earlier.
+func IsID(owner string) bool { return id.MatchString(owner) }
+
 func hashOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])

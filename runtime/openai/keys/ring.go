@@ -20,10 +20,13 @@ type Ring struct {
 	store  records.Store // for usage
 	notify func(string)
 	now    func() time.Time
+	// OnRemoval is called when nothing of a removed key's client runs any more; may be nil
+	OnRemoval  func(id string)
+	forgetting sync.WaitGroup
 
 	mu        sync.Mutex
 	keys      []Key
-	keyNeeded bool        // a key was seen: the port requires one even when all are removed
+	keyNeeded bool        // stays when the last key is removed or the file is missing
 	stamp     os.FileInfo // of the file when it was read; nil: it was missing
 	use       map[string]*keyState
 	flush     *time.Timer // nil: nothing is to be written
@@ -33,8 +36,8 @@ func Open(path string, store records.Store, notify func(string)) (*Ring, error) 
 	r := &Ring{path: path, store: store, notify: notify, now: time.Now, use: map[string]*keyState{}}
 	var err error
 	r.stamp, _ = os.Stat(path)
-	r.keys, err = Load(path)
-	r.keyNeeded = len(r.keys) > 0
+	f, err := load(path)
+	r.keys, r.keyNeeded = f.Keys, !f.Optional
 	return r, err
 }
 
@@ -68,12 +71,13 @@ func (r *Ring) reload() {
 		return
 	}
 	r.stamp = now
-	keys, err := Load(r.path)
+	f, err := load(r.path)
 	if err != nil {
 		r.notify(err.Error() + "; the keys stay as they were")
 		return
 	}
-	r.keys, r.keyNeeded = keys, r.keyNeeded || len(keys) > 0
+	r.keys, r.keyNeeded = f.Keys, !f.Optional || now == nil && r.keyNeeded
+	r.endLeases()
 }
 
 // Find is the client with this key, nil for a wrong one. Its duration reveals nothing about the
@@ -114,8 +118,11 @@ func (r *Ring) client(k Key) *Client {
 	if r.use[k.ID] == nil {
 		r.use[k.ID] = &keyState{unsaved: map[string]Usage{}}
 	}
-	r.use[k.ID].name = k.Name
-	return &Client{k, r}
+	u := r.use[k.ID]
+	if u.name = k.Name; u.lease == nil {
+		u.lease = newLease()
+	}
+	return &Client{k, r, u.lease}
 }
 
 // Totals is the usage of each name in this process.
@@ -135,7 +142,8 @@ func (r *Ring) Totals() map[string]Usage {
 // Client is a client with a named key. A nil Client has none and may do everything.
 type Client struct {
 	Key
-	ring *Ring
+	ring  *Ring
+	lease *lease
 }
 
 // Owner is the owner of its stored records; "" without a named key.

@@ -36,6 +36,7 @@ func (u Usage) plus(v Usage) Usage {
 // keyState is the state of one key in this process.
 type keyState struct {
 	name    string
+	lease   *lease           // nil: the key was removed
 	unsaved map[string]Usage // by day, not yet in the store
 	day     string           // of stored
 	stored  Usage            // in the store, of all servers
@@ -100,6 +101,15 @@ func (r *Ring) add(id string, u *keyState, v Usage) {
 	if r.flush == nil {
 		r.flush = time.AfterFunc(time.Second, func() { _ = r.Flush() }) // errors return later
 	}
+}
+
+// Close ends the use of the store, after the last request.
+func (r *Ring) Close() error {
+	if r == nil {
+		return nil
+	}
+	r.forgetting.Wait()
+	return r.Flush()
 }
 
 // Flush writes the new usage to the store.

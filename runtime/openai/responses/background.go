@@ -29,6 +29,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -244,6 +245,9 @@ func (p *API) TakeOver(ctx context.Context) {
 				continue
 			}
 			owner, id := records.OwnerOf(record.Key)
+			if keys.IsID(owner) && p.Keys.Owner(owner) == nil {
+				continue // its key was removed
+			}
 			p.forOwner(owner).resumeOrFail(id, record.Value)
 		}
 		select {
@@ -305,7 +309,7 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 	}
 	_ = json.Unmarshal(s.Body, &before) // our own
 	r := &form{api: p, req: req, log: s.Log.reopen(), request: s.Request}
-	a, err := p.NewDetached(&req.Request, r, id)
+	a, err := p.NewDetached(&req.Request, r, id, p.Keys.Owner(p.owner))
 	if err != nil {
 		return false
 	}

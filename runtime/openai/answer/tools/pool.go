@@ -101,6 +101,22 @@ func (k *Pool) closeIdle(t *Tool) {
 	}
 }
 
+// CloseOf closes the idle tools of a client.
+func (k *Pool) CloseOf(client string) {
+	k.mu.Lock()
+	var closing []*Tool
+	k.list = slices.DeleteFunc(k.list, func(t *Tool) bool {
+		matches := t.client == client
+		if matches {
+			closing = append(closing, t)
+			k.places.Return(client, 1)
+		}
+		return matches
+	})
+	k.mu.Unlock()
+	closeTools(closing)
+}
+
 // reassign gives the tools that one response has left to the response that continued it.
 func (k *Pool) reassign(from, to string) {
 	k.mu.Lock()
