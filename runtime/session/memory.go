@@ -148,16 +148,13 @@ func (s segment) visibleText() (text string, ok bool) {
 	return string(token.Get().Decode(nil, s.Tokens[body+1:len(s.Tokens)-1])), true
 }
 
-// Forget deletes the sampled tokens of these messages of a client; salt is that of its requests.
-func Forget(s records.Store, client, salt string, messages []Message) error {
-	turns := turnsOf(s, client, salt)
-	return turns.Change(func(c *records.Change) error {
-		for _, m := range messages {
-			if m.CallID != "" {
-				c.Delete(records.KindTurn, turns.prefix+callKey(m.CallID))
-			}
-			c.Delete(records.KindTurn, turns.prefix+answerKey(m.Text()))
+// Forget deletes the sampled tokens of these messages; salt is that of their requests.
+func Forget(c *records.Change, salt string, messages []Message) {
+	prefix := turnsOf(nil, "", salt).prefix
+	for _, m := range messages {
+		if m.CallID != "" {
+			c.Delete(records.KindTurn, prefix+callKey(m.CallID))
 		}
-		return nil
-	})
+		c.Delete(records.KindTurn, prefix+answerKey(m.Text()))
+	}
 }

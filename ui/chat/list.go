@@ -269,8 +269,10 @@ func (p Stores) erase(k *savedChat) error {
 	var err error
 	for _, e := range k.Exchanges {
 		typed[strings.TrimSpace(e.Question)] = true
-		err = errors.Join(err,
-			session.Forget(p.Store, "", "", append(e.Messages, session.AssistantAnswer(e.Summary))))
+		err = errors.Join(err, p.Store.Change(func(c *records.Change) error {
+			session.Forget(c, "", append(e.Messages, session.AssistantAnswer(e.Summary)))
+			return nil
+		}))
 		for _, part := range e.Parts {
 			for _, f := range part.Files {
 				if p.Pictures != "" && filepath.Dir(f) == filepath.Clean(p.Pictures) {

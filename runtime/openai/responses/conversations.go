@@ -26,6 +26,7 @@ import (
 type storedConversation struct {
 	CreatedAt int64
 	Metadata  json.RawMessage
+	Responses []string          `json:",omitempty"` // stored ones that have added items
 	Items     []json.RawMessage // oldest first
 }
 
@@ -113,8 +114,8 @@ func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *fields.
 	any, *fields.Fault) {
 	p = p.forOwner(e.Client)
 	request.CheckMetadata(o, "metadata")
-	id, s := answer.NewID("conv_"), storedConversation{now(), metadata(o, "metadata"),
-		p.readItems(o, nil)}
+	id, s := answer.NewID("conv_"), storedConversation{CreatedAt: now(),
+		Metadata: metadata(o, "metadata"), Items: p.readItems(o, nil)}
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
@@ -146,15 +147,16 @@ func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *fields.
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	return p.forOwner(e.Client).changeConversation(r, func(s *storedConversation) error {
+	return p.forOwner(e.Client).changeConversation(r, func(_ *records.Change,
+		s *storedConversation) error {
 		s.Metadata = metadata(o, "metadata")
 		return nil
 	})
 }
 
 // changeConversation changes the conversation in the path and answers with it or change's fault.
-func (p *API) changeConversation(r *http.Request, change func(s *storedConversation) error) (
-	any, *fields.Fault) {
+func (p *API) changeConversation(r *http.Request, change func(*records.Change,
+	*storedConversation) error) (any, *fields.Fault) {
 	id := r.PathValue("id")
 	var s storedConversation
 	if err := p.store.Change(func(c *records.Change) (err error) {
@@ -162,7 +164,7 @@ func (p *API) changeConversation(r *http.Request, change func(s *storedConversat
 		if s, ok = getConversation(c, id); !ok {
 			return fields.NotFound("conversation_id", "Conversation", id)
 		}
-		if err = change(&s); err == nil {
+		if err = change(c, &s); err == nil {
 			err = putConversation(c, id, s)
 		}
 		return err
@@ -175,7 +177,16 @@ func (p *API) changeConversation(r *http.Request, change func(s *storedConversat
 func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Client)
 	id := r.PathValue("id")
-	switch ok, err := p.store.Delete(records.KindConversation, id); {
+	ok := false
+	err := p.store.Change(func(c *records.Change) error {
+		s, _ := getConversation(c, id)
+		for _, response := range s.Responses {
+			deleteResponse(c, response)
+		}
+		ok = c.Delete(records.KindConversation, id)
+		return nil
+	})
+	switch {
 	case err != nil:
 		return nil, deleteFault(err)
 	case !ok:
@@ -200,7 +211,7 @@ func (p *API) AddItems(e *answer.Exchange, r *http.Request, o *fields.Object) (a
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	_, f := p.changeConversation(r, func(s *storedConversation) error {
+	_, f := p.changeConversation(r, func(_ *records.Change, s *storedConversation) error {
 		s.Items = append(s.Items, items...)
 		return nil
 	})
@@ -220,11 +231,16 @@ func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *fields.Fault)
 }
 
 func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	return p.forOwner(e.Client).changeConversation(r, func(s *storedConversation) error {
-		n := len(s.Items)
+	return p.forOwner(e.Client).changeConversation(r, func(c *records.Change,
+		s *storedConversation) error {
+		n, id := len(s.Items), r.PathValue("item")
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == n {
-			return fields.NotFound("item_id", "Item", r.PathValue("item"))
+			return fields.NotFound("item_id", "Item", id)
 		}
+		s.Responses = slices.DeleteFunc(s.Responses, func(response string) bool {
+			record, _ := c.Get(records.KindResponse, response)
+			return bytes.Contains(record.Value, []byte(id)) && deleteResponse(c, response)
+		})
 		return nil
 	})
 }
@@ -281,6 +297,9 @@ func (r *form) appendToConversation(c *records.Change) error {
 		return nil
 	}
 	s.Items = append(s.Items, items...)
+	if r.req.store {
+		s.Responses = append(s.Responses, r.response.ID)
+	}
 	return putConversation(c, r.req.conversation, s)
 }
 

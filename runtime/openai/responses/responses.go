@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -253,12 +254,13 @@ func (r *form) put(c *records.Change, until time.Time, log *eventLog) error {
 	}
 	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Conv: r.req.conv,
 		Input: r.req.input, Log: log, Until: until}
+	s.Salt = r.req.Turns[0].Salt
 	if !until.IsZero() {
-		s.Request, s.Tokens, s.Salt = r.request, r.sampled(), r.req.Turns[0].Salt
+		s.Request, s.Tokens = r.request, r.sampled()
 	}
 	if len(r.Turns) > 0 && until.IsZero() {
-		s.Conv.Messages = append(s.Conv.Messages[:len(s.Conv.Messages):len(s.Conv.Messages)],
-			r.Turns[0].Result().Messages...)
+		sampled := r.Turns[0].Result().Messages
+		s.Conv.Messages, s.Sampled = slices.Concat(s.Conv.Messages, sampled), len(sampled)
 	}
 	for _, item := range r.response.Output {
 		if b, err := answer.Marshal(item); err == nil {

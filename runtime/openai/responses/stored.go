@@ -22,6 +22,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // storedResponse is the value of a record; the response's id is its key, and the ids of its items
@@ -38,6 +39,8 @@ type storedResponse struct {
 	Request json.RawMessage `json:",omitempty"`
 	Tokens  []int32         `json:",omitempty"`
 	Salt    string          `json:",omitempty"`
+	// Sampled is how many messages at the end of Conv are the response's
+	Sampled int `json:",omitempty"`
 }
 
 // takeoverWait is how long a response whose process has ended waits for another process.
@@ -191,8 +194,7 @@ func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	}
 	exists := running != nil
 	if err := p.store.Change(func(c *records.Change) error {
-		exists = c.Delete(records.KindResponse, id) || exists
-		c.Delete(records.KindRunning, id) // its writer then finds it deleted
+		exists = deleteResponse(c, id) || exists
 		return nil
 	}); err != nil {
 		return nil, deleteFault(err)
@@ -201,6 +203,18 @@ func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 		return nil, noResponse(id)
 	}
 	return deletion{id, "response", true}, nil
+}
+
+// deleteResponse deletes a response with the sampled tokens of its turn.
+func deleteResponse(c *records.Change, id string) bool {
+	var s storedResponse
+	record, ok := c.Get(records.KindResponse, id)
+	if ok && json.Unmarshal(record.Value, &s) == nil {
+		list := s.Conv.Messages
+		session.Forget(c, s.Salt, list[max(0, len(list)-s.Sampled):])
+	}
+	c.Delete(records.KindRunning, id) // its writer then finds it deleted
+	return c.Delete(records.KindResponse, id)
 }
 
 type deletion struct {
