@@ -165,7 +165,7 @@ func (b Bound) allows(share, total amount) bool {
 
 // full is the error for a record that the bound does not allow its owner.
 func full(r Record) error {
-	return fmt.Errorf("%w: there is no room for %d KB", ErrFull, len(r.Value)/1000+1)
+	return fmt.Errorf("%w: %d KB do not fit", ErrFull, len(r.Value)/1000+1)
 }
 
 var bounds = map[Kind]Bound{
