@@ -124,10 +124,10 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 		}
 	}
 	reserved := 0
-	if r.Budget != nil {
+	if r.Budget != nil && len(t.prompt) < m.context { // else submit refuses the prompt
 		open := r.MaxTokens == 0
 		if open {
-			r.MaxTokens = max(1, m.context-len(t.prompt))
+			r.MaxTokens = m.context - len(t.prompt)
 		}
 		if r.MaxTokens, err = r.Budget.Reserve(len(t.prompt), r.MaxTokens, open); err == nil {
 			reserved, t.req.MaxTokens = len(t.prompt)+r.MaxTokens, r.MaxTokens

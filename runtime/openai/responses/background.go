@@ -322,7 +322,8 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 	r.job.body.Store(&s.Body)
 	req.Background = r.background
 	req.Turns[0].AllowLoops = req.AllowLoops || p.AllowLoops
-	req.Turns[0].Sampled, req.Turns[0].Salt = s.Tokens, s.Salt
+	a.Exchange.LimitCache(&req.Turns[0])
+	req.Turns[0].Sampled, req.Turns[0].Salt = s.Tokens, s.Salt // with the client in it
 	req.response.ID = id
 	r.queue(a)
 	// for the log line; it is well-formed

@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
@@ -190,6 +191,46 @@ func TestLostBackgroundFails(t *testing.T) {
 		r, _ := h.Store.Get(records.KindResponse, "resp_1")
 		return string(r.Value), strings.Contains(string(r.Value), `"failed"`)
 	})
+}
+
+// What a key's client has left is resumed with its share, budget and salt; what the client of a
+// removed key has left is not.
+func TestTakenOverForItsKey(t *testing.T) {
+	store, path := records.NewStore(), filepath.Join(t.TempDir(), "keys.json")
+	k, _ := keys.New("alice")
+	k.Tokens = 1000
+	hosttest.Check(t, keys.Change(path, func([]keys.Key) ([]keys.Key, error) {
+		return []keys.Key{k}, nil
+	}))
+	f := &sessiontest.Model{Script: sessiontest.Answers("ok")}
+	o := openai.Options{Options: answer.Options{Models: sessiontest.Single(f, f.Now), Store: store,
+		Silence: 50 * time.Millisecond}}
+	o.Keys = hosttest.Must(keys.Open(path, store, func(line string) { t.Error(line) }))(t)
+	h := porttest.NewChecked(t, o)
+	defer h.Close()
+	log := responses.NewEventLog()
+	hosttest.Check(t, json.Unmarshal([]byte("[]"), log))
+	for _, owner := range []string{"0123456789abcdef", k.ID} {
+		s := responses.StoredResponse{Body: json.RawMessage(`{"id":"resp_1","object":"response",` +
+			`"background":true,"status":"in_progress","output":[]}`), Log: log,
+			Until: time.Now().Add(-time.Second), Request: json.RawMessage(`{"input":"x"}`),
+			Tokens: []int32{1, 2, 3}, Salt: owner + "\nsalt"}
+		owned := records.Owned(store, owner)
+		hosttest.Check(t, responses.PutResponse(owned, "resp_1", s))
+		value, _ := answer.Marshal(responses.Lease{"another", s.Until})
+		owned.Put(records.Record{Kind: records.KindRunning, Key: "resp_1", Value: value})
+	}
+	defer takeOver(t, h)()
+	porttest.Eventually(t, func() (any, bool) { // each look takes over all that it may
+		r, _ := records.Owned(store, k.ID).Get(records.KindResponse, "resp_1")
+		return string(r.Value), strings.Contains(string(r.Value), `"completed"`)
+	})
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if len(f.Shares) != 1 || f.Shares[0] == nil || f.Shares[0].Client != k.ID ||
+		f.Requests[0].Budget == nil || f.Requests[0].Salt != k.ID+"\nsalt" {
+		t.Errorf("%d turns: shares %v, %+v", len(f.Shares), f.Shares, f.Requests)
+	}
 }
 
 // A response with logprobs fails, since those of the first tokens are lost; its events so far
