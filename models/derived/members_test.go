@@ -178,7 +178,8 @@ func TestMembers(t *testing.T) {
 				again(fmt.Sprint("a bit of byte ", at))
 			}
 			key := []byte(`"crc32c":`)
-			if earlier := bytes.Replace(want, key, []byte(`"crc32x":`), 1); bytes.Contains(want, key) {
+			earlier := bytes.Replace(want, key, []byte(`"crc32x":`), 1)
+			if bytes.Contains(want, key) {
 				replace(earlier) // as releases without checksums wrote it
 				hosttest.Check(t, m.make(root))
 				if _, have := m.one(t, root); !bytes.Equal(have, earlier) {

@@ -33,14 +33,15 @@ import (
 var floods = map[string]func(t *testing.T){
 	"waiting room": func(t *testing.T) {
 		p := live(t, engine.Settings{MaxNumSeqs: 2, MaxWaiting: 5})
+		short := porttest.ChatWith(`"model":"demo","max_tokens":2`)
 		p.stage.hold()
-		refused := flood(t, p.URL, "10.0.0.1", 20, porttest.ChatWith(`"model":"demo","max_tokens":2`))
+		refused := flood(t, p.URL, "10.0.0.1", 20, short)
 		for range 13 {
 			if status := <-refused; status != http.StatusTooManyRequests {
 				t.Errorf("one beyond the room: %d", status)
 			}
 		}
-		other := flood(t, p.URL, "10.0.0.2", 1, porttest.ChatWith(`"model":"demo","max_tokens":2`))
+		other := flood(t, p.URL, "10.0.0.2", 1, short)
 		hosttest.Until(t, "the other waits", func() bool {
 			return p.metric(
 				"vllm:num_requests_running")+p.metric("vllm:num_requests_waiting") == 8
@@ -96,9 +97,10 @@ var floods = map[string]func(t *testing.T){
 		for range 30 { // each leaves its body open
 			c := hosttest.Must(net.Dial("tcp", srv.Listener.Addr().String()))(t)
 			open = append(open, c)
-			fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+
-				"%s\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n%s",
-				n.keys["flood"], strings.Repeat(" ", 64<<10))
+			fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"+
+				"Authorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+				"Content-Length: 100000\r\n\r\n%s", n.keys["flood"],
+				strings.Repeat(" ", 64<<10))
 		}
 		r := n.as(t, srv, "other", "POST", "/v1/completions", `{"prompt":"`+
 			strings.Repeat("x", 20000)+`"}`)

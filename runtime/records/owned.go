@@ -27,9 +27,18 @@ func OwnerOf(stored string) (owner, key string) {
 	return "", stored
 }
 
-// Reassign deletes the records of an owner, or gives them to another if to is not nil. It returns
-// how many there are.
-func Reassign(s Store, owner string, to *string) (n int, err error) {
+// DeleteOwned deletes the records of an owner and returns how many there were.
+func DeleteOwned(s Store, owner string) (n int, err error) {
+	return takeFrom(s, owner, func(*Change, Record) error { return nil })
+}
+
+// MoveOwned gives the records of an owner to another and returns how many there were.
+func MoveOwned(s Store, owner, to string) (n int, err error) {
+	return takeFrom(s, owner, func(c *Change, r Record) error { return c.Put(toStored(to, r)) })
+}
+
+// takeFrom deletes the records of an owner and passes each to add, in a change for each kind.
+func takeFrom(s Store, owner string, add func(*Change, Record) error) (n int, err error) {
 	for _, kind := range []Kind{KindRunning, KindResponse, KindConversation, KindTurn} {
 		list := Owned(s, owner).List(kind)
 		n += len(list)
@@ -40,13 +49,7 @@ func Reassign(s Store, owner string, to *string) (n int, err error) {
 			var err error
 			for _, r := range list {
 				c.Delete(kind, OwnedKey(owner, r.Key))
-				if to == nil {
-					continue
-				}
-				for i, key := range r.Also {
-					r.Also[i] = strings.TrimPrefix(key, owner+"/")
-				}
-				err = errors.Join(err, c.Put(toStored(*to, r)))
+				err = errors.Join(err, add(c, r))
 			}
 			return err
 		}); err != nil {
@@ -80,6 +83,11 @@ func toStored(owner string, r Record) Record {
 
 func (s ownedStore) fromStored(r Record) Record {
 	r.Key = strings.TrimPrefix(r.Key, s.owner+"/")
+	keys := make([]string, len(r.Also)) // the store still has r.Also
+	for i, key := range r.Also {
+		keys[i] = strings.TrimPrefix(key, s.owner+"/")
+	}
+	r.Also = keys
 	return r
 }
 

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -71,5 +72,57 @@ func TestOwnersHaveTheirOwn(t *testing.T) {
 				t.Error(owner, key)
 			}
 		})
+	}
+}
+
+// The records of an owner are deleted or moved with all their keys; those of others, and the usage,
+// stay.
+func TestRecordsOfAnOwnerGo(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) Store{
+		"memory": func(*testing.T) Store { return NewStore() },
+		"file": func(t *testing.T) Store {
+			s := hosttest.Must(Open(Options{File: filepath.Join(t.TempDir(), "kept.db"),
+				TTL: time.Hour}))(t)
+			t.Cleanup(func() { s.Close() })
+			return s
+		},
+	} {
+		for _, move := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " move ", move), func(t *testing.T) { ownerGoes(t, open(t), move) })
+		}
+	}
+}
+
+func ownerGoes(t *testing.T, s Store, move bool) {
+	kinds := []Kind{KindRunning, KindResponse, KindConversation, KindTurn}
+	for _, owner := range []string{"gone", "other"} {
+		for _, kind := range kinds {
+			hosttest.Check(t, Owned(s, owner).Put(Record{Kind: kind, Key: "of " + owner,
+				Also: []string{"item of " + owner}, Value: []byte(`1`)}))
+		}
+	}
+	hosttest.Check(t, s.Put(Record{Kind: KindUsage, Key: "gone 2026-11-29", Value: []byte(`1`)}))
+	work := DeleteOwned
+	if move {
+		work = func(s Store, owner string) (int, error) { return MoveOwned(s, owner, "") }
+	}
+	if n, err := work(s, "gone"); n != len(kinds) || err != nil {
+		t.Errorf("%d records of %d, %v", n, len(kinds), err)
+	}
+	for _, kind := range kinds {
+		for _, key := range []string{"of gone", "item of gone"} {
+			if _, ok := Owned(s, "gone").Get(kind, key); ok {
+				t.Errorf("%s: %q is still its owner's", kind, key)
+			}
+			if r, ok := s.Get(kind, key); ok != move || ok && r.Key != "of gone" {
+				t.Errorf("%s: %q leads to %q, %v", kind, key, r.Key, ok)
+			}
+		}
+		if _, ok := Owned(s, "other").Get(kind, "item of other"); !ok {
+			t.Errorf("%s: another owner's is gone", kind)
+		}
+	}
+	if len(s.List(KindUsage)) != 1 {
+		t.Error("the usage is gone")
 	}
 }

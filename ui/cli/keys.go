@@ -159,28 +159,29 @@ func changeKey(c *cli.Context, work func(all []keys.Key, i int) ([]keys.Key, err
 	return done(name)
 }
 
+// removeKey removes a key and what its client has stored. Records to keep are moved first, since a
+// server that notices the removal deletes the rest.
 func removeKey(c *cli.Context, t Terminal) error {
-	id, n := "", 0
-	move := func(to *string) error {
+	id, n, end := "", 0, "is deleted"
+	all := func(work func(s records.Store, owner string) (int, error)) error {
 		return withSessions(c, func(p chat.Stores) error {
-			moved, err := records.Reassign(p.Store, id, to)
-			n += moved
+			done, err := work(p.Store, id)
+			n += done
 			return err
 		})
 	}
-	keep := c.Bool("keep-records")
-	err := changeKey(c, func(all []keys.Key, i int) ([]keys.Key, error) {
-		if id = all[i].ID; keep { // before a server deletes them
-			if err := move(new(string)); err != nil {
-				return nil, err
-			}
+	err := changeKey(c, func(keep []keys.Key, i int) (_ []keys.Key, err error) {
+		if id = keep[i].ID; c.Bool("keep-records") {
+			end = "belongs to the server now"
+			err = all(func(s records.Store, owner string) (int, error) {
+				return records.MoveOwned(s, owner, "")
+			})
 		}
-		return slices.Delete(all, i, i+1), nil
-	}, func(string) error { return move(nil) })
+		return slices.Delete(keep, i, i+1), err
+	}, func(string) error { return all(records.DeleteOwned) })
 	if err != nil {
 		return err
 	}
-	end := map[bool]string{true: "belongs to the server now", false: "is deleted"}[keep]
 	t.report("the key of %s no longer works; what its client had stored (%d) %s",
 		c.Args().First(), n, end)
 	return nil

@@ -43,7 +43,8 @@ func TestASmallBodyPassesLargeOnes(t *testing.T) {
 		handled := false
 		small := d.BodyHandler(func(*Exchange, *http.Request, *fields.Object) (any, *fields.Fault) {
 			handled = true
-			if f := ask("hostile", `{}`, handle); f == nil || f.Status != http.StatusTooManyRequests {
+			f := ask("hostile", `{}`, handle)
+			if f == nil || f.Status != http.StatusTooManyRequests {
 				t.Errorf("one more than may wait: %v", f)
 			}
 			return nil, nil

@@ -78,7 +78,7 @@ func (r *Ring) forget(id string) {
 		if r.OnRemoval != nil {
 			r.OnRemoval(id)
 		}
-		if _, err := records.Reassign(r.store, id, nil); err != nil {
+		if _, err := records.DeleteOwned(r.store, id); err != nil {
 			r.notify("the records of a removed key are not deleted: " + err.Error())
 		}
 	})

@@ -26,11 +26,11 @@ import types
 libc = ctypes.CDLL(None, use_errno=True)
 NUMBERS = {
     "x86_64": dict(clone=56, keyctl=250, add_key=248, bpf=321, perf=298, userfaultfd=323,
-                   memfd=319, timer=222, set_timer=223, handle=304, mq_open=240, shmget=29, shmat=30, vm_readv=310,
-                   setns=308),
+                   memfd=319, timer=222, set_timer=223, handle=304, mq_open=240, shmget=29,
+                   shmat=30, vm_readv=310, setns=308),
     "aarch64": dict(clone=220, keyctl=219, add_key=217, bpf=280, perf=241, userfaultfd=282,
-                    memfd=279, timer=107, set_timer=110, handle=265, mq_open=180, shmget=194, shmat=196, vm_readv=270,
-                    setns=268),
+                    memfd=279, timer=107, set_timer=110, handle=265, mq_open=180, shmget=194,
+                    shmat=196, vm_readv=270, setns=268),
 }.get(platform.machine(), {})
 NUMBERS.update(io_uring=425, fsopen=430, clone3=435, pidfd_getfd=438)
 ATTACKS, AFTER, TRIED = {}, {}, []

@@ -1,11 +1,11 @@
 """The interpreter inside the sandbox: one namespace for all cells of a conversation.
 
-Each line of standard input is a JSON object: {"code": TEXT, "cell": ID} runs a cell, {"interrupt":
-true} raises KeyboardInterrupt in the one that runs. Each line of standard output is one too: {"out":
-TEXT} as the cell prints, {"done": true, "cell": ID, "files": [...]} at its end. What must stay true:
-whatever the cell writes to file descriptors 1 and 2, by itself or through a child, comes as "out";
-the value of a last expression is printed; an error is a traceback in "out" and ends nothing but its
-cell.
+Each line of standard input is a JSON object: {"code": TEXT, "cell": ID} runs a cell,
+{"interrupt": true} raises KeyboardInterrupt in the one that runs. Each line of standard output is
+one too: {"out": TEXT} as the cell prints, {"done": true, "cell": ID, "files": [...]} at its end.
+What must stay true: whatever the cell writes to file descriptors 1 and 2, by itself or through a
+child, comes as "out"; the value of a last expression is printed; an error is a traceback in "out"
+and ends nothing but its cell.
 """
 import ast
 import codecs
