@@ -3,7 +3,7 @@
 // The system calls that a cell may use: those of programs, compilers and numerical libraries.
 //
 // What must stay true: this is a list of allowed calls, so a call that a later kernel adds is
-// refused; none of them makes a namespace, reaches another process, loads code into the kernel, or
+// refused; none of them makes a namespace, reaches another process, loads code into the kernel,
 // takes memory that the sandbox's limits cannot see, or has the kernel wake a stopped process.
 
 package python
