@@ -18,6 +18,10 @@ package kv
 // PageTokens is how many positions a page holds.
 const PageTokens = 32
 
+// WholePages rounds a count of cached tokens down to whole pages. Clients see no finer count, so
+// that guesses at a prompt that someone else has cached are right or wrong by a page, not a token.
+func WholePages(tokens int) int { return tokens / PageTokens * PageTokens }
+
 // Pool is a fixed number of pages, numbered from 0.
 type Pool struct {
 	window int

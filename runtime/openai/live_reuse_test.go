@@ -4,9 +4,11 @@ package openai_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 )
 
@@ -38,7 +40,7 @@ func TestAgentTraceThroughThePort(t *testing.T) {
 				i, i%3*4, tools, history)).Body)
 		prompt, cached, completion := counted(t, answer)
 		total += prompt
-		if i > 0 && cached != known {
+		if i > 0 && cached != kv.WholePages(known) {
 			t.Fatalf("turn %d: %d tokens of a prompt of %d are cached, %d were computed before", i,
 				cached, prompt, known)
 		}
@@ -72,7 +74,7 @@ func TestBillingHeaderThroughThePort(t *testing.T) {
 		for turn := range 2 {
 			prompt, cached, _ := counted(t, porttest.Decode(t, porttest.Post(t, p.Server, "/v1/chat/completions",
 				fmt.Sprintf(body, 77*turn+i)).Body))
-			if turn > 0 && cached < prompt-1 {
+			if turn > 0 && cached != kv.WholePages(prompt-1) {
 				t.Errorf("body %d: %d of %d tokens are cached", i, cached, prompt)
 			}
 		}
@@ -80,11 +82,77 @@ func TestBillingHeaderThroughThePort(t *testing.T) {
 	for turn := range 2 {
 		r := porttest.Post(t, p.Server, "/v1/responses",
 			fmt.Sprintf(`{"max_output_tokens":1,"instructions":"x-anthropic-billing-header: cch=%d;\nYou are a third agent.","input":"Hi"}`, turn))
-		prompt, _ := porttest.At(porttest.Decode(t, r.Body), "usage", "input_tokens").(float64)
-		cached, _ := porttest.At(porttest.Decode(t, r.Body), "usage", "input_tokens_details",
-			"cached_tokens").(float64)
-		if turn > 0 && cached < prompt-1 {
-			t.Errorf("responses: %v of %v tokens are cached", cached, prompt)
+		prompt, cached := countedBy(t, r.Body, "input_tokens", "input_tokens_details",
+			"cached_tokens")
+		if turn > 0 && cached != kv.WholePages(prompt-1) {
+			t.Errorf("responses: %d of %d tokens are cached", cached, prompt)
+		}
+	}
+}
+
+// countedBy is a count of an answer's usage, and how many of these tokens were cached.
+func countedBy(t *testing.T, body string, all string, cached ...any) (tokens, found int) {
+	t.Helper()
+	answer := porttest.Decode(t, body)
+	a, _ := porttest.At(answer, "usage", all).(float64)
+	c, ok := porttest.At(answer, append([]any{"usage"}, cached...)...).(float64)
+	if !ok {
+		t.Fatalf("no count of cached tokens in %s", body)
+	}
+	return int(a), int(c)
+}
+
+// Counts of cached tokens tell nothing of a single token: in every API and in the metrics they are
+// whole pages, so a right and a wrong guess at the end of another's prompt read alike.
+func TestCachedCountsAreWholePages(t *testing.T) {
+	p := live(t, engine.Settings{})
+	filler := strings.Repeat("The harbour was quiet. ", 30)
+	porttest.Post(t, p.Server, "/v1/completions", `{"max_tokens":1,"prompt":"Hi"}`) // makes metrics
+	for _, route := range []struct {
+		path, body, all string
+		cached          []any
+		without         bool // all counts no cached tokens
+	}{
+		{path: "/v1/chat/completions", all: "prompt_tokens",
+			body:   `{"max_tokens":1,"messages":[{"role":"user","content":%q}]}`,
+			cached: []any{"prompt_tokens_details", "cached_tokens"}},
+		{path: "/v1/completions", all: "prompt_tokens", body: `{"max_tokens":1,"prompt":%q}`,
+			cached: []any{"prompt_tokens_details", "cached_tokens"}},
+		{path: "/v1/responses", all: "input_tokens", body: `{"max_output_tokens":1,"input":%q}`,
+			cached: []any{"input_tokens_details", "cached_tokens"}},
+		{path: "/v1/messages", all: "input_tokens", without: true,
+			body: `{"model":"demo","max_tokens":1,` +
+				`"messages":[{"role":"user","content":%q}]}`,
+			cached: []any{"cache_read_input_tokens"}},
+	} {
+		ask := func(word string) int {
+			metrics := []string{"vllm:prompt_tokens_cached_total", "vllm:prefix_cache_hits_total",
+				"ossrun:prefilled_tokens_total"}
+			before := map[string]float64{}
+			for _, name := range metrics {
+				before[name] = p.metric(name)
+			}
+			body := porttest.Post(t, p.Server, route.path,
+				fmt.Sprintf(route.body, route.path+filler+word)).Body
+			prompt, found := countedBy(t, body, route.all, route.cached...)
+			if route.without {
+				prompt += found
+			}
+			if found%kv.PageTokens != 0 {
+				t.Errorf("%s: %d of %d tokens are cached", route.path, found, prompt)
+			}
+			for i, want := range []int{found, found, prompt - found} {
+				if got := p.metric(metrics[i]) - before[metrics[i]]; got != float64(want) {
+					t.Errorf("%s: %s rose by %v, not by %d", route.path, metrics[i], got, want)
+				}
+			}
+			return found
+		}
+		ask("crimson daybreak")
+		// one more token of the prompt is right
+		if wrong, right := ask("violet"), ask("crimson sunset"); wrong != right || wrong < 96 {
+			t.Errorf("%s: %d tokens are cached after a wrong guess, %d after a right one", route.path,
+				wrong, right)
 		}
 	}
 }

@@ -59,11 +59,14 @@ func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 		}
 		next = slices.Index(s.waiting, q) // displaced sequences are before it
 		s.waiting = slices.Delete(s.waiting, next, next+1)
-		if q.stream.admit(now, min(q.computed, q.prompt)) {
+		cached := min(q.computed, q.prompt)
+		hits := kv.WholePages(cached)
+		if q.stream.admit(now, hits) {
 			s.counts.PromptTokens += uint64(q.prompt)
 			if !s.o.NoPrefixCaching {
 				s.counts.PrefixQueries += uint64(q.prompt)
-				s.counts.PrefixHits += uint64(min(q.computed, q.prompt))
+				s.counts.PrefixHits += uint64(hits)
+				s.counts.Prefilled += uint64(cached - hits)
 			}
 		}
 		s.running, q.lastStep = append(s.running, q), s.counts.Steps

@@ -133,7 +133,7 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 			work <- func() { s.pool.EvictPassing(); close(shed) }
 			s.wake <- struct{}{}
 			<-shed
-			rebuilt := eng.rebuilt
+			rows, rebuilt := eng.rows, eng.rebuilt
 			st := submit(t, s, t.Context(), TokenRequest{Prompt: prompt, MaxTokens: 2,
 				Params: greedy})
 			got := drain(t, st)
@@ -148,7 +148,10 @@ func reuseAt(t *testing.T, n int, at []int, kvType string) {
 				t.Fatalf("cut %d: a logit is %g off", cut, worst)
 			}
 			furthest = max(furthest, worst)
-			cached := st.Timing().Cached
+			cached := len(prompt) + 1 - (eng.rows - rows) // the last token is not computed
+			if told := st.Timing().Cached; told != kv.WholePages(cached) {
+				t.Fatalf("cut %d: %d are cached, and counted as %d", cut, cached, told)
+			}
 			saved += cached
 			rebuilt = eng.rebuilt - rebuilt
 			if rebuilt > 0 {

@@ -30,9 +30,11 @@ type Counts struct {
 	Preemptions     uint64
 
 	// The prefix cache, in prompt tokens of admitted requests: how many were looked up, and how
-	// many were found and not computed.
+	// many were found in whole pages and not computed.
 	PrefixQueries, PrefixHits uint64
-	Prefilled                 uint64 // rows of prompt tokens computed for the first time
+	// rows of prompt tokens computed for the first time; tokens found in part of a page count too,
+	// so that no sum of counts tells of a single token
+	Prefilled uint64
 	// rows computed again for the window layers only: the receptive fields of hits
 	Rebuilt               uint64
 	Recomputed            uint64 // rows computed again after a preemption

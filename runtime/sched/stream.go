@@ -39,7 +39,7 @@ type Timing struct {
 	Decode  time.Duration // from the first token to the last
 
 	Prompt    int // tokens
-	Cached    int // of Prompt, found in the prefix cache
+	Cached    int // of Prompt, found in whole pages of the prefix cache
 	Generated int // tokens, forced ones included
 	// tokens of Request.Prediction that were tried, by whether they were right
 	Accepted, Rejected int

@@ -21,6 +21,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -411,7 +412,7 @@ func (s *stream) recordCached(u client.Usage) {
 	if n := u.OfPrompt.Cached; n > 0 && s.pieces == 1 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.timing.Cached = min(n, s.timing.Prompt)
+		s.timing.Cached = kv.WholePages(min(n, s.timing.Prompt))
 	}
 }
 
