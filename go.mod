@@ -2,6 +2,8 @@ module github.com/ossrun/ossrun
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/adrg/xdg v0.5.3
 	github.com/charmbracelet/bubbletea v1.3.10
@@ -13,7 +15,7 @@ require (
 	github.com/google/jsonschema-go v0.4.3
 	github.com/jedisct1/go-minisign v0.0.0-20260527172527-a09352b57a22
 	github.com/klauspost/compress v1.20.4
-	github.com/klippa-app/go-pdfium v1.20.0
+	github.com/klippa-app/go-pdfium v1.21.4
 	github.com/mattn/go-isatty v0.0.24
 	github.com/mattn/go-runewidth v0.0.19
 	github.com/modelcontextprotocol/go-sdk v1.8.0

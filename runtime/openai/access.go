@@ -26,6 +26,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
@@ -44,7 +45,7 @@ func faultBodyOf(path string) func(f *fields.Fault, id string) any {
 
 func (p *port) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := answer.NewExchange(w, requestID(r), faultBodyOf(r.URL.Path))
+		e := answer.NewExchange(w, p.requestID(r), faultBodyOf(r.URL.Path))
 		start := time.Now()
 		defer func() { e.EndPreparing() }()
 		defer func() { e.Release() }()
@@ -54,7 +55,7 @@ func (p *port) wrap(next http.Handler) http.Handler {
 					p.driver.LogRequest(r, e, time.Since(start))
 					panic(x)
 				}
-				p.Log.Error("the handler panicked", "path", r.URL.Path, "panic", x, "stack",
+				p.Log.Error("the handler panicked", "path", r.Pattern, "panic", x, "stack",
 					string(debug.Stack()))
 				if e.Status == 0 {
 					answer.WriteFault(e, fields.Failure(http.StatusInternalServerError,
@@ -67,6 +68,10 @@ func (p *port) wrap(next http.Handler) http.Handler {
 		e.Header().Set("X-Request-Id", e.ID)
 		if strings.HasPrefix(r.URL.Path, "/v1/messages") {
 			e.Header().Set("Request-Id", e.ID) // Anthropic's
+		}
+		if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
+			// its Content-Length, which net/http ignores, may have meant another end to a proxy
+			e.Header().Set("Connection", "close")
 		}
 		// an earlier request on this connection may have left its deadline
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -88,10 +93,12 @@ func (p *port) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// requestID is the client's own, if it is valid in a header and a log, or a new one.
-func requestID(r *http.Request) string {
+// requestID is the client's own, if it is valid in a header and a log and is no key, or a new one.
+func (p *port) requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
-	if id == "" || len(id) > 128 || strings.Map(answer.Printable, id) != id {
+	isKey := strings.Contains(id, "sk-") || strings.Contains(id, keys.Prefix) ||
+		p.APIKey != "" && strings.Contains(id, p.APIKey)
+	if id == "" || len(id) > 128 || strings.Map(answer.Printable, id) != id || isKey {
 		return answer.NewID("req_")
 	}
 	return id

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -326,14 +327,87 @@ func TestLogLine(t *testing.T) {
 			t.Errorf("%s: %v, want %v", key, first[key], want)
 		}
 	}
-	if first["ignored"] != "web_search" || first["ms"] == nil {
+	if first["ignored"] != 1.0 || first["ms"] == nil {
 		t.Errorf("first line: %v", first)
 	}
-	if second["status"] != 400.0 || !strings.Contains(second["error"].(string), "not valid JSON") {
+	if second["status"] != 400.0 || second["error"] != fields.KindInvalid {
 		t.Errorf("second line: %v", second)
 	}
 	if strings.Contains(log.String(), "my secret") {
 		t.Error("the log holds what the user said")
+	}
+}
+
+// TestTheLogNamesFaultsByKind puts a secret into every part of a request that a fault can quote.
+func TestTheLogNamesFaultsByKind(t *testing.T) {
+	const secret = "ossrun-Vm0tS3cr3t"
+	for _, shown := range []bool{false, true} {
+		var log porttest.LockedBuffer
+		srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) {
+			o.LogPrompts, o.Log = shown, slog.New(slog.NewJSONHandler(&log, nil))
+		})
+		ok := `"messages":[` + porttest.Hello + `]`
+		tool := `{"type":"function","function":{"name":"a","parameters":{"properties":{"` + secret +
+			`":{"type":"` + secret + `"}}}}}`
+		for _, body := range []string{
+			secret, `{"` + secret + `":1}`, `{` + ok + `,"` + secret + `":1}`,
+			`{` + ok + `,"model":"` + secret + `"}`, `{` + ok + `,"stop":{"` + secret + `":1}}`,
+			`{` + ok + `,"tools":[{"type":"` + secret + `"}]}`, `{` + ok + `,"tools":[` + tool + `]}`,
+			`{` + ok + `,"tools":[{"type":"function","function":{"name":"` + secret + `!"}}]}`,
+			`{` + ok + `,"tool_choice":{"type":"function","function":{"name":"` + secret + `"}}}`,
+			`{` + ok + `,"response_format":{"type":"` + secret + `"}}`,
+			`{"messages":[{"role":"` + secret + `","content":"a"}]}`,
+			`{"messages":[{"role":"user","content":[{"type":"` + secret + `"}]}]}`,
+			`{"messages":[{"role":"tool","tool_call_id":"` + secret + `","content":"a"}]}`,
+		} {
+			for _, path := range []string{"/v1/chat/completions", "/v1/messages", "/api/chat"} {
+				porttest.Ask(t, "POST", srv.URL+path, body)
+			}
+			body = strings.Replace(body, "messages", "input", 1)
+			porttest.Ask(t, "POST", srv.URL+"/v1/responses", body)
+		}
+		porttest.Ask(t, secret, srv.URL+"/v1/models", "")
+		for _, path := range []string{"/" + secret, "/v1/" + secret, "/v1/models/" + secret,
+			"/v1/responses/" + secret, "/v1/conversations/" + secret + "/items/" + secret,
+			"/v1/models?key=" + secret} {
+			porttest.Ask(t, "GET", srv.URL+path, "")
+		}
+		for _, header := range []string{"X-Request-Id", "Cookie", "Api-Key", "X-Api-Key", "Origin",
+			"Host", "Content-Type", "Accept", "Traceparent", "User-Agent", "X-Forwarded-For",
+			"Proxy-Authorization", "Anthropic-Version", "OpenAI-Organization"} {
+			for _, url := range []string{"/v1/models", "/v1/nothing"} {
+				porttest.Ask(t, "GET", srv.URL+url, "", header, secret)
+			}
+		}
+		srv.Close()
+		n := strings.Count(log.String(), secret)
+		if shown && n < 20 || !shown && n != 0 { // shown: it is there to be found
+			t.Errorf("--log-prompts %v: the log has the secret %d times\n%s", shown, n, log.String())
+		}
+		if !strings.Contains(log.String(), `"error":"unknown_url`) ||
+			!strings.Contains(log.String(), `"path":"/v1/responses/{id}"`) {
+			t.Errorf("the log names no kinds and routes:\n%s", log.String())
+		}
+	}
+}
+
+// TestChunkedBodiesEndTheConnection keeps a proxy and this server from reading two requests where
+// there is one: net/http ignores a Content-Length beside Transfer-Encoding, and does not tell.
+func TestChunkedBodiesEndTheConnection(t *testing.T) {
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
+	for _, length := range []string{"", "Content-Length: 4\r\n"} {
+		c := hosttest.Must(net.Dial("tcp", srv.Listener.Addr().String()))(t)
+		defer c.Close()
+		one := "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+			length + "Transfer-Encoding: chunked\r\n\r\ne\r\n{\"prompt\":\"a\"}\r\n0\r\n\r\n"
+		if _, err := io.WriteString(c, one+"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		all := string(hosttest.Must(io.ReadAll(c))(t))
+		if !strings.HasPrefix(all, "HTTP/1.1 200 ") || strings.Count(all, "HTTP/1.1 ") != 1 ||
+			!strings.Contains(all, "\r\nConnection: close\r\n") {
+			t.Errorf("%q: %s", length, all)
+		}
 	}
 }
 

@@ -135,7 +135,8 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
 		e.EndPreparing()
 		relaxed = append(relaxed, a.Turns[0].Result().Relaxed...)
 	}
-	e.relaxed = e.SetHeader("X-Ossrun-Relaxed",
+	e.relaxed = relaxed
+	e.SetHeader("X-Ossrun-Relaxed",
 		fields.Shorten(strings.Join(relaxed, "; "), maxRelaxedHeader))
 	return a.run()
 }
@@ -153,8 +154,9 @@ func (d *Driver) ModelOf(ctx context.Context, e *Exchange, r *Request) (session.
 func (a *Answer) Ignore(names []string) {
 	a.Request.Ignored = append(a.Request.Ignored, names...)
 	slices.Sort(a.Request.Ignored)
-	a.Exchange.ignored = a.Exchange.SetHeader("X-Ossrun-Ignored",
-		fields.Brief(strings.Join(slices.Compact(slices.Clone(a.Request.Ignored)), ", ")))
+	a.Exchange.ignored = slices.Compact(slices.Clone(a.Request.Ignored))
+	a.Exchange.SetHeader("X-Ossrun-Ignored",
+		fields.Brief(strings.Join(a.Exchange.ignored, ", ")))
 }
 
 // startTurns starts a turn for each choice. If one cannot start, the others are cancelled.
@@ -218,9 +220,10 @@ func (a *Answer) run() *fields.Fault {
 	}
 	switch {
 	case writeErr != nil:
-		a.Exchange.Fault = writeErr.Error()
+		a.Exchange.Fault = fields.Failure(fields.StatusClientGone, "write_failed",
+			writeErr.Error())
 	case failed != nil:
-		a.Exchange.Fault = failed.Message
+		a.Exchange.Fault = failed
 	}
 	if a.out != nil || a.Request.Background != nil {
 		a.form.End(usage, failed)
@@ -234,7 +237,8 @@ func (a *Answer) run() *fields.Fault {
 		if slices.ContainsFunc(a.Dones, func(d *session.Done) bool {
 			return d.Finish == session.FinishLoop
 		}) {
-			a.Exchange.Fault = a.Exchange.SetHeader("X-Ossrun-Loop", session.ErrLoop.Error())
+			a.Exchange.Fault = fields.Failure(http.StatusOK, "loop", session.ErrLoop.Error())
+			a.Exchange.SetHeader("X-Ossrun-Loop", session.ErrLoop.Error())
 		}
 		WriteJSON(a.Exchange, http.StatusOK, a.form.Body(usage))
 	}
@@ -393,7 +397,7 @@ func (a *Answer) RunDetached(r *http.Request) {
 	if err := a.startTurns(a.ctx); err != nil {
 		f := fields.FaultOf(err, a.Request.History)
 		a.Turns = nil
-		a.Exchange.Fault = f.Message
+		a.Exchange.Fault = f
 		a.form.End(session.Usage{}, f)
 		return
 	}

@@ -5,9 +5,11 @@ package answer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,11 +29,11 @@ type Exchange struct {
 	faultBody func(f *fields.Fault, id string) any // in the client's form
 	Status    int
 	Usage     session.Usage
-	Fault     string       // why it failed
-	share     *sched.Share // of all turns of the request
-	budget    *keys.Budget // nil: its key has none
-	ignored   string       // parts of the request that have no effect
-	relaxed   string       // schemas that are not enforced, and why
+	Fault     *fields.Fault // nil: it did not fail
+	share     *sched.Share  // of all turns of the request
+	budget    *keys.Budget  // nil: its key has none
+	ignored   []string      // parts of the request that have no effect
+	relaxed   []string      // schemas that are not enforced, and why
 	// endReading marks the request as read and checked, EndPreparing its turns as started
 	endReading, EndPreparing func()
 	Release                  func() // subtracts the bytes that LimitBody has counted
@@ -89,12 +91,11 @@ func (e *Exchange) Admit() *fields.Fault {
 	return fields.FaultOf(&session.LimitError{Reason: why, RetryAfter: retryAfter}, "")
 }
 
-// SetHeader puts a text for the client into a header, and returns it for the log.
-func (e *Exchange) SetHeader(header, text string) string {
+// SetHeader puts a text for the client into a header.
+func (e *Exchange) SetHeader(header, text string) {
 	if text != "" {
 		e.Header().Set(header, strings.Map(Printable, text))
 	}
-	return text
 }
 
 // Printable replaces characters that must not be in a header's value.
@@ -105,23 +106,35 @@ func Printable(r rune) rune {
 	return r
 }
 
-// LogRequest counts the usage of a finished request and logs it.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
+	http.MethodPatch, http.MethodDelete, http.MethodOptions}
+
+// LogRequest counts the usage of a finished request and logs it: its route and kind of fault, and
+// none of the client's text, which may hold prompts or keys, unless prompts are logged anyway.
 func (d *Driver) LogRequest(r *http.Request, e *Exchange, took time.Duration) {
 	e.Key.Count(e.Usage, e.budget)
 	level := slog.LevelInfo
 	if e.Status >= 500 && r.URL.Path != "/health" && r.URL.Path != "/ready" { // no error
 		level = slog.LevelError
 	}
-	attrs := []slog.Attr{slog.String("id", e.ID), slog.String("method", r.Method),
-		slog.String("path", r.URL.Path),
+	method := r.Method
+	if !slices.Contains(methods, method) {
+		method = "-"
+	}
+	attrs := []slog.Attr{slog.String("id", e.ID), slog.String("method", method),
+		slog.String("path", cmp.Or(r.Pattern, "-")),
 		slog.Int("status", e.Status),
 		slog.Int("prompt_tokens", e.Usage.Prompt), slog.Int("cached_tokens", e.Usage.Cached),
 		slog.Int("completion_tokens", e.Usage.Completion), slog.Int64("ms", took.Milliseconds())}
-	for _, a := range []slog.Attr{slog.String("key", e.Key.KeyName()),
-		slog.String("error", e.Fault), slog.String("ignored", e.ignored),
-		slog.String("relaxed", e.relaxed)} {
-		if a.Value.String() != "" {
-			attrs = append(attrs, a)
+	if name := e.Key.KeyName(); name != "" {
+		attrs = append(attrs, slog.String("key", name))
+	}
+	if e.Fault != nil {
+		attrs = append(attrs, slog.String("error", e.Fault.Logged(d.LogPrompts)))
+	}
+	for name, parts := range map[string][]string{"ignored": e.ignored, "relaxed": e.relaxed} {
+		if len(parts) > 0 {
+			attrs = append(attrs, slog.Int(name, len(parts)))
 		}
 	}
 	d.Log.LogAttrs(r.Context(), level, "request", attrs...)
@@ -133,7 +146,7 @@ const defaultRetryAfter = 2
 // WriteFault answers with an error. If the headers of a full answer were sent already (sse.go), it
 // cuts the connection.
 func WriteFault(e *Exchange, f *fields.Fault) {
-	e.Fault = fields.Brief(f.Message)
+	e.Fault = f
 	if e.Status != 0 {
 		panic(http.ErrAbortHandler)
 	}
@@ -162,7 +175,7 @@ func WriteJSON(e *Exchange, status int, v any) {
 		status, b = http.StatusInternalServerError,
 			[]byte(`{"error":{"message":"the answer could not be encoded",`+
 				`"type":"server_error","param":null,"code":null}}`)
-		e.Fault = err.Error()
+		e.Fault = fields.Failure(status, fields.KindServer, err.Error())
 	}
 	if e.Status == 0 {
 		h := e.Header()

@@ -8,6 +8,7 @@
 package fields
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,19 @@ type Fault struct {
 }
 
 func (f *Fault) Error() string { return f.Message }
+
+// Logged is the fault in the log: its kind and the request's field. Its message is there only where
+// the server failed or prompts are logged: the other messages can quote the client.
+func (f *Fault) Logged(prompts bool) string {
+	kind := cmp.Or(f.Code, f.Kind)
+	if prompts || f.Status >= http.StatusInternalServerError {
+		return kind + ": " + Brief(f.Message)
+	}
+	if i := strings.IndexAny(f.param+".", ".["); i > 0 {
+		return kind + " in " + f.param[:i]
+	}
+	return kind
+}
 
 // StatusClientGone is for the log only: the client has closed the connection.
 const StatusClientGone = 499

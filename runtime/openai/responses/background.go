@@ -328,6 +328,7 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 	r.queue(a)
 	// for the log line; it is well-formed
 	request, _ := http.NewRequest(http.MethodPost, "/v1/responses", nil)
+	request.Pattern = request.URL.Path
 	p.Log.Info("a background response continues", "id", id, "tokens", len(s.Tokens))
 	go r.runJob(request)
 	return true

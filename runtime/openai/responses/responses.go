@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -158,9 +159,11 @@ func (r *form) End(usage session.Usage, f *fields.Fault) {
 		return // another process ends it
 	}
 	if err != nil {
-		r.Exchange.Fault = "the response is not stored: " + err.Error()
+		f := fields.Failure(http.StatusInternalServerError, fields.KindServer,
+			"the response is not stored: "+err.Error())
+		r.Exchange.Fault = f
 		r.response.Status, r.response.CompletedAt = "failed", nil
-		r.response.Error = &responseError{Code: fields.KindServer, Message: r.Exchange.Fault}
+		r.response.Error = &responseError{Code: f.Code, Message: f.Message}
 		r.req.conversation = ""
 		if last, err = r.store(); err != nil { // even alone it is too large
 			r.api.Log.Error("a response is not stored", "id", r.response.ID, "error", err)
