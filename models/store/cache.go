@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/adrg/xdg"
+
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
@@ -57,8 +59,8 @@ func expand(path string) (string, error) {
 		return filepath.Clean(path), nil
 	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("finding the Hugging Face cache: %w", err)
+	if err != nil { // HOME is unset, as in some services
+		home = xdg.Home
 	}
 	return filepath.Join(home, path[1:]), nil
 }

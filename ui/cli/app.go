@@ -12,10 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
@@ -36,7 +38,8 @@ type Terminal struct {
 // report writes a line of this program. Parts of it have foreign origin: names of files and models,
 // replies of servers, output of programs.
 func (t Terminal) report(format string, args ...any) {
-	fmt.Fprintf(cleanWriter{t.Err}, "ossrun: "+format+"\n", args...)
+	text := fileError.ReplaceAllString(fmt.Sprintf(format, args...), "$1: $2")
+	fmt.Fprintf(cleanWriter{t.Err}, "ossrun: %s\n", text)
 }
 
 // cleanWriter removes from text what a terminal would act on or reorder. Each Write has complete
@@ -65,14 +68,14 @@ func Run(ctx context.Context, args []string, t Terminal) int {
 		return exitInterrupted
 	}
 	if text := err.Error(); text != "" {
-		t.report("%s", fileError.ReplaceAllString(text, "$1: $2"))
+		t.report("%s", text)
 	}
 	return exitCode(err)
 }
 
 // fileError matches Go's errors about files; the name and the cause are enough.
-var fileError = regexp.MustCompile(`\b(?:open|stat|lstat|read|fork/exec|exec:) "?([^ :"]+)"?: (no such ` +
-	`file or directory|permission denied|is a directory|not a directory|executable file not found)`)
+var fileError = regexp.MustCompile(`\b(?:open|stat|lstat|mkdir|read|fork/exec|exec:) "?([^ :"]+)"?: (no such ` +
+	`file or directory|permission denied|is a directory|not a directory|read-only file system|executable file not found)`)
 
 func newApp(t Terminal) *cli.App {
 	app := &cli.App{DisableSliceFlagSeparator: true, // a value may be JSON
@@ -146,6 +149,18 @@ OpenAI-compatible port.
 		return cli.ShowAppHelp(c)
 	}
 	return app
+}
+
+// skipDefault reports that a place which no flag names cannot be used, and returns nil. It returns
+// err if it has another cause.
+func skipDefault(w io.Writer, err error) error {
+	for _, cause := range []error{fs.ErrPermission, syscall.ENOTDIR, syscall.EROFS} {
+		if errors.Is(err, cause) {
+			Terminal{Err: w}.report("skipped: %s", err)
+			return nil
+		}
+	}
+	return err
 }
 
 func isTerminal(f any) bool {

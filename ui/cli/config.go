@@ -7,7 +7,8 @@
 // It is read from --config FILE, or else from ossrun/config.yaml in the XDG configuration folder,
 // if present. A flag on the command line wins. Files for vLLM are read too (see vllm_flags.go for
 // their keys). What must stay true: an unknown key is an error with the nearest name, and a bad
-// value is reported with file and key, never ignored.
+// value is reported with file and key, never ignored. A default file that cannot be read is skipped
+// with a warning; the one of --config is not.
 
 package cli
 
@@ -50,7 +51,11 @@ func applyConfig(app *cli.App, c *cli.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fail(exitUsage, "config file %s: %s", path, err)
+		err = fmt.Errorf("config file %s: %w", path, err)
+		if !explicit && skipDefault(app.ErrWriter, err) == nil {
+			return nil
+		}
+		return &exitError{exitUsage, err.Error()}
 	}
 	firstNames := map[string]string{} // names of all flags; for this verb's flags: the first name
 	for _, cmd := range app.Commands {

@@ -40,8 +40,12 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 		row("–", "GPU", "none found; the CPU is used")
 	}
 	smallest, _ := models.Lookup("20b")
-	row(marks[r.Cache.Free >= smallest.DownloadBytes], "Disk", "%s free in %s",
-		gigabytes(r.Cache.Free), r.Cache.Path)
+	if r.Cache.Unavailable == "" {
+		row(marks[r.Cache.Free >= smallest.DownloadBytes], "Disk", "%s free in %s",
+			gigabytes(r.Cache.Free), r.Cache.Path)
+	} else {
+		row("!", "Disk", "%s cannot be used: %s", r.Cache.Path, r.Cache.Unavailable)
+	}
 	for _, x := range r.Tools {
 		why, cure, _ := strings.Cut(x.Missing, ": ")
 		if why == "" {

@@ -189,7 +189,7 @@ func removeKey(c *cli.Context, t Terminal) error {
 
 func listKeys(c *cli.Context) error {
 	all, err := keys.Load(keys.File())
-	if err != nil {
+	if err = skipDefault(c.App.ErrWriter, err); err != nil {
 		return err
 	}
 	if c.Bool("json") {
@@ -232,7 +232,7 @@ type dailyUsage struct {
 
 func showUsage(c *cli.Context) error {
 	all, err := keys.Load(keys.File())
-	if err != nil {
+	if err = skipDefault(c.App.ErrWriter, err); err != nil {
 		return err
 	}
 	return withSessions(c, func(p chat.Stores) error {

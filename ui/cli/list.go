@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func listCommand() *cli.Command {
 		Flags: flagTable(boolFlag("long", "with revisions, who vouches for the weights, and paths"),
 			boolFlag("json", "as a JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
-			rows, err := listModels()
+			rows, err := listModels(c.App.ErrWriter)
 			if err != nil {
 				return fail(exitFailure, "reading the cache: %s", err)
 			}
@@ -110,9 +111,9 @@ func listAvailable(w *tabwriter.Writer, rows []listedModel) error {
 }
 
 // listModels collects the rows: snapshots of the cache, models of other programs, then the demo.
-func listModels() ([]listedModel, error) {
+func listModels(notices io.Writer) ([]listedModel, error) {
 	stored, err := checkpoint.Inventory()
-	if err != nil {
+	if err = skipDefault(notices, err); err != nil {
 		return nil, err
 	}
 	demo, err := checkpoint.Resolve(models.Demo)
@@ -262,7 +263,7 @@ func showModel(c *cli.Context, name string) error {
 			return showFiles(c, name)
 		}
 	}
-	rows, err := listModels()
+	rows, err := listModels(c.App.ErrWriter)
 	if err != nil {
 		return fail(exitFailure, "reading the cache: %s", err)
 	}

@@ -24,7 +24,7 @@ func psCommand() *cli.Command {
 		Flags:       flagTable(boolFlag("json", "as one JSON array"), configFlag()),
 		Action: func(c *cli.Context) error {
 			list, err := local.Running(c.Context)
-			if err != nil {
+			if err = skipDefault(c.App.ErrWriter, err); err != nil {
 				return err
 			}
 			if c.Bool("json") {
@@ -93,7 +93,7 @@ func stopCommand(t Terminal) *cli.Command {
 					c.Args().Get(1))
 			}
 			list, err := local.Running(c.Context)
-			if err != nil {
+			if err = skipDefault(c.App.ErrWriter, err); err != nil {
 				return err
 			}
 			if list, err = chosenServers(list, c.Args().First(), c.Bool("all")); err != nil {

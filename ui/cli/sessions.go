@@ -78,6 +78,10 @@ func withSessions(c *cli.Context, work func(chat.Stores) error) error {
 		o.File = "" // reading creates no file
 	}
 	store, err := records.Open(o)
+	if err != nil && skipDefault(c.App.ErrWriter, err) == nil {
+		o.File = ""
+		store, err = records.Open(o)
+	}
 	if err != nil {
 		return fail(exitFailure, "reading the conversations: %s", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/adrg/xdg"
@@ -59,7 +60,7 @@ func Load(path string) ([]Key, error) {
 
 func load(path string) (f file, err error) {
 	b, err := mapping.ReadText(path, maxFileBytes)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return file{Optional: true}, nil
 	}
 	if err == nil {

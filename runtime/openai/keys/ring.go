@@ -4,13 +4,16 @@ package keys
 
 import (
 	"crypto/subtle"
+	"errors"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -37,8 +40,24 @@ func Open(path string, store records.Store, notify func(string)) (*Ring, error) 
 	var err error
 	r.stamp, _ = os.Stat(path)
 	f, err := load(path)
+	if err != nil && inFolderOfAnother(path) {
+		notify(err.Error() + "; they are skipped, since the folder is another user's")
+		f, err = file{Optional: true}, nil
+	}
 	r.keys, r.keyNeeded = f.Keys, !f.Optional
 	return r, err
+}
+
+// inFolderOfAnother tells whether path is in a folder that only another user can look into, as the
+// HOME of root in a container. A file that can be seen but not read is none: it may be needed.
+func inFolderOfAnother(path string) bool {
+	info, err := os.Stat(path)
+	hidden := errors.Is(err, os.ErrPermission)
+	for err != nil && path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		info, err = os.Stat(path)
+	}
+	return hidden && err == nil && !process.Owns(info)
 }
 
 func (r *Ring) Len() int {

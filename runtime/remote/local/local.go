@@ -47,14 +47,20 @@ const (
 )
 
 // Folder returns the folder of this user's sockets and creates it if missing: ossrun in the XDG
-// runtime directory, or in the XDG state folder on machines without a runtime directory.
+// runtime directory, without one in the XDG state folder, or, if the home cannot be used, a
+// temporary folder.
 func Folder() (string, error) {
 	base := xdg.RuntimeDir
 	if info, err := os.Stat(base); err != nil || !info.IsDir() {
 		base = xdg.StateHome
 	}
 	folder := filepath.Join(base, "ossrun")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	err := os.MkdirAll(folder, 0o700)
+	if err != nil {
+		folder = filepath.Join(os.TempDir(), fmt.Sprint("ossrun-", os.Getuid()))
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err != nil {
 		return "", fmt.Errorf("the folder for the socket: %w", err)
 	}
 	info, err := os.Lstat(folder)

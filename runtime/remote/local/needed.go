@@ -51,10 +51,13 @@ func (n ServerFinder) start(ctx context.Context) (base string, stop func(), err 
 	if err != nil {
 		return "", nil, err
 	}
-	name := filepath.Join(xdg.StateHome, "ossrun", n.Caller+".log")
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return "", nil, err
+	folder := filepath.Join(xdg.StateHome, "ossrun")
+	if os.MkdirAll(folder, 0o700) != nil {
+		if folder, err = Folder(); err != nil {
+			return "", nil, err
+		}
 	}
+	name := filepath.Join(folder, n.Caller+".log")
 	log, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", nil, err

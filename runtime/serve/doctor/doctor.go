@@ -156,6 +156,8 @@ type Cache struct {
 	Path string `json:"path"`
 	Used int64  `json:"used"` // bytes of models, of any kind
 	Free int64  `json:"free"` // bytes of the disk
+	// why it cannot be used; "" if it can
+	Unavailable string `json:"unavailable,omitempty"`
 }
 
 // Server is a running server of this user.
@@ -285,7 +287,7 @@ func (d *Doctor) inspectCache() (err error) {
 	}
 	_ = filepath.WalkDir(d.Cache.Path, walk) // walk returns no error
 	if d.Cache.Free, err = store.Free(d.Cache.Path); err != nil {
-		return fmt.Errorf("room for weights: %w", err)
+		d.Cache.Unavailable = cmp.Or(errors.Unwrap(err), err).Error()
 	}
 	return nil
 }
@@ -294,7 +296,7 @@ func (d *Doctor) inspectCache() (err error) {
 // and its placement on the GPUs.
 func (d *Doctor) inspectModels(rate func() float64, onGPUs func(models.Spec) Placement) error {
 	cached, err := checkpoint.Cached()
-	if err != nil {
+	if err != nil && d.Cache.Unavailable == "" {
 		return fmt.Errorf("reading the cache: %w", err)
 	}
 	demo, err := checkpoint.OpenDemo()
@@ -346,6 +348,9 @@ func (d *Doctor) inspectModels(rate func() float64, onGPUs func(models.Spec) Pla
 	}
 	for _, e := range checkpoint.ListForeign() {
 		d.addOther(e.Name, e.Path)
+	}
+	if d.Cache.Unavailable != "" {
+		return nil // it is reported
 	}
 	return err
 }
