@@ -40,7 +40,7 @@ var catalogue = sync.OnceValue(func() []Entry {
 	list := []Entry{
 		{ID: Demo, Aliases: []string{"ossrun-demo"}, Spec: demo},
 		{ID: "20b", HF: "openai/gpt-oss-20b", Spec: Spec20B(), Aliases: []string{
-			"gpt-oss", "gpt-oss:latest", "gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b",
+			"gpt-oss", "gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b",
 			"gptoss-20b", "openai/gpt-oss-20b", "openai/gpt-oss:20b"}},
 		{ID: "120b", HF: "openai/gpt-oss-120b", Spec: Spec120B(), Aliases: []string{
 			"gpt-oss:120b", "gpt-oss-120b", "gpt-oss120b", "gptoss:120b", "gptoss-120b",
@@ -48,6 +48,7 @@ var catalogue = sync.OnceValue(func() []Entry {
 		safeguard("20b", Spec20B()),
 		safeguard("120b", Spec120B()),
 	}
+	list[3].Aliases = append(list[3].Aliases, "gpt-oss-safeguard") // Ollama's latest
 	for i := range list {
 		if list[i].HF != "" {
 			list[i].DownloadBytes = list[i].Spec.WeightBytes() + tokenizerBytes
@@ -123,10 +124,23 @@ func bare(name string) string {
 	return name
 }
 
-// Lookup finds a model of the catalogue by any of its names, ignoring case. A prefix hf: or Hugging
-// Face's address is accepted.
+// ShortName removes what Ollama adds to a name: its library in front, the default tag at the end.
+func ShortName(name string) string {
+	lower := strings.ToLower(name)
+	start := 0
+	for _, prefix := range [...]string{"library/", "ollama.com/library/",
+		"registry.ollama.ai/library/"} {
+		if strings.HasPrefix(lower, prefix) {
+			start = len(prefix)
+		}
+	}
+	return name[start : start+len(strings.TrimSuffix(lower[start:], ":latest"))]
+}
+
+// Lookup finds a model of the catalogue by any of its names, ignoring case. A prefix hf:, Hugging
+// Face's address and Ollama's additions are accepted.
 func Lookup(name string) (Entry, bool) {
-	name = strings.ToLower(bare(strings.TrimSpace(name)))
+	name = strings.ToLower(ShortName(bare(strings.TrimSpace(name))))
 	for _, e := range catalogue() {
 		if name == e.ID || slices.Contains(e.Aliases, name) {
 			return e, true

@@ -146,8 +146,12 @@ func isJSON(r *http.Request) bool {
 }
 
 // isKnownHost tells whether the request uses one of the server's names. A name can be pointed
-// anywhere by its owner; an IP address that reached this socket is the socket's own.
+// anywhere by its owner; an IP address that reached this socket is the socket's own. A page that
+// does so has no key, so a server with one takes any name.
 func (p *port) isKnownHost(r *http.Request) bool {
+	if p.needsKey() {
+		return true
+	}
 	host := hostName(r.Host)
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if host == "" || local != nil && local.Network() == "unix" || isLoopback(host) ||
@@ -189,9 +193,11 @@ func (p *port) isAllowedOrigin(origin, host string) bool {
 		slices.Contains(p.Origins, origin) || slices.Contains(p.Origins, "*")
 }
 
+func (p *port) needsKey() bool { return p.APIKey != "" || p.Keys.NeedsKey() }
+
 // authorized checks the key, in OpenAI's header or in Anthropic's.
 func (p *port) authorized(e *answer.Exchange, r *http.Request) bool {
-	if p.APIKey == "" && !p.Keys.NeedsKey() || slices.Contains(keylessPaths, r.URL.Path) {
+	if !p.needsKey() || slices.Contains(keylessPaths, r.URL.Path) {
 		return true
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")

@@ -74,6 +74,14 @@ func TestHosts(t *testing.T) {
 			}
 		}
 	}
+	// a server with a key needs no names: who has the key may use any
+	keyed := porttest.NewChecked(t, openai.Options{Options: answer.Options{
+		Models: sessiontest.Single(f, f.Now)}, Hosts: []string{"127.0.0.1"}, APIKey: "k"})
+	for key, want := range map[string]int{"k": 200, "": 401, "x": 401} {
+		if w := asHost(keyed, "evil.example", "Authorization", "Bearer "+key); w.Code != want {
+			t.Errorf("with the key %q: %d, want %d", key, w.Code, want)
+		}
+	}
 	// a socket has no name
 	r := httptest.NewRequest("GET", "/health", nil)
 	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey,

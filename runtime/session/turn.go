@@ -119,9 +119,9 @@ func (m *Model) Start(ctx context.Context, r Request) (Turn, error) {
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	if r.Prompt != nil {
 		r.Sampled = nil
-		if r.PromptOnly {
-			r.MaxTokens = 1 // it is discarded
-		}
+	}
+	if r.PromptOnly {
+		r.MaxTokens = 1 // it is discarded
 	}
 	reserved := 0
 	if r.Budget != nil && len(t.prompt) < m.context { // else submit refuses the prompt
@@ -192,7 +192,7 @@ func (t *turn) Next() (Event, bool) {
 			t.end()
 			continue
 		}
-		if t.req.Prompt != nil {
+		if t.req.Prompt != nil || t.req.PromptOnly {
 			t.acceptText(tok)
 		} else {
 			t.accept(tok)

@@ -87,7 +87,7 @@ func (t *turn) end() {
 		t.finish(why, t.ctx.Err())
 		return
 	}
-	if t.req.Prompt != nil {
+	if t.req.Prompt != nil || t.req.PromptOnly {
 		t.endText()
 		return
 	}

@@ -89,8 +89,8 @@ type Request struct {
 	// ids that end the turn when sampled; the text of the one that did is left out
 	StopTokens []int32
 
-	// ScorePrompt asks for PromptScored, with PromptTop alternatives of each token. PromptOnly asks
-	// for nothing else, if Prompt is set.
+	// ScorePrompt asks for PromptScored, with PromptTop alternatives of each token. With PromptOnly
+	// the prompt is computed, and cached, and no token of an answer follows.
 	ScorePrompt bool
 	PromptTop   int
 	PromptOnly  bool

@@ -6,8 +6,8 @@
 // (-cc.pass_config.x=True, --compilation-config.level 3). So are habits from other programs: help,
 // --version, run, ls, -m, -p.
 //
-// What must stay true: nothing after a lone -- is moved, nor launch's arguments for the agent, and
-// an unknown flag is left for the parser to report.
+// What must stay true: nothing after a lone -- is moved, nor launch's arguments for the agent, an
+// unknown flag is left for the parser to report, and a word with blanks is no flag.
 
 package cli
 
@@ -53,8 +53,12 @@ func flagsFirst(app *cli.App, args []string) []string {
 			rest = append(rest, a)
 			continue
 		}
-		name, value, inline := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		name, inner := names.canonical(name)
+		written, value, inline := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		name, inner := names.canonical(written)
+		if name == "" && strings.ContainsAny(written, " \t\n") { // a list, a sum: no flag
+			rest = append(rest, a)
+			continue
+		}
 		takesValue := names[name]
 		if takesValue && !inline && i+1 < len(args) {
 			i++
@@ -89,7 +93,7 @@ func flagsFirst(app *cli.App, args []string) []string {
 	if cmd.Name == "run" && len(rest) > 0 && rest[0] != "--" && !namesModel(args[first:]) {
 		flags, rest = append(flags, "--model="+rest[0]), rest[1:]
 	}
-	if len(flags) > 0 && len(rest) > 0 && rest[0] != "--" {
+	if len(rest) > 0 && rest[0] != "--" && (len(flags) > 0 || strings.HasPrefix(rest[0], "-")) {
 		rest = append([]string{"--"}, rest...)
 	}
 	return append(append(append([]string{}, args[:first]...), flags...), rest...)

@@ -38,6 +38,28 @@ func TestSeveralValues(t *testing.T) {
 	}
 }
 
+// TestPromptsWithADash: a word with blanks is no flag, even if it begins like one; every other word
+// with a dash is.
+func TestPromptsWithADash(t *testing.T) {
+	app := newApp(Terminal{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	for _, prompt := range []string{"- a list", "-1 + 2", "--answer in short", "-\ta", "-\na",
+		"-1 + 2 = x", "--effort is what?", "-- a", "-m or -p?"} {
+		for _, args := range [][]string{{"chat", prompt}, {"chat", "--json", prompt},
+			{"chat", prompt, "--effort", "low"}, {"run", "demo", prompt}, {"chat", "say", prompt}} {
+			got := flagsFirst(app, append([]string{"ossrun"}, args...))
+			at := slices.Index(got, prompt)
+			if at < 0 || !slices.Contains(got[:at], "--") && got[at-1] != "say" {
+				t.Errorf("%q: %q", args, got)
+			}
+		}
+	}
+	for _, flag := range []string{"--efort", "-x", "--efort=very low", "-system=be brief"} {
+		if got := flagsFirst(app, []string{"ossrun", "chat", flag}); slices.Contains(got, "--") {
+			t.Errorf("%q: %q", flag, got)
+		}
+	}
+}
+
 // TestOtherProgramsWords: what other programs call our verbs works, or is an error that names one
 // of ours; and no flag of any verb has a name twice, on which the parser would panic.
 func TestOtherProgramsWords(t *testing.T) {

@@ -96,7 +96,7 @@ func TestHomeThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	verbs := map[string]bool{}
-	for _, line := range strings.Split(strings.TrimSpace(unnamed), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(unnamed), "\n") {
 		verb, _, _ := strings.Cut(line, " ")
 		verbs[verb] = true
 		want, wantOut, wantErrs := runAs(t, program, 65534, usable, line)
@@ -122,7 +122,7 @@ func TestHomeThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// lastLine is the last line that is no notice of something skipped, with CACHE for the home's cache.
+// lastLine is the last line but notices of what was skipped, with CACHE for the home's cache.
 func lastLine(text, home string) (last string) {
 	for line := range strings.Lines(text) {
 		if !strings.Contains(line, "skipped") {
@@ -133,7 +133,8 @@ func lastLine(text, home string) (last string) {
 }
 
 // runAs runs a command line as another user; a server is ended once it is ready.
-func runAs(t *testing.T, program string, uid uint32, home, line string) (code int, out, errs string) {
+func runAs(t *testing.T, program string, uid uint32, home, line string) (code int, out,
+	errs string) {
 	t.Helper()
 	var o bytes.Buffer
 	var e heard

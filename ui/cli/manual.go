@@ -19,6 +19,7 @@ const (
 	exitUsage       = 2
 	exitModel       = 3
 	exitPort        = 4
+	exitCut         = 4
 	exitInterrupted = 130
 )
 
@@ -31,7 +32,7 @@ var exitCodes = []struct {
 	{exitFailure, "something went wrong, or a check failed"},
 	{exitUsage, "wrong usage: unknown command, flag or config key, or a bad value"},
 	{exitModel, "the model is unknown, not installed, damaged, or does not fit"},
-	{exitPort, "the address cannot be listened on"},
+	{exitPort, "the address cannot be listened on, or the answer was cut before it began"},
 	{exitInterrupted, "interrupted (Ctrl-C)"},
 }
 

@@ -82,6 +82,7 @@ func stdioServer(ctx context.Context, server *mcp.Host, t Terminal) error {
 
 func httpServer(ctx context.Context, server *mcp.Host, t Terminal, kind, host string,
 	port int, anyUser bool) error {
+	outliveReaders()
 	listener, err := listen(host, port)
 	if err != nil {
 		return err

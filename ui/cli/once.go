@@ -119,8 +119,15 @@ func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error
 		return context.Canceled
 	case session.FinishError:
 		return fail(exitFailure, "%s", res.Done.Err)
-	case session.FinishLength:
-		fmt.Fprintln(t.Err, "ossrun: the answer was cut: --max-tokens or the context is used up")
+	case session.FinishLength, session.FinishLoop:
+		why := "--max-tokens or the context is used up"
+		if res.Done.Err != nil {
+			why = res.Done.Err.Error()
+		}
+		if res.Answer == "" {
+			return fail(exitCut, "the answer was cut before it began: %s", why)
+		}
+		t.report("the answer was cut: %s", why)
 	}
 	return nil
 }

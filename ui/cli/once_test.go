@@ -110,3 +110,20 @@ func TestQuestionsOnATerminal(t *testing.T) {
 		t.Errorf("--no-history leaves %+v", list)
 	}
 }
+
+// TestAnswersThatAreCut: one that was cut before it began is exit code 4, one that began is shown,
+// and stderr has the reason once, for text and JSON.
+func TestAnswersThatAreCut(t *testing.T) {
+	t.Parallel()
+	s := askDemo(t)
+	for _, form := range []string{"--json", "--no-history"} {
+		for limit, want := range map[string]int{"3": exitCut, "40": exitOK} {
+			code, out, errs := runHere(t.Context(), "chat", "--endpoint", s.url, "--temperature", "0",
+				"--max-tokens", limit, form, "How do I serve an OpenAI API?")
+			began := out != "" && !strings.Contains(out, `"answer":""`)
+			if code != want || began != (want == exitOK) || strings.Count(errs, "was cut") != 1 {
+				t.Errorf("%s %s: %d, %s, %s", form, limit, code, out, errs)
+			}
+		}
+	}
+}

@@ -85,6 +85,7 @@ type serveVerb struct {
 
 func (v *serveVerb) run() (err error) {
 	c, t, o := v.c, v.terminal, &v.options
+	outliveReaders()
 	if err := modelArgument(c); err != nil {
 		return err
 	}
@@ -153,6 +154,10 @@ func (v *serveVerb) run() (err error) {
 	}
 	return errors.Join(err, toolset.Close())
 }
+
+// outliveReaders makes writing to a closed stdout or stderr an error of that write: without a
+// handler its signal ends the process.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // openTools opens the tools for requests: by default the available ones, none for other machines.
 func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.Tools, error) {

@@ -61,7 +61,8 @@ func (p *portFlags) flags() []cli.Flag {
 		textFlag(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the server, "+
 			"with commas between; * is every one (default: pages of this machine)"),
 		textFlag(&p.hosts, "allowed-hosts", "further `NAMES` that clients call this server by, "+
-			"with commas between; * is every one (default: localhost and what it listens on)"),
+			"with commas between; * is every one, as with a key (default: localhost and what it "+
+			"listens on)"),
 		minFlag(&p.maxBody, "max-body", 1, "refuse request bodies of more than `MIB`"),
 		enumFlag(&p.logLevel, "log-level", "log from `LEVEL` on: debug, info (a line a request), "+
 			"warning or error", "debug", "info", "warning", "error"),

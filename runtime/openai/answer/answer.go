@@ -375,7 +375,7 @@ func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 // NewDetached is an answer that never had a client.
 func (d *Driver) NewDetached(req *Request, f Form, id string, key *keys.Client) (*Answer, error) {
 	ctx, cancel := key.Bind(context.Background(), ErrKeyRemoved)
-	runner, err := d.Models.Get(ctx, req.Model)
+	runner, err := d.find(ctx, req.Model)
 	if err != nil {
 		cancel()
 		return nil, err

@@ -7,12 +7,14 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/quota"
@@ -143,7 +145,7 @@ func (d *Driver) AllModels(e *Exchange) []ModelObject {
 // FindModel returns a model that the client may use; "" is the first such model.
 func (d *Driver) FindModel(ctx context.Context, e *Exchange, name string) (session.Runner, error) {
 	if e.Key == nil {
-		return d.Models.Get(ctx, name)
+		return d.find(ctx, name)
 	}
 	if name == "" {
 		for _, m := range d.AllModels(e) {
@@ -153,9 +155,20 @@ func (d *Driver) FindModel(ctx context.Context, e *Exchange, name string) (sessi
 	if !d.mayUse(e, name) {
 		return nil, notForKey(name)
 	}
-	runner, err := d.Models.Get(ctx, name)
+	runner, err := d.find(ctx, name)
 	if err == nil && !d.mayUse(e, runner.ID()) { // the list did not have this name
 		err = notForKey(name)
+	}
+	return runner, err
+}
+
+// find is Models.Get, for Ollama's forms of a name too.
+func (d *Driver) find(ctx context.Context, name string) (session.Runner, error) {
+	runner, err := d.Models.Get(ctx, name)
+	if short := models.ShortName(name); short != name && errors.Is(err, session.ErrUnknownModel) {
+		if runner, err := d.Models.Get(ctx, short); err == nil {
+			return runner, nil
+		}
 	}
 	return runner, err
 }

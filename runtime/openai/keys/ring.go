@@ -52,12 +52,12 @@ func Open(path string, store records.Store, notify func(string)) (*Ring, error) 
 // HOME of root in a container. A file that can be seen but not read is none: it may be needed.
 func inFolderOfAnother(path string) bool {
 	info, err := os.Stat(path)
-	hidden := errors.Is(err, os.ErrPermission)
+	unseen := errors.Is(err, os.ErrPermission)
 	for err != nil && path != filepath.Dir(path) {
 		path = filepath.Dir(path)
 		info, err = os.Stat(path)
 	}
-	return hidden && err == nil && !process.Owns(info)
+	return unseen && err == nil && !process.Owns(info)
 }
 
 func (r *Ring) Len() int {

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,11 +46,17 @@ func (r *messagesRequest) parameters() []fields.Parameter {
 			fields.Row("tool_choice object", nil)},
 		r.Sampling(), []fields.Parameter{fields.Row("messages! objects", r.readMessages),
 			fields.Row("system any", nil)},
-		r.Limit("max_tokens! integer 1"), []fields.Parameter{
+		[]fields.Parameter{fields.Row("max_tokens! integer 0", r.readLimit),
 			r.Stop("stop_sequences strings"),
 			fields.Row("thinking object", r.readThinking),
 			fields.Row("output_config", r.readOutput)},
 		r.Constraints("output_config object"))
+}
+
+// readLimit reads the limit of all tokens. 0 fills the prefix cache; some clients send -1 for none.
+func (r *messagesRequest) readLimit(o *fields.Object, name string) {
+	n := o.Integer(name, -1, math.MaxInt32, -1)
+	r.Turn.MaxTokens, r.Turn.PromptOnly = max(n, 0), n == 0
 }
 
 // parseMessages checks a request; bound is the port's limit of reasoning tokens.
