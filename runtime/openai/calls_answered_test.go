@@ -4,82 +4,87 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
-// Calls without results and results without calls, on both of OpenAI's routes.
+// Calls without results and results without calls.
 
-func TestResponsesRefuseAUserWhileACallWaits(t *testing.T) {
+// TestUserSpeaksWhileACallWaits: the user's message is read, and a later result finds its call.
+func TestUserSpeaksWhileACallWaits(t *testing.T) {
 	const call = `{"type":"function_call","call_id":"c1","name":"weather","arguments":"{}"}`
 	const output = `{"type":"function_call_output","call_id":"c1","output":"rain"}`
 	const custom = `{"type":"custom_tool_call","call_id":"c2","name":"patch","input":"x"}`
 	const user = `{"role":"user","content":"And now?"}`
-	for _, c := range []struct{ items, param, code, message string }{
-		{call + "," + user, "input", "", "No tool output found for function call c1."},
-		{user + "," + custom + "," + user, "input", "",
-			"No tool output found for function call c2."},
-		{call + "," + output + "," + custom + "," + user, "input", "", "function call c2."},
-		{`{"role":"user"}`, "input[0].content", "missing_required_parameter", "missing"},
-		{`{"role":"user","content":null}`, "input[0].content", "missing_required_parameter",
-			"missing"},
-		{user + `,{"type":"message","role":"user","content":[]}`, "input[1].content",
-			"missing_required_parameter", "missing"},
-		{`{"type":"function_call","name":"weather","arguments":"{}"}`, "input[0].call_id",
-			"missing_required_parameter", "missing"},
+	const calls = `{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"weather",` +
+		`"arguments":"{}"}}]}`
+	const use = `{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"weather",` +
+		`"input":{}}]}`
+	const called = "assistant <commentary> to functions.weather #c1: {}"
+	const rain = "tool functions.weather <commentary> to assistant #c1: rain"
+	const now = "user: And now?"
+	for _, c := range []struct{ path, messages, want string }{
+		{"/v1/responses", call + "," + user, called + "\n" + now},
+		{"/v1/responses", call + "," + user + "," + output, called + "\n" + now + "\n" + rain},
+		{"/v1/responses", call + "," + output + "," + custom + "," + user, called + "\n" + rain +
+			"\nassistant <commentary> to functions.patch #c2: x\n" + now},
+		{"/v1/responses", user + "," + output, now +
+			"\nassistant <commentary> to functions.unknown #c1: {}\n" +
+			"tool functions.unknown <commentary> to assistant #c1: rain"},
+		{"/v1/chat/completions", calls + "," + user, called + "\n" + now},
+		{"/v1/chat/completions", calls + "," + user +
+			`,{"role":"tool","tool_call_id":"c1","content":"rain"}`, called + "\n" + now + "\n" + rain},
+		{"/v1/chat/completions", calls + `,{"role":"tool","content":"rain"}`, called + "\n" + rain},
+		{"/v1/chat/completions", calls + `,{"role":"tool","tool_call_id":"c1","content":"rain"},` +
+			`{"role":"tool","tool_call_id":"c1","content":"rain"}`,
+			called + "\n" + rain + "\n" + rain},
+		{"/v1/messages", use + "," + user, called + "\n" + now},
+		{"/v1/messages", use + "," + user + `,{"role":"user","content":[{"type":"tool_result",` +
+			`"tool_use_id":"c1","content":"rain"}]}`, called + "\n" + now + "\n" + rain},
+		{"/api/chat", strings.ReplaceAll(calls, `"{}"`, `{}`) + "," + user, called + "\n" + now},
 	} {
-		t.Run(c.items, func(t *testing.T) {
-			srv, f := porttest.Server(t, sessiontest.Answers("ok"))
-			r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", `{"input":[`+c.items+`]}`)
-			porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, c.code, c.message)
-			if len(f.Requests) != 0 {
-				t.Error("a turn was started")
-			}
-		})
-	}
-	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
-	for _, items := range []string{call, call + "," + output + "," + user,
-		call + "," + user + "," + output, // as agents do that let their user speak at any time
-		call + "," + custom + "," + output +
-			`,{"type":"custom_tool_call_output","call_id":"c2","output":"done"},` + user,
-		`{"role":"user","content":""}`, `{"role":"assistant","content":null},` + user} {
-		porttest.Post(t, srv, "/v1/responses", `{"input":[`+items+`]}`)
+		srv, f := porttest.Server(t, sessiontest.Answers("ok"))
+		porttest.Post(t, srv, c.path, historyBody(c.path, c.messages))
+		if got := sessiontest.History(f.Last(t)); got != c.want {
+			t.Errorf("%s %s:\n%s\nwant\n%s", c.path, c.messages, got, c.want)
+		}
 	}
 }
 
 // What the server keeps of a conversation counts like what the client sends.
-func TestResponsesRefuseAUserWhileAKeptCallWaits(t *testing.T) {
-	srv, _ := porttest.Server(t, sessiontest.Agent)
+func TestUserSpeaksWhileAKeptCallWaits(t *testing.T) {
+	srv, f := porttest.Server(t, sessiontest.Agent)
 	create := func(more string) string {
 		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"tools":[`+porttest.WeatherFunction+`],`+more+`}`).Body)
 		return porttest.At(m, "id").(string)
 	}
-	refused := func(body string) {
-		t.Helper()
-		r := porttest.Ask(t, "POST", srv.URL+"/v1/responses", body)
-		porttest.WantFault(t, r, 400, fields.KindInvalid, "input", "",
-			"No tool output found for function call call_1.")
-	}
 	const output = `{"type":"function_call_output","call_id":"call_1","output":"rain"}`
+	read := func(body, want string) {
+		t.Helper()
+		porttest.Post(t, srv, "/v1/responses", body)
+		got := sessiontest.History(f.Last(t))
+		if _, got, _ = strings.Cut(got, "#call_1: "); got != `{"city": "Paris"}`+want {
+			t.Errorf("%s: the model reads %q", body, got)
+		}
+	}
+	const well = "\nuser: Well?"
+	const rain = "\ntool functions.get_weather <commentary> to assistant #call_1: rain"
 	first := create(`"input":"Rain?"`)
-	refused(`{"previous_response_id":"` + first + `","input":"Well?"}`)
-	porttest.Post(t, srv, "/v1/responses", `{"previous_response_id":"`+first+`","input":[`+output+
-		`,{"role":"user","content":"Well?"}]}`)
+	read(`{"previous_response_id":"`+first+`","input":"Well?"}`, well)
+	read(`{"previous_response_id":"`+first+`","input":[`+output+`,{"role":"user","content":"Well?"}]}`,
+		rain+well)
 
 	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	create(`"input":"Rain?","conversation":"` + talk + `"`)
-	refused(`{"conversation":"` + talk + `","input":"Well?"}`)
 	porttest.Post(t, srv, "/v1/conversations/"+talk+"/items", `{"items":[`+output+`]}`)
-	porttest.Post(t, srv, "/v1/responses", `{"conversation":"`+talk+`","input":"Well?"}`)
+	read(`{"conversation":"`+talk+`","input":"Well?"}`, rain+well)
 
 	item := porttest.At(porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+"/v1/responses/"+first,
 		"").Body), "output", 1, "id").(string)
 	reference := `{"type":"item_reference","id":"` + item + `"}`
-	refused(`{"input":[` + reference + `,{"role":"user","content":"Well?"}]}`)
-	porttest.Post(t, srv, "/v1/responses", `{"input":[`+reference+`,`+output+
-		`,{"role":"user","content":"Well?"}]}`)
+	read(`{"input":[`+reference+`,{"role":"user","content":"Well?"}]}`, well)
+	read(`{"input":[`+reference+`,`+output+`,{"role":"user","content":"Well?"}]}`, rain+well)
 }
 
 func TestChatReadsTheDeprecatedPair(t *testing.T) {
@@ -96,25 +101,23 @@ func TestChatReadsTheDeprecatedPair(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	const called = `{"role":"assistant","function_call":{"name":"weather","arguments":"{}"}}`
-	for _, c := range []struct{ messages, param, code, message string }{
-		{`{"role":"function","name":"weather","content":"rain"}`, "messages[1]", "",
-			"no function_call of the assistant waits"},
-		{called + `,{"role":"function","content":"rain"}`, "messages[2].name",
-			"missing_required_parameter", "missing"},
-		{called + `,{"role":"function","name":"time","content":"rain"}`, "messages[2].name", "",
-			`the function_call before it is of "weather"`},
-		{called + `,` + porttest.Hello, "messages[2]", "", "none was found for messages[1].function_call"},
-		{called + `,{"role":"function","name":"weather","content":"rain"},` +
-			`{"role":"function","name":"weather","content":"rain"}`, "messages[3]", "",
-			"no function_call of the assistant waits"},
-		{`{"role":"assistant","function_call":{"name":"a b"}}`, "messages[1].function_call.name",
-			"", "not a tool name"},
-		{`{"role":"assistant","function_call":"x"}`, "messages[1].function_call", "invalid_type",
-			"an object"},
+	const call0 = "assistant <commentary> to functions.weather #messages[1].function_call: {}\n"
+	for messages, want := range map[string]string{
+		`{"role":"function","name":"weather","content":"rain"}`: "assistant <commentary> to " +
+			"functions.weather #call_1: {}\ntool functions.weather <commentary> to assistant #call_1: rain",
+		called + `,{"role":"function","content":"rain"}`: call0 +
+			"tool functions.weather <commentary> to assistant #messages[1].function_call: rain",
+		called + `,{"role":"function","name":"time","content":"noon"}`: call0 +
+			"assistant <commentary> to functions.time #call_2: {}\n" +
+			"tool functions.time <commentary> to assistant #call_2: noon",
+		`{"role":"assistant","function_call":{"name":"a b"}}`: "assistant <commentary> to " +
+			"functions.unknown #messages[1].function_call: {}",
+		`{"role":"assistant","function_call":"x"}`: "",
 	} {
-		r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions",
-			`{"messages":[`+porttest.Hello+`,`+c.messages+`]}`)
-		porttest.WantFault(t, r, 400, fields.KindInvalid, c.param, c.code, c.message)
+		porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`,`+messages+`]}`)
+		if _, got, _ := strings.Cut(sessiontest.History(f.Last(t)), "user: hi\n"); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", messages, got, want)
+		}
 	}
 }
 

@@ -114,29 +114,41 @@ func TestLogOfPrompts(t *testing.T) {
 	}
 }
 
-// Images are left out of every route's conversation if so configured.
+// An image next to text becomes a note on every route, one alone only if so configured.
 func TestIgnoredImages(t *testing.T) {
-	for path, body := range map[string]string{
+	image := map[string]string{
 		"/v1/chat/completions": `{"messages":[{"role":"user","content":[{"type":"text",` +
-			`"text":"Look: "},{"type":"image_url","image_url":{"url":"data:"}}]}]}`,
+			`"text":"TEXT"},{"type":"image_url","image_url":{"url":"data:"}}]}]}`,
+		"/v1/responses": `{"input":[{"role":"user","content":[{"type":"input_text","text":"TEXT"},` +
+			`{"type":"input_image","image_url":"data:"}]}]}`,
 		"/v1/messages": `{"max_tokens":9,"messages":[{"role":"user","content":[{"type":"text",` +
-			`"text":"Look: "},{"type":"image","source":{"type":"base64","data":""}}]}]}`,
-		"/api/chat": `{"model":"gpt-oss:20b","messages":[{"role":"user","content":"Look: ",` +
+			`"text":"TEXT"},{"type":"image","source":{"type":"base64","data":""}}]}]}`,
+		"/api/chat": `{"model":"gpt-oss:20b","messages":[{"role":"user","content":"TEXT",` +
 			`"images":["aaaa"]}]}`,
-	} {
-		srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
-		if r := porttest.Ask(t, "POST", srv.URL+path, body); r.Status != 400 {
-			t.Errorf("%s: %d %s", path, r.Status, r.Body)
-		}
-		srv, f := porttest.Server(t, sessiontest.Answers("ok"),
-			func(o *openai.Options) { o.IgnoreImages = true })
-		if r := porttest.Ask(t, "POST", srv.URL+path, body); r.Status != 200 {
-			t.Errorf("%s: %d %s", path, r.Status, r.Body)
-			continue
-		}
-		if got := sessiontest.History(f.Last(t)); !strings.Contains(got, "Look: ") ||
-			!strings.Contains(got, "left out: the model reads text only]") {
-			t.Errorf("%s: %q", path, got)
+		"/api/generate": `{"model":"gpt-oss:20b","prompt":"TEXT","images":["aaaa"]}`,
+	}
+	const note = "[an image is attached; this model reads text only]"
+	for path, body := range image {
+		for _, ignored := range []bool{false, true} {
+			srv, f := porttest.Server(t, sessiontest.Answers("ok"),
+				func(o *openai.Options) { o.IgnoreImages = ignored })
+			for _, text := range []string{"Look: ", " "} {
+				r := porttest.Ask(t, "POST", srv.URL+path, strings.Replace(body, "TEXT", text, 1))
+				switch alone := text == " "; {
+				case alone && !ignored:
+					if r.Status != 400 || !strings.Contains(r.Body, "reads text only") {
+						t.Errorf("%s, an image alone: %d %s", path, r.Status, r.Body)
+					}
+				case r.Status != 200:
+					t.Errorf("%s: %d %s", path, r.Status, r.Body)
+				default:
+					got := sessiontest.History(f.Last(t))
+					if named := r.Header.Get("X-Ossrun-Ignored"); !strings.HasPrefix(got, "user: "+text) ||
+						!strings.HasSuffix(got, note) || !strings.Contains(named, "image") {
+						t.Errorf("%s: %q, ignored %q", path, got, named)
+					}
+				}
+			}
 		}
 	}
 }

@@ -205,12 +205,6 @@ func TestConversationsThatOpenAIRefuses(t *testing.T) {
 	call := `{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"ls","arguments":"{}"}}]}`
 	result := `{"role":"tool","tool_call_id":"c1","content":"x"}`
 	for _, c := range []struct{ messages, param, message string }{
-		{porttest.Hello + `,` + result, "messages[1].tool_call_id", "no call"},
-		{porttest.Hello + `,` + call + `,{"role":"tool","content":"x"}`, "messages[2].tool_call_id",
-			"missing"},
-		{porttest.Hello + `,` + call + `,` + porttest.Hello, "messages[2]", "none was found for c1"},
-		{porttest.Hello + `,` + strings.ReplaceAll(call, `"id":"c1",`, ``),
-			"messages[1].tool_calls[0].id", "missing"},
 		{`{"role":"user"}`, "messages[0].content", "missing"},
 		{`{"role":"user","content":null}`, "messages[0].content", "missing"},
 		{`{"role":"user","content":[]}`, "messages[0].content", "missing"},

@@ -70,8 +70,8 @@ func (p *portFlags) flags() []cli.Flag {
 			"object a line, or auto: short lines on a terminal, else text", "auto", "text", "json"),
 		switchFlag(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, "+
 			"prompts included; without it none is logged"),
-		switchFlag(&p.answers.IgnoreImages, "ignore-images", "replace images by a note to the "+
-			"model; by default they are refused, since it reads text only"),
+		switchFlag(&p.answers.IgnoreImages, "ignore-images", "accept a message of images only, "+
+			"as a note to the model; by default it is refused, since the model reads text only"),
 		enumFlag(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
 			"`NAME`: reasoning, or reasoning_content for clients that read only this",
 			"reasoning", "reasoning_content"))

@@ -116,7 +116,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
 		req.Turns[i].AllowLoops = req.AllowLoops || d.AllowLoops
 		e.LimitCache(&req.Turns[i])
 	}
-	req.Ignored = append(req.Ignored, body.Unread()...)
+	req.Ignored = slices.Concat(req.Ignored, body.Unread(), body.Notes())
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	a := &Answer{Request: req, form: form, Driver: d, Runner: runner, Exchange: e,

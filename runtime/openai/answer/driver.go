@@ -47,7 +47,7 @@ type Options struct {
 	Store records.Store
 	// Keys are the named keys; nil: none.
 	Keys *keys.Ring
-	// IgnoreImages replaces images with a note to the model, instead of refusing them.
+	// IgnoreImages replaces a message of images only with a note to the model.
 	IgnoreImages bool
 	// LogPrompts logs the bodies of requests.
 	LogPrompts bool

@@ -98,8 +98,8 @@ func TestChatConversation(t *testing.T) {
 			`,{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"view","arguments":"{}"}}]}` +
 			`,{"role":"tool","tool_call_id":"c","content":[{"type":"image_url","image_url":{"url":"data:"}},{"type":"text","text":"ok"}]}`, "",
 			"user: hi\nassistant <commentary> to functions.view #c: {}\ntool functions.view " +
-				"<commentary> to assistant #c: [image_url left out: " +
-				"the model reads text only]ok"},
+				"<commentary> to assistant #c: [an image is attached; " +
+				"this model reads text only]\nok"},
 		{"special tokens are text", `{"role":"user","content":"<|end|><|start|>system"}`, "",
 			"user: <|end|><|start|>system"},
 	} {

@@ -2,7 +2,7 @@
 // deprecated in favour of tools.
 //
 // A request in that form is answered in it. Its calls have no ids; a call's place in the request is
-// its id. What must stay true: a result follows a call of the same function.
+// its id. What must stay true: a result belongs to the oldest waiting call of its function.
 
 package chat
 
@@ -79,9 +79,8 @@ func textOnly(o *fields.Object, name string) {
 func (r *chatRequest) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
 
 func (r *chatRequest) readMessages(o *fields.Object, _ string) {
-	calls := &request.Ledger{}
 	fields.ReadDated(request.MessagesOf(o), func(_ int, v fields.Value) {
-		chatMessage(&r.conv, v.Object(), calls)
+		chatMessage(&r.conv, v.Object())
 	})
 }
 
@@ -98,7 +97,7 @@ func (r *chatRequest) readPrediction(o *fields.Object, name string) {
 	r.Turn.Prediction = request.Content(p, "content", false)
 }
 
-func chatMessage(conv *request.Conversation, m *fields.Object, calls *request.Ledger) {
+func chatMessage(conv *request.Conversation, m *fields.Object) {
 	if m == nil {
 		return
 	}
@@ -106,35 +105,24 @@ func chatMessage(conv *request.Conversation, m *fields.Object, calls *request.Le
 	case "system", "developer":
 		conv.Developer(request.Content(m, "content", false))
 	case "user":
-		if why := calls.Waiting(); why != "" {
-			m.Value().Invalid(": %s", why)
-		}
 		request.NeedContent(m)
 		conv.Messages = append(conv.Messages, session.User(request.Content(m, "content", false)))
 	case "assistant":
-		chatAssistant(conv, m, calls)
-	case "tool":
-		id := m.Text("tool_call_id")
-		if id == "" {
-			m.Get("tool_call_id").Missing()
-		} else if !calls.Answer(id) && !conv.IsAwaited(id) {
-			m.Get("tool_call_id").Invalid(": no call with the id %q came before this result", id)
-		}
-		conv.Result(id, m.Text("name"), request.Content(m, "content", true))
-	case "function":
-		readFunctionResult(conv, m, calls)
+		chatAssistant(conv, m)
+	case "tool", "function":
+		conv.Result(m.Text("tool_call_id"), m.Text("name"), request.Content(m, "content", true))
 	case "":
 		m.Get("role").Missing()
+		conv.Stray(m)
 	default:
-		if !m.IsPast() {
-			m.Get("role").MustBe("one of [system developer user assistant tool function]")
-		}
+		m.Get("role").MustBe("one of [system developer user assistant tool function]")
+		conv.Stray(m)
 	}
 }
 
 // chatAssistant splits an earlier turn: reasoning, text and calls are separate messages in Harmony.
 // Text before calls is a preamble, text alone the answer.
-func chatAssistant(conv *request.Conversation, m *fields.Object, ledger *request.Ledger) {
+func chatAssistant(conv *request.Conversation, m *fields.Object) {
 	conv.Add(session.AssistantReasoning, reasoningOf(m))
 	text := request.Content(m, "content", false)
 	if text == "" {
@@ -146,7 +134,9 @@ func chatAssistant(conv *request.Conversation, m *fields.Object, ledger *request
 	}
 	if len(calls) == 0 && m.Has("function_call") {
 		conv.Add(session.AssistantCommentary, text)
-		readFunctionCall(conv, m, ledger)
+		if call := m.Object("function_call"); call != nil {
+			conv.ReadCall(call, call.Value().Path, false)
+		}
 		return
 	}
 	if len(calls) == 0 {
@@ -160,20 +150,14 @@ func chatAssistant(conv *request.Conversation, m *fields.Object, ledger *request
 		if f == nil { // a custom tool's call
 			f = call.Object("custom")
 		}
-		id := call.Text("id")
-		if kind := call.Text("type"); f == nil && kind != "" && id != "" && m.IsPast() {
+		switch id, kind := call.Text("id"), call.Text("type"); {
+		case f != nil:
+			conv.ReadCall(f, id, false)
+		case kind != "" && id != "" && m.IsPast():
 			conv.AddForeign(id, kind, call)
-			continue
-		}
-		if f == nil {
+		default:
 			call.Get("function").Missing()
-			return
 		}
-		if id == "" {
-			call.Get("id").Missing()
-		}
-		ledger.Call(id)
-		request.ReadCall(conv, f, id)
 	}
 }
 
@@ -202,31 +186,6 @@ func (r *chatRequest) readFunctions(o *fields.Object, name string) {
 	default:
 		offer.Name(v, v.Object().Text("name"))
 	}
-}
-
-func readFunctionCall(conv *request.Conversation, m *fields.Object, ledger *request.Ledger) {
-	call := m.Object("function_call")
-	if call == nil {
-		return
-	}
-	ledger.Function, ledger.Path = call.Text("name"), call.Value().Path
-	ledger.Call(ledger.Path)
-	request.ReadCall(conv, call, ledger.Path)
-}
-
-func readFunctionResult(conv *request.Conversation, m *fields.Object, ledger *request.Ledger) {
-	name := m.Text("name")
-	switch {
-	case name == "":
-		m.Get("name").Missing()
-	case !ledger.Open[ledger.Path]:
-		m.Value().Invalid(": no function_call of the assistant waits for this result")
-	case name != ledger.Function:
-		m.Get("name").Invalid(" is %q, but the function_call before it is of %q", name,
-			ledger.Function)
-	}
-	ledger.Answer(ledger.Path)
-	conv.Result(ledger.Path, name, request.Content(m, "content", true))
 }
 
 // reasoningOf finds the reasoning of an assistant message of chat completions.

@@ -43,8 +43,9 @@ const (
 type firstFault struct {
 	first  *Fault
 	items  int             // of lists that were read
-	images bool            // images are replaced by a note, instead of a fault
-	past   bool            // the values were answered already
+	images bool            // messages of images only are read as a note
+	past   bool            // the values are history
+	notes  []string        // see Note
 	owner  string          // of the stored records that it names
 	ctx    context.Context // of the request; it ends when the client disconnects
 }
@@ -128,8 +129,8 @@ func (o *Object) ReplaceFault(f *Fault) { o.c.first = f }
 
 func (o *Object) Ctx() context.Context { return o.c.ctx }
 
-// LeavesImagesOut tells that images are replaced by a note, instead of a fault.
-func (o *Object) LeavesImagesOut() bool { return o.c.images || o.c.past }
+// IgnoresImages tells that a message of images only is read as a note.
+func (o *Object) IgnoresImages() bool { return o.c.images }
 
 // Values are stored items, read in place of the value at path.
 func (o *Object) Values(items []json.RawMessage, path string) []Value {
@@ -148,42 +149,78 @@ func valuesOf(c *firstFault, items []json.RawMessage, path string) (list []Value
 	return list
 }
 
-// IgnoreFaults passes the object to read without its faults, which the client need not correct.
-func (o *Object) IgnoreFaults(read func(v Value)) {
-	c := &firstFault{ctx: o.c.ctx, items: o.c.items, past: true}
-	read(Value{jsondoc.Field{Raw: o.raw, Path: o.path}, c})
-	o.c.items = c.items
-	o.c.isCancelled()
+// IgnoreFaults passes the value to read without its faults, which the client need not correct.
+func (v Value) IgnoreFaults(read func(v Value)) {
+	c := &firstFault{ctx: v.c.ctx, items: v.c.items, past: true}
+	read(Value{v.Field, c})
+	v.c.items = c.items
+	v.c.isCancelled()
 }
 
-// ReadDated reads the messages of a list in order. Messages that the model has answered, and its
-// own before the last one, are past.
+// Try returns the fault of what read reads, which the caller may replace by a note. A request that
+// is too large or was cancelled keeps its fault.
+func (v Value) Try(read func()) *Fault {
+	first := v.c.first
+	v.c.first = nil
+	read()
+	f := v.c.first
+	if v.c.first = first; first == nil && f != nil && (f.Status == StatusClientGone ||
+		f.Code == CodeContextLength || f.Code == codeTooLong) {
+		v.c.first = f
+	}
+	return f
+}
+
+// Note records a part of the request of which the model reads only a note.
+func (v Value) Note(kind string) { v.c.notes = append(v.c.notes, v.Path+": "+kind) }
+
+// Notes are the parts that Note recorded.
+func (o *Object) Notes() []string { return o.c.notes }
+
+// ReadDated reads the messages of a list in order. All but the user's last one are history, whose
+// faults are ignored: a client cannot correct them, and sends them with every request.
 func ReadDated(list []Value, read func(i int, v Value)) {
 	newest := len(list) - 1
-	if newest > 0 && !isModels(list[newest].Object()) {
-		for newest > 0 && !isModels(list[newest-1].Object()) {
-			newest--
+	for i, v := range slices.Backward(list) {
+		if isUsers(v) {
+			newest = i
+			break
 		}
 	}
 	for i, v := range list {
-		v.c.past = i < newest
-		read(i, v)
+		if i == newest {
+			read(i, v)
+			continue
+		}
+		if kind := v.Kind(); kind == jsondoc.String || kind == jsondoc.Number {
+			v.Raw = slices.Concat([]byte(`{"role":"user","content":`), v.Raw, []byte("}"))
+		}
+		v.c.past = true
+		v.Try(func() { read(i, v) })
 		v.c.past = false
 	}
 }
 
-// isModels tells whether a message or item was made by the model, or on its behalf.
-func isModels(m *Object) bool {
-	if role := m.Get("role"); role.Kind() == jsondoc.String {
-		return role.Text() == "assistant"
-	}
-	kind := m.Get("type")
-	if kind.Kind() != jsondoc.String {
-		return false
-	}
-	text := kind.Text()
-	return text != "message" && !strings.HasSuffix(text, "_output") &&
-		!strings.HasSuffix(text, "_response")
+// isUsers tells whether a message or item is the user's. Anthropic's API has results of tools in
+// the user's role too.
+func isUsers(v Value) (is bool) {
+	v.IgnoreFaults(func(v Value) {
+		m := v.Object()
+		is = m.Text("role") == "user" || m.Text("type") == "mcp_approval_response"
+		content := m.Get("content")
+		if !is || content.Kind() != jsondoc.Array {
+			return
+		}
+		results := 0
+		for _, f := range content.Items() {
+			kind := Value{f, v.c}.Object().Text("type")
+			if results++; !strings.HasSuffix(kind, "tool_result") {
+				return
+			}
+		}
+		is = results == 0
+	})
+	return is
 }
 
 // IsPast tells that the message being read is from the past.
@@ -423,7 +460,7 @@ func (o *Object) Bits(name string, fallback uint64) uint64 {
 
 // AddFault adds a fault. A nil object already has one, from when it was read.
 func (o *Object) AddFault(f *Fault) {
-	if o != nil {
+	if o != nil && f != nil {
 		o.c.add(f)
 	}
 }

@@ -6,8 +6,6 @@
 package messages
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -151,117 +149,102 @@ func (r *messagesRequest) readMessages(o *fields.Object, _ string) {
 	for _, text := range blockTexts(o, "system") {
 		conv.Developer(text)
 	}
-	var calls request.Ledger
-	list := request.MessagesOf(o)
+	list, prefilled := request.MessagesOf(o), false
 	fields.ReadDated(list, func(i int, v fields.Value) {
 		m := v.Object()
+		if m == nil {
+			return
+		}
 		switch m.Text("role") {
 		case "user":
-			messagesUser(conv, m, &calls)
+			messagesUser(conv, m)
 		case "assistant":
-			messagesAssistant(conv, m, &calls)
-			if i == len(list)-1 {
-				m.Value().Unsupported("an answer that the client begins",
-					"let the last message be the user's")
-			}
+			messagesAssistant(conv, m)
+			prefilled = i == len(list)-1
 		case "system", "developer":
 			conv.Developer(strings.Join(blockTexts(m, "content"), "\n\n"))
 		default:
-			if !m.IsPast() {
-				m.Get("role").MustBe("user or assistant")
-			}
+			m.Get("role").MustBe("user or assistant")
+			conv.Stray(m)
 		}
 	})
+	if prefilled {
+		list[len(list)-1].Unsupported("an answer that the client begins",
+			"let the last message be the user's")
+	}
 }
 
 // blockTexts are the texts of a string, or of a list of text blocks.
 func blockTexts(o *fields.Object, name string) (texts []string) {
 	v := o.Get(name)
-	switch v.Kind() {
-	case jsondoc.Null:
-	case jsondoc.Array:
-		for _, b := range v.List() {
-			block := b.Object()
-			switch {
-			case block.Text("type") == "text":
-				texts = append(texts, block.Text("text"))
-			case block.IsPast():
-				texts = append(texts, request.TextInside(block))
-			default:
-				block.Unreadable("the model reads text only")
-			}
-		}
-	default:
-		texts = append(texts, v.Text())
+	if v.Kind() == jsondoc.Array {
+		texts = request.Texts(o, v.List(), false, false, "", readBlock)
+	} else {
+		texts = append(texts, request.Content(o, name, false))
 	}
 	return request.NotEmpty(texts)
 }
 
-// blocksOf returns the content blocks of a message; a string is one text block.
-func blocksOf(c *request.Conversation, m *fields.Object) []*fields.Object {
-	v := m.Get("content")
-	switch v.Kind() {
-	case jsondoc.String:
-		text := v.Text()
-		raw, _ := answer.Marshal(text) // a string
-		return []*fields.Object{v.WithRaw(json.RawMessage(`{"type":"text","text":` + string(raw) +
-			`}`)).Object()}
-	case jsondoc.Array:
-		var list []*fields.Object
-		for _, b := range c.Calls(v) {
-			if block := b.Object(); block != nil {
-				list = append(list, block)
-			}
-		}
-		return list
+// readBlock reads a text or another block of the history.
+func readBlock(b *fields.Object, kind string) (text string) {
+	switch {
+	case kind == "text":
+		return b.Text("text")
+	case b.IsPast() || kind == "search_result":
+		text = request.TextInside(b)
+	case kind == "document":
+		return documentText(b)
 	}
-	m.Get("content").Missing()
-	return nil
+	if text == "" {
+		b.Unreadable("the model reads text only")
+	}
+	return text
+}
+
+// blocksOf returns the content blocks of a message; a text is a text block.
+func blocksOf(c *request.Conversation, m *fields.Object) (list []*fields.Object) {
+	v := m.Get("content")
+	values := []fields.Value{v}
+	if v.Kind() == jsondoc.Array {
+		values = c.Calls(v)
+	} else if v.Kind() != jsondoc.Null {
+		text, _ := answer.Marshal(request.Content(m, "content", false)) // a string
+		values[0] = v.WithRaw(text)
+	}
+	if len(values) == 0 || v.Kind() == jsondoc.Null {
+		v.Missing()
+		return nil
+	}
+	for _, b := range values {
+		if b.Kind() == jsondoc.String {
+			b.Raw = slices.Concat([]byte(`{"type":"text","text":`), b.Raw, []byte("}"))
+		}
+		if block := b.Object(); block != nil {
+			list = append(list, block)
+		}
+	}
+	return list
 }
 
 // messagesUser splits a message: results of calls first, then the user's text.
-func messagesUser(conv *request.Conversation, m *fields.Object, calls *request.Ledger) {
+func messagesUser(conv *request.Conversation, m *fields.Object) {
+	var rest []fields.Value
 	list := blocksOf(conv, m)
-	if len(list) == 0 {
-		m.Get("content").Missing()
-	}
 	for _, b := range list {
-		if !isResult(b) {
-			continue
-		}
-		id := b.Text("tool_use_id")
-		if !calls.Answer(id) && !conv.IsAwaited(id) {
-			b.Get("tool_use_id").Invalid(": no tool_use with the id %q came before this result", id)
-		}
-		conv.Result(id, "", request.Content(b, "content", true))
-	}
-	list = slices.DeleteFunc(list, isResult)
-	if len(list) == 0 {
-		return
-	}
-	if why := calls.Waiting(); why != "" {
-		m.Value().Invalid(": %s", why)
-	}
-	var texts []string
-	for _, b := range list {
-		switch kind := b.Text("type"); {
-		case kind == "text":
-			texts = append(texts, b.Text("text"))
-		case kind == "document" && !m.IsPast():
-			texts = append(texts, documentText(b))
-		case m.LeavesImagesOut() && slices.Contains(request.ImageParts, kind):
-			texts = append(texts, request.LeftOutNote(kind))
-		case m.IsPast() || kind == "search_result":
-			texts = append(texts, cmp.Or(request.TextInside(b), request.LeftOutNote(kind)))
-		default:
-			b.Unreadable("the model reads text only")
+		if isResult(b) {
+			conv.Result(b.Text("tool_use_id"), "", request.Content(b, "content", true))
+		} else {
+			rest = append(rest, b.Value())
 		}
 	}
-	conv.Messages = append(conv.Messages, session.User(strings.Join(texts, "\n\n")))
+	if len(rest) > 0 {
+		texts := request.Texts(m, rest, false, len(rest) < len(list), "", readBlock)
+		conv.Messages = append(conv.Messages, session.User(strings.Join(texts, "\n\n")))
+	}
 }
 
 // messagesAssistant splits an earlier answer: text before a call is a preamble.
-func messagesAssistant(conv *request.Conversation, m *fields.Object, calls *request.Ledger) {
+func messagesAssistant(conv *request.Conversation, m *fields.Object) {
 	list := blocksOf(conv, m)
 	last := len(list) // where the calls end
 	for last > 0 && !strings.HasSuffix(list[last-1].Text("type"), "tool_use") {
@@ -278,12 +261,12 @@ func messagesAssistant(conv *request.Conversation, m *fields.Object, calls *requ
 		case "redacted_thinking":
 		case "text":
 			if i < last {
-				conv.Add(session.AssistantCommentary, b.Text("text"))
+				conv.Add(session.AssistantCommentary, request.Content(b, "text", false))
 			} else {
-				conv.Add(session.AssistantAnswer, b.Text("text"))
+				conv.Add(session.AssistantAnswer, request.Content(b, "text", false))
 			}
 		case "tool_use":
-			messagesCall(conv, b, calls)
+			conv.ReadCall(b, b.Text("id"), true)
 		default:
 			if strings.HasSuffix(kind, "_tool_use") { // of a tool that a server runs
 				conv.AddForeign(b.Text("id"), strings.TrimSuffix(kind, "_use"), b)
@@ -302,24 +285,6 @@ func messagesAssistant(conv *request.Conversation, m *fields.Object, calls *requ
 func isResult(b *fields.Object) bool {
 	kind := b.Text("type")
 	return kind == "tool_result" || strings.HasSuffix(kind, "_tool_result")
-}
-
-func messagesCall(conv *request.Conversation, b *fields.Object, calls *request.Ledger) {
-	id, name, input := b.Text("id"), b.Text("name"), b.Get("input")
-	if id == "" {
-		b.Get("id").Missing()
-	}
-	if !request.ToolName(name) && b.IsPast() {
-		name = "unknown"
-	}
-	if !request.ToolName(name) {
-		b.Get("name").Invalid(" is %q, which is not a tool name", name)
-	}
-	if input.Kind() != jsondoc.Object {
-		input.WrongType("an object")
-	}
-	calls.Call(id)
-	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, string(input.Raw)))
 }
 
 func documentText(block *fields.Object) string {

@@ -1,12 +1,10 @@
 // POST /api/chat and /api/generate: the request of Ollama's API.
 //
-// What must stay true: defaults are OpenAI's for this model, not Ollama's; a call without an id,
-// which older clients send, is matched with its result by name and order.
+// What must stay true: defaults are OpenAI's for this model, not Ollama's.
 
 package ollama
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,98 +137,30 @@ func (r *ollamaRequest) readMessages(o *fields.Object, name string) {
 	if o.Has(name) {
 		list = o.Get(name).Messages()
 	}
-	var open openCalls
 	fields.ReadDated(list, func(_ int, v fields.Value) {
 		m := v.Object()
 		if m == nil {
 			return
 		}
-		text := m.Text("content") + images(m)
+		text := withImages(m, request.Content(m, "content", false))
 		switch m.Text("role") {
 		case "system", "developer":
 			conv.Developer(text)
 		case "user":
 			conv.Messages = append(conv.Messages, session.User(text))
 		case "assistant":
-			for _, call := range ollamaAssistant(conv, m, text) {
-				open.add(call)
-			}
+			ollamaAssistant(conv, m, text)
 		case "tool":
-			id, name := m.Text("tool_call_id"), m.Text("tool_name")
-			call, ok := open.take(id, name)
-			if !ok {
-				m.Value().Invalid(": no call came before this result")
-				return
-			}
-			conv.Result(call, name, text)
+			conv.Result(m.Text("tool_call_id"), m.Text("tool_name"), text)
 		default:
-			if !m.IsPast() {
-				m.Get("role").MustBe("system, user, assistant or tool")
-			}
+			m.Get("role").MustBe("system, user, assistant or tool")
+			conv.Stray(m)
 		}
 	})
 }
 
-// openCalls are calls without results, oldest first, indexed by the properties in a result.
-type openCalls struct {
-	ids   []string
-	done  []bool
-	byKey map[openCall][]int // indexes in ids
-}
-
-// openCall is an id, a name, or empty; bare: of calls without an id.
-type openCall struct {
-	id, name string
-	bare     bool
-}
-
-func (c *openCalls) add(call madeCall) {
-	if c.byKey == nil {
-		c.byKey = map[openCall][]int{}
-	}
-	keys := []openCall{{}, {name: call.name}, {id: call.id}}
-	if call.bare {
-		keys = []openCall{{}, {name: call.name}, {bare: true}, {name: call.name, bare: true}}
-	}
-	for _, key := range keys {
-		c.byKey[key] = append(c.byKey[key], len(c.ids))
-	}
-	c.ids, c.done = append(c.ids, call.id), append(c.done, false)
-}
-
-// take returns the oldest open call that a result may belong to, and removes it. A client may
-// invent a result's id, which no call had: then name and order decide.
-func (c *openCalls) take(id, name string) (call string, ok bool) {
-	keys := []openCall{{name: name}}
-	if _, exists := c.byKey[openCall{id: id}]; id != "" && exists {
-		keys = []openCall{{id: id}}
-	} else if id != "" {
-		keys = []openCall{{name: name, bare: true}, {bare: true}}
-	}
-	for _, key := range keys {
-		list := c.byKey[key]
-		for ; len(list) > 0 && c.done[list[0]]; list = list[1:] {
-		}
-		if len(list) > 0 {
-			c.done[list[0]], c.byKey[key] = true, list[1:]
-			return c.ids[list[0]], true
-		}
-		if _, exists := c.byKey[key]; exists {
-			c.byKey[key] = nil
-		}
-	}
-	return "", false
-}
-
-// madeCall is an earlier call; bare: its id is ours.
-type madeCall struct {
-	id, name string
-	bare     bool
-}
-
-// ollamaAssistant splits an earlier answer and returns its calls.
-func ollamaAssistant(conv *request.Conversation, m *fields.Object, text string) (
-	calls []madeCall) {
+// ollamaAssistant splits an earlier answer.
+func ollamaAssistant(conv *request.Conversation, m *fields.Object, text string) {
 	conv.Add(session.AssistantReasoning, m.Text("thinking"))
 	var list []fields.Value
 	if m.Has("tool_calls") {
@@ -238,55 +168,40 @@ func ollamaAssistant(conv *request.Conversation, m *fields.Object, text string) 
 	}
 	if len(list) == 0 {
 		conv.Add(session.AssistantAnswer, text)
-		return nil
+		return
 	}
 	conv.Add(session.AssistantCommentary, text)
 	for _, v := range list {
 		call := v.Object()
-		f := call.Object("function")
-		name, id := f.Text("name"), call.Text("id")
-		if !request.ToolName(name) && m.IsPast() {
-			name = "unknown"
+		if f := call.Object("function"); f != nil {
+			conv.ReadCall(f, call.Text("id"), true)
+		} else {
+			call.Get("function").Missing()
 		}
-		if !request.ToolName(name) {
-			v.AddFault(fields.Invalid(f.PathOf("name"), "%s.function.name is %q, which is not a "+
-				"tool name", v.Path, name))
-			return nil
-		}
-		bare := id == ""
-		if bare {
-			id = fmt.Sprint("call_", len(conv.Messages))
-		}
-		arguments := f.Get("arguments")
-		text := string(arguments.Raw)
-		if arguments.Kind() == jsondoc.String && m.IsPast() { // as OpenAI's clients send them
-			text = arguments.Text()
-		} else if arguments.Kind() != jsondoc.Object {
-			arguments.WrongType("an object")
-		}
-		conv.Messages = append(conv.Messages, session.FunctionCall(id, name, text))
-		calls = append(calls, madeCall{id, name, bare})
 	}
-	return calls
 }
 
-// images refuses a message's images, or returns the note that replaces them.
-func images(o *fields.Object) (note string) {
-	if len(o.List("images")) == 0 {
-		return ""
+// withImages adds a note to the text of a message with images; images alone are refused.
+func withImages(o *fields.Object, text string) string {
+	note := request.AttachedNote("image")
+	switch images := o.Get("images"); {
+	case len(o.List("images")) == 0:
+		return text
+	case o.IsPast():
+		note = request.UnreadNote("image")
+	case strings.TrimSpace(text) == "" && !o.IgnoresImages():
+		images.Unsupported("images", "the model reads text only")
+	default:
+		images.Note("image")
 	}
-	if o.LeavesImagesOut() {
-		return request.LeftOutNote("image")
-	}
-	o.Get("images").Unsupported("images", "the model reads text only")
-	return ""
+	return strings.TrimLeft(text+"\n"+note, "\n")
 }
 
 func (p API) ReadGenerate(o *fields.Object) (*answer.Request, answer.Form) {
 	r := newRequest("prompt", 0)
 	r.generate = true
 	fields.Read(o, r.generateParameters())
-	prompt := r.prompt + images(o)
+	prompt := withImages(o, r.prompt)
 	if prompt == "" {
 		r.loadOnly(o)
 		return &r.Request, &form{req: r}

@@ -7,9 +7,9 @@
 // For clients that drop it the session remembers it. encrypted_content is not secret: the same text
 // is sent next to it.
 //
-// What must stay true: history is immutable for the client, so an unknown part never makes a
-// conversation unusable: in the past it becomes text, a note or nothing. Only unanswered messages
-// can be refused.
+// What must stay true: history is immutable for the client, so no part makes a conversation
+// unusable: it becomes text, a note or nothing. Only the user's last message is refused, if nothing
+// in it can be read.
 
 package request
 
@@ -52,7 +52,7 @@ func Unseal(s string) string {
 func fileText(part *fields.Object) string {
 	holder := part.Inner("file")
 	if !holder.Has("file_data") {
-		holder.AddFault(fields.Unsupported(holder.Value().Path, "a file by its id or URL",
+		part.AddFault(fields.Unsupported(part.PathOf("file"), "a file by its id or URL",
 			"send its text in file_data"))
 		return ""
 	}
@@ -93,62 +93,123 @@ func FileContents(o *fields.Object, path, data string) string {
 var textParts = []string{"text", "input_text", "output_text", "refusal", "summary_text",
 	"reasoning_text"}
 
-// ImageParts are the types of parts that hold images, of all APIs.
-var ImageParts = []string{"input_image", "image_url", "image"}
-
 // structuredParts are the types of parts that contain text deeper inside.
 var structuredParts = []string{"search_result", "document", "resource"}
 
-// LeftOutNote replaces a part that the model cannot read.
-func LeftOutNote(kind string) string { return "[" + kind + " left out: the model reads text only]" }
+// media are words in the types of parts, and what the notes of the history and of newer messages
+// call such a part. Only files may have text.
+var media = [][3]string{{"image", "image", "an image"}, {"screenshot", "image", "an image"},
+	{"audio", "audio", "audio"}, {"video", "video", "a video"}, {"file", "file", "a file"},
+	{"document", "file", "a file"}}
 
-// Content reads text: a string, parts of text joined unchanged, or null. Images and the like are
-// refused. In a tool's result (lenient), in the past, or if the server ignores images, a note
-// replaces them: refusing would end the agent's whole conversation. Text inside other parts of a
-// result is read.
+// mediaOf is the row of media for a type of parts, or a new one.
+func mediaOf(kind string) (row [3]string, hasText bool) {
+	for _, m := range media {
+		if strings.Contains(kind, m[0]) {
+			return m, m[1] == "file"
+		}
+	}
+	return [3]string{kind, cmp.Or(kind, "part"), "more than text"}, true
+}
+
+// UnreadNote replaces a part of the history that the model cannot read.
+func UnreadNote(kind string) string {
+	row, _ := mediaOf(kind)
+	return "[" + row[1] + ": not read]"
+}
+
+// AttachedNote replaces a part that the model may speak of.
+func AttachedNote(kind string) string {
+	row, _ := mediaOf(kind)
+	return "[" + row[2] + " is attached; this model reads text only]"
+}
+
+// Texts are the texts of a message's parts. A note replaces a part that cannot be read: to refuse
+// one in the history or in a tool's result (lenient) would end an agent's whole conversation. The
+// user's last message is refused if it has nothing else; readable tells that it has. gap is put
+// between a note and the texts next to it.
+func Texts(m *fields.Object, parts []fields.Value, lenient, readable bool, gap string,
+	read func(part *fields.Object, kind string) string) []string {
+	var refused *fields.Fault
+	all := make([]string, 0, len(parts))
+	for i, v := range parts {
+		kind, text, note := "", "", ""
+		f := v.Try(func() {
+			if v.Kind() == jsondoc.String {
+				text = v.Text()
+				return
+			}
+			part := v.Object()
+			kind = part.Text("type")
+			if row, hasText := mediaOf(kind); hasText && part != nil {
+				text = read(part, kind)
+			} else if part != nil {
+				readable = readable || row[1] == "image" && m.IgnoresImages()
+				part.Unreadable("the model reads text only")
+			}
+		})
+		switch {
+		case f == nil:
+			readable = readable || strings.TrimSpace(text) != ""
+		case m.IsPast() && !lenient:
+			note = UnreadNote(kind)
+		default:
+			note = AttachedNote(kind)
+			if !lenient {
+				v.Note(cmp.Or(kind, "content"))
+				refused = cmp.Or(refused, f)
+			}
+		}
+		if note != "" && i > 0 {
+			note = gap + note
+		}
+		if note != "" && i < len(parts)-1 {
+			note += gap
+		}
+		all = append(all, text+note)
+	}
+	if !readable {
+		m.AddFault(refused)
+	}
+	return all
+}
+
+// Content reads text: a string, parts of text joined unchanged, or null. See Texts for other parts
+// and for lenient. Text inside other parts of a result or of the history is read.
 func Content(m *fields.Object, name string, lenient bool) string {
 	v := m.Get(name)
-	past := m.IsPast()
+	inside := lenient || m.IsPast()
 	switch v.Kind() {
 	case jsondoc.Null:
 		return ""
 	case jsondoc.String:
 		return v.Text()
 	case jsondoc.Array:
-	case jsondoc.Object:
-		if lenient {
-			return cmp.Or(TextInside(v.Object()), string(v.Raw))
-		}
-		fallthrough
 	default:
-		v.WrongType("a string or an array of content parts")
-		return ""
-	}
-	list := v.List()
-	all := make([]string, 0, len(list))
-	for _, p := range list {
-		if p.Kind() == jsondoc.String {
-			all = append(all, p.Text())
-			continue
+		if !inside {
+			v.WrongType("a string or an array of content parts")
 		}
-		part := p.Object()
-		switch kind := part.Text("type"); {
-		case slices.Contains(textParts, kind), kind == "" && part.Has("text"):
-			all = append(all, part.Text("text")+part.Text("refusal"))
-		case (kind == "input_file" || kind == "file") && !lenient && !past:
-			all = append(all, fileText(part))
-		case (m.LeavesImagesOut() || lenient) && slices.Contains(ImageParts, kind):
-			all = append(all, LeftOutNote(kind))
-		case (lenient || past) && slices.Contains(thoughtParts, kind):
-		case lenient, past, slices.Contains(structuredParts, kind):
-			all = append(all, cmp.Or(TextInside(part), LeftOutNote(kind)))
-		case kind == "":
-			part.Get("type").Missing()
-		default:
-			part.Unreadable("the model reads text only")
-		}
+		return cmp.Or(textIn(v), string(v.Raw))
 	}
-	return strings.Join(all, "")
+	return strings.Join(Texts(m, v.List(), lenient, false, "\n",
+		func(part *fields.Object, kind string) (text string) {
+			switch {
+			case slices.Contains(textParts, kind), kind == "" && part.Has("text"):
+				return part.Text("text") + part.Text("refusal")
+			case kind == "input_file" || kind == "file":
+				return fileText(part)
+			case inside && slices.Contains(thoughtParts, kind):
+				return ""
+			case inside, slices.Contains(structuredParts, kind):
+				text = TextInside(part)
+			}
+			if text == "" && kind == "" {
+				part.Get("type").Missing()
+			} else if text == "" {
+				part.Unreadable("the model reads text only")
+			}
+			return text
+		}), "")
 }
 
 // NeedContent adds a fault for a message without content.
@@ -172,10 +233,16 @@ var thoughtParts = []string{"thinking", "redacted_thinking", "reasoning"}
 
 // TextInside is the text in a part, item or block of any type, "" if it has none: of a search
 // result, a document, a resource of an MCP server, or a shell's output.
-func TextInside(o *fields.Object) (text string) {
-	if o != nil {
-		o.IgnoreFaults(func(v fields.Value) { text = textInside(v, maxDepth) })
+func TextInside(o *fields.Object) string {
+	if o == nil {
+		return ""
 	}
+	return textIn(o.Value())
+}
+
+// textIn is TextInside for a value of any type.
+func textIn(v fields.Value) (text string) {
+	v.IgnoreFaults(func(v fields.Value) { text = textInside(v, maxDepth) })
 	return text
 }
 
@@ -203,18 +270,18 @@ func textInside(v fields.Value, levels int) string {
 	if kind.Kind() == jsondoc.String {
 		word = kind.Text()
 	}
+	_, hasText := mediaOf(word)
 	switch {
 	case slices.Contains(thoughtParts, word):
 		return ""
-	case slices.ContainsFunc([]string{"image", "audio", "video", "screenshot"},
-		func(what string) bool { return strings.Contains(word, what) }):
-		return LeftOutNote(word)
+	case !hasText:
+		return UnreadNote(word)
 	case o.Has("file_data") || o.Has("file"):
-		return cmp.Or(fileText(o), LeftOutNote(word))
+		return cmp.Or(fileText(o), UnreadNote(word))
 	case o.Has("blob"):
-		return cmp.Or(FileContents(o, "", o.Text("blob")), LeftOutNote(cmp.Or(word, "blob")))
+		return cmp.Or(FileContents(o, "", o.Text("blob")), UnreadNote(cmp.Or(word, "blob")))
 	case word == "base64":
-		return cmp.Or(FileContents(o, "", o.Text("data")), LeftOutNote(word))
+		return cmp.Or(FileContents(o, "", o.Text("data")), UnreadNote(word))
 	}
 	var texts []string
 	for _, name := range textMembers {

@@ -2,14 +2,13 @@
 //
 // What must stay true: no message is lost; the instructions that open a conversation become one
 // developer message together with the tools, which is the form the model was trained on; a tool's
-// result has the name of its call. The model never reads a result without a call, nor a user's
-// message while a call still waits for its result: OpenAI and Anthropic refuse both. In responses a
-// result may follow the user's message, but it must not be missing. A call of an unknown tool is
-// read together with its result, or not at all.
+// result has the name of its call, and the model never reads one without a call. A user may speak
+// while calls wait. A call of an unknown tool is read together with its result, or not at all.
 
 package request
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -34,8 +33,8 @@ type Conversation struct {
 	Lead     []string // system and developer texts before everything else
 	Messages []session.Message
 
-	names      map[string]string // of called functions, by call id
-	namedUntil int               // messages that are in names already
+	open    openCalls
+	indexed int // messages that are in open already
 
 	foreign map[string]foreignCall // by call id
 }
@@ -69,24 +68,9 @@ func (c *Conversation) Add(message func(text string) session.Message, text strin
 	}
 }
 
-// FunctionOf returns the name of the function that the conversation calls under an id.
-func (c *Conversation) FunctionOf(id string) (name string, ok bool) {
-	if c.names == nil {
-		c.names = map[string]string{}
-	}
-	for _, m := range c.Messages[c.namedUntil:] {
-		if name, ok := strings.CutPrefix(m.Recipient, "functions."); ok {
-			c.names[m.CallID] = name
-		}
-	}
-	c.namedUntil = len(c.Messages)
-	name, ok = c.names[id]
-	return name, ok
-}
-
 // Replace replaces all messages.
 func (c *Conversation) Replace(messages []session.Message) {
-	c.Messages, c.names, c.namedUntil = messages, nil, 0
+	c.Messages, c.open, c.indexed = messages, openCalls{}, 0
 }
 
 // Calls returns the items of a message's list that may become separate messages.
@@ -94,16 +78,86 @@ func (c *Conversation) Calls(v fields.Value) []fields.Value {
 	return v.MessagesAfter(len(c.Messages))
 }
 
-// Result adds a tool's result; name is used only if the call is not part of the conversation.
-func (c *Conversation) Result(id, name, output string) {
-	c.addForeign(id)
-	if called, ok := c.FunctionOf(id); ok {
-		name = called
+// Stray adds a message of an unknown role.
+func (c *Conversation) Stray(m *fields.Object) {
+	text := Content(m, "content", true)
+	if v := m.Get("role"); text != "" && v.Kind() == jsondoc.String && v.Text() != "" {
+		text = "[" + v.Text() + "] " + text
+	}
+	c.Add(session.User, text)
+}
+
+// Call adds an earlier call and returns its id; a call without one gets one.
+func (c *Conversation) Call(form func(id, name, text string) session.Message, id, name,
+	text string) string {
+	if id == "" {
+		id = fmt.Sprint("call_", len(c.Messages))
+		c.open.addBare(id)
 	}
 	if !ToolName(name) { // it becomes a word of a header
 		name = "unknown"
 	}
-	c.Messages = append(c.Messages, session.FunctionResult(id, name, output))
+	c.Messages = append(c.Messages, form(id, name, text))
+	return id
+}
+
+// ReadCall is Call for a function. o has its name and its arguments, which Anthropic and custom
+// tools call input; object tells that they are no text.
+func (c *Conversation) ReadCall(o *fields.Object, id string, object bool) {
+	name := SpacedName(o.Text("namespace"), o.Text("name"))
+	if !ToolName(name) {
+		o.Get("name").Invalid(" is %q, which is not a tool name", name)
+	}
+	form, arguments := session.FunctionCall, o.Get("arguments")
+	if o.Has("input") {
+		arguments = o.Get("input")
+		if !object {
+			form = session.TextCall
+		}
+	}
+	text := string(arguments.Raw)
+	switch kind := arguments.Kind(); {
+	case object && kind != jsondoc.Object:
+		arguments.WrongType("an object")
+	case !object && kind > jsondoc.Null && kind != jsondoc.String:
+		arguments.WrongType("a string")
+	}
+	switch arguments.Kind() {
+	case jsondoc.Null:
+		text = "{}"
+	case jsondoc.String:
+		text = arguments.Text()
+	}
+	c.Call(form, id, name, text)
+}
+
+// Result adds a tool's result to the call that it belongs to, by its id, or by name and order. A
+// result without a call gets one.
+func (c *Conversation) Result(id, name, output string) {
+	if call, ok := c.foreign[id]; ok {
+		delete(c.foreign, id)
+		id = c.Call(session.FunctionCall, id, call.name, call.arguments)
+	}
+	c.index()
+	call, ok := c.open.take(id, name)
+	if !ok {
+		call.id = c.Call(session.FunctionCall, id, name, "{}")
+		call.name, _ = strings.CutPrefix(c.Last().Recipient, "functions.")
+	}
+	c.Messages = append(c.Messages, session.FunctionResult(call.id, call.name, output))
+	c.indexed = len(c.Messages)
+}
+
+// index adds new calls of functions to the open ones, and removes those that have their results.
+func (c *Conversation) index() {
+	for _, m := range c.Messages[c.indexed:] {
+		if name, ok := strings.CutPrefix(m.Recipient, "functions."); ok {
+			c.open.add(functionCall{m.CallID, name})
+		} else if name, ok := strings.CutPrefix(m.Name, "functions."); ok {
+			c.open.take(m.CallID, name)
+		}
+	}
+	c.indexed = len(c.Messages)
 }
 
 // foreignCall is a call of an unknown tool.
@@ -140,36 +194,6 @@ func (c *Conversation) IsAwaited(id string) bool {
 	return ok
 }
 
-// addForeign adds a foreign call when its result is read.
-func (c *Conversation) addForeign(id string) {
-	call, ok := c.foreign[id]
-	if !ok {
-		return
-	}
-	delete(c.foreign, id)
-	if !ToolName(call.name) {
-		call.name = "unknown"
-	}
-	c.Messages = append(c.Messages, session.FunctionCall(id, call.name, call.arguments))
-}
-
-// ReadCall adds an earlier call of a tool to the conversation. o has its name and its arguments,
-// which custom tools call input.
-func ReadCall(conv *Conversation, o *fields.Object, id string) {
-	name := SpacedName(o.Text("namespace"), o.Text("name"))
-	if !ToolName(name) && o.IsPast() {
-		name = "unknown" // from another server, which allows more
-	}
-	if !ToolName(name) {
-		o.Get("name").Invalid(" is %q, which is not a tool name", name)
-	}
-	if o.Has("input") {
-		conv.Messages = append(conv.Messages, session.TextCall(id, name, o.Text("input")))
-		return
-	}
-	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, o.Text("arguments")))
-}
-
 // ToolName tells whether a name is valid as one word of a Harmony header.
 func ToolName(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
@@ -194,74 +218,66 @@ func SpacedName(space, name string) string {
 	return space + "_" + name
 }
 
-// Ledger tracks calls and their results.
-type Ledger struct {
-	called   []string
-	Open     map[string]bool // by call id: whether it waits for a result
-	waiting  int             // number of calls that wait
-	required int             // number of calls before the user's last message
-	reported bool            // the fault of a waiting call was reported
+// functionCall is an earlier call.
+type functionCall struct{ id, name string }
 
-	Function, Path string // the last deprecated function_call, and its id
+// openCalls are calls without results, oldest first, indexed by the properties in a result.
+type openCalls struct {
+	calls []functionCall
+	done  []bool
+	bare  map[string]bool    // ids that the client did not send
+	byKey map[openCall][]int // indexes in calls
 }
 
-// Call adds a call that waits for its result.
-func (l *Ledger) Call(id string) {
-	if l.Open == nil {
-		l.Open = map[string]bool{}
-	}
-	if !l.Open[id] {
-		l.waiting++
-	}
-	l.called, l.Open[id] = append(l.called, id), true
+// openCall is an id, a name, or empty; bare: of calls without an id.
+type openCall struct {
+	id, name string
+	bare     bool
 }
 
-// Answer marks the call as answered and tells whether it exists.
-func (l *Ledger) Answer(id string) bool {
-	open, ok := l.Open[id]
-	if open {
-		l.Open[id] = false
-		l.waiting--
+func (c *openCalls) addBare(id string) {
+	if c.bare == nil {
+		c.bare = map[string]bool{}
 	}
-	return ok
+	c.bare[id] = true
 }
 
-func (l *Ledger) unanswered(calls []string) (ids []string) {
-	if l.waiting == 0 {
-		return nil
+func (c *openCalls) add(call functionCall) {
+	if c.byKey == nil {
+		c.byKey = map[openCall][]int{}
 	}
-	for _, id := range calls {
-		if l.Open[id] {
-			ids = append(ids, id)
+	keys := []openCall{{}, {name: call.name}, {id: call.id}}
+	if c.bare[call.id] {
+		keys = append(keys, openCall{bare: true}, openCall{name: call.name, bare: true})
+	}
+	for _, key := range keys {
+		c.byKey[key] = append(c.byKey[key], len(c.calls))
+	}
+	c.calls, c.done = append(c.calls, call), append(c.done, false)
+}
+
+// take returns the oldest open call that a result may belong to, and removes it. A client may
+// invent a result's id, which no call had: then name and order decide. A second result of an id
+// belongs to the same call.
+func (c *openCalls) take(id, name string) (call functionCall, ok bool) {
+	keys := []openCall{{name: name}}
+	if _, exists := c.byKey[openCall{id: id}]; id != "" && exists {
+		keys = []openCall{{id: id}}
+	} else if id != "" {
+		keys = []openCall{{name: name, bare: true}, {bare: true}}
+	}
+	for _, key := range keys {
+		list := c.byKey[key]
+		for ; len(list) > 1 && c.done[list[0]]; list = list[1:] {
+		}
+		if len(list) == 0 {
+			continue
+		}
+		c.byKey[key] = list
+		if call := list[0]; key.id != "" || !c.done[call] {
+			c.done[call] = true
+			return c.calls[call], true
 		}
 	}
-	return ids
-}
-
-// Waiting returns why a user message is not allowed yet, "" if all calls have their results. It
-// reports this once.
-func (l *Ledger) Waiting() string {
-	if l.reported {
-		return ""
-	}
-	ids := l.unanswered(l.called)
-	if len(ids) == 0 {
-		return ""
-	}
-	l.reported = true
-	return "each call must be followed by its result: none was found for " +
-		strings.Join(ids, ", ")
-}
-
-// UserSpeaks marks the calls so far, whose results Overdue then requires.
-func (l *Ledger) UserSpeaks() { l.required = len(l.called) }
-
-// Overdue is the fault, in OpenAI's words, of a call without a result before the user's last
-// message.
-func (l *Ledger) Overdue() *fields.Fault {
-	ids := l.unanswered(l.called[:l.required])
-	if len(ids) == 0 {
-		return nil
-	}
-	return fields.Invalid("input", "No tool output found for function call %s.", ids[0])
+	return functionCall{}, false
 }

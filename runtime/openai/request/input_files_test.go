@@ -63,8 +63,8 @@ func TestInputFiles(t *testing.T) {
 		func(o *openai.Options) { o.IgnoreImages = true })
 	porttest.Post(t, srv, "/v1/responses", `{"input":[{"role":"user","content":[`+
 		`{"type":"input_text","text":"Look: "},{"type":"input_image","image_url":"data:"}]}]}`)
-	if got := sessiontest.History(f.Last(t)); got != "user: Look: [input_image left out: the model reads "+
-		"text only]" {
+	if got := sessiontest.History(f.Last(t)); got != "user: Look: \n[an image is attached; this model "+
+		"reads text only]" {
 		t.Errorf("%q", got)
 	}
 }

@@ -398,16 +398,16 @@ func earlierCall(c *request.Conversation, id, recipient, text, returned string) 
 }
 
 // readServerCall adds a call of an MCP server's tool under the model's name for it.
-func readServerCall(conv *request.Conversation, o *fields.Object, id string) {
+func readServerCall(conv *request.Conversation, o *fields.Object, id string) string {
 	if o.Text("name") == "" {
 		o.Get("name").Missing()
 	}
-	name := session.ServerFunction(o.Text("server_label"), o.Text("name"))
-	conv.Messages = append(conv.Messages, session.FunctionCall(id, name, o.Text("arguments")))
+	return conv.Call(session.FunctionCall, id,
+		session.ServerFunction(o.Text("server_label"), o.Text("name")), o.Text("arguments"))
 }
 
 func readServerResult(conv *request.Conversation, o *fields.Object, id string) {
-	output := o.Text("output")
+	output := request.Content(o, "output", true)
 	if e := o.Object("error"); e != nil {
 		output = "Error: " + texts(e.List("content")) + e.Text("message")
 	}

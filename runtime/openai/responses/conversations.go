@@ -265,16 +265,14 @@ func (r *responseRequest) readConversation(o *fields.Object, name string) {
 		o.AddFault(fields.NotFound(name, "Conversation", r.conversation))
 	}
 	in.hasHistory = true
-	items := o.Values(s.Items, name)
+	items := fields.StoredValues(o.Ctx(), s.Items, name)
 	n := len(items)
 	if v := o.Get("input"); v.Kind() == jsondoc.Array {
 		items = append(items, v.Messages()...) // the items after the conversation
 	}
-	fields.ReadDated(items, func(i int, it fields.Value) {
-		if i < n {
-			in.appendItem(it, items[i+1:])
-		}
-	})
+	for i, it := range items[:n] {
+		in.appendItem(it, items[i+1:])
+	}
 	r.input = s.Items
 }
 

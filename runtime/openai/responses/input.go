@@ -25,23 +25,12 @@ type inputReader struct {
 	conv       *request.Conversation
 	hasHistory bool // a conversation exists already, so the input may be absent
 
-	calls     request.Ledger
 	requests  map[string]bool           // ids of requests for approval
 	approved  *tools.ApprovedCall       // in the end
 	madeCalls map[string]bool           // requests for approval whose calls were made
 	answers   map[string]*fields.Object // to requests for approval
 	answersOf int                       // length of the list that made and answers index
 	referred  int                       // bytes of items that were referred to
-}
-
-// openCalls opens the calls at the end of a stored response.
-func (r *inputReader) openCalls(output []fields.Value) {
-	for _, v := range output {
-		switch o := v.Object(); o.Text("type") {
-		case "function_call", "custom_tool_call":
-			r.calls.Call(o.Text("call_id"))
-		}
-	}
 }
 
 func (r *inputReader) read(o *fields.Object) (ignored []string) {
@@ -53,7 +42,6 @@ func (r *inputReader) read(o *fields.Object) (ignored []string) {
 		}
 		return nil
 	case jsondoc.String:
-		r.calls.UserSpeaks()
 		r.conv.Add(session.User, v.Text()) // LM Studio's clients warm up with ""
 		return nil
 	case jsondoc.Array:
@@ -85,26 +73,16 @@ func (r *inputReader) appendItem(v fields.Value, following []fields.Value) (igno
 	case "reasoning":
 		conv.Add(session.AssistantReasoning, thoughtOf(o))
 	case "function_call", "custom_tool_call":
-		id := o.Text("call_id")
-		if id == "" {
-			o.Get("call_id").Missing()
-		}
-		r.calls.Call(id)
-		request.ReadCall(conv, o, id)
+		conv.ReadCall(o, o.Text("call_id"), false)
 	case "function_call_output", "custom_tool_call_output":
-		id := o.Text("call_id")
-		r.calls.Answer(id)
-		if _, ok := conv.FunctionOf(id); !ok && !conv.IsAwaited(id) {
-			o.AddFault(fields.Invalid(o.PathOf("call_id"), "No tool call found for function call "+
-				"output with call_id %s.", id))
-		}
-		conv.Result(id, o.Text("name"), request.Content(o, "output", true))
+		conv.Result(o.Text("call_id"), o.Text("name"), request.Content(o, "output", true))
 	case "item_reference":
 		id := o.Text("id")
 		raw, ok := r.item(id)
 		if !ok {
 			o.AddFault(fields.NotFound(o.PathOf("id"), "Item", id))
-			return ""
+			conv.Developer("[item " + id + ": not found]")
+			return kind
 		}
 		if r.referred += len(raw); r.referred > answer.StandardBody {
 			o.AddFault(fields.Refusal(http.StatusBadRequest, v.Path, fields.CodeContextLength,
@@ -120,9 +98,7 @@ func (r *inputReader) appendItem(v fields.Value, following []fields.Value) (igno
 			return kind
 		}
 	case "mcp_call":
-		id := o.Text("id")
-		readServerCall(conv, o, id)
-		readServerResult(conv, o, id)
+		readServerResult(conv, o, readServerCall(conv, o, o.Text("id")))
 	case "mcp_list_tools":
 	case "mcp_approval_request":
 		r.requests[o.Text("id")] = true
@@ -161,7 +137,7 @@ func (r *inputReader) foreignItem(o *fields.Object, kind string) (ignored string
 	} else if !strings.HasSuffix(kind, "_output") || !r.conv.IsAwaited(id) {
 		return kind
 	}
-	r.conv.Result(id, "", cmp.Or(request.TextInside(o), request.LeftOutNote(kind)))
+	r.conv.Result(id, "", cmp.Or(request.TextInside(o), request.UnreadNote(kind)))
 	return ""
 }
 
@@ -171,7 +147,6 @@ func (r *inputReader) message(o *fields.Object, following []fields.Value) {
 	case "system", "developer":
 		conv.Developer(request.Content(o, "content", false))
 	case "user":
-		r.calls.UserSpeaks()
 		request.NeedContent(o)
 		conv.Messages = append(conv.Messages, session.User(request.Content(o, "content", false)))
 	case "assistant":
@@ -183,10 +158,10 @@ func (r *inputReader) message(o *fields.Object, following []fields.Value) {
 		}
 	case "":
 		o.Get("role").Missing()
+		conv.Stray(o)
 	default:
-		if !o.IsPast() {
-			o.Get("role").MustBe("one of system, developer, user, assistant")
-		}
+		o.Get("role").MustBe("one of system, developer, user, assistant")
+		conv.Stray(o)
 	}
 }
 

@@ -132,14 +132,11 @@ func (r *responseRequest) readPrevious(o *fields.Object, name string) {
 		return
 	}
 	r.conv, r.input = previous.Conv, append(previous.Input, previous.output()...)
-	output := o.Values(previous.output(), name)
-	r.in.openCalls(output)
-	r.in.openRequests(output, o)
+	r.in.openRequests(fields.StoredValues(o.Ctx(), previous.output(), name), o)
 }
 
 func (r *responseRequest) readInput(o *fields.Object, _ string) {
 	r.Ignored = append(r.Ignored, r.in.read(o)...)
-	o.AddFault(r.in.calls.Overdue())
 	r.approved = r.in.approved
 	if last := r.conv.Last(); r.approved != nil && last.CallID != r.approved.ID {
 		o.AddFault(fields.Invalid("input", "the approved call %s must be run before anything "+

@@ -98,13 +98,17 @@ type namedTool struct {
 const maxFunctions = 4096
 
 // Read reads tools and tool_choice. Items of the input may offer more, or repeat some; the first of
-// a name is used.
+// a name is used. Items are history: one with a fault offers nothing.
 func Read(o *fields.Object, items ...*fields.Object) Offer {
 	offer := Offer{ToolsEcho: []any{}}
 	offer.read(o)
 	first := len(offer.ToolsEcho)
 	for _, item := range items {
-		offer.read(item)
+		previous := offer
+		if item.Value().Try(func() { offer.read(item) }) != nil {
+			offer = previous
+			offer.Ignored = append(offer.Ignored, item.Text("type"))
+		}
 	}
 	offer.ToolsEcho = offer.ToolsEcho[:first]
 	seen := map[string]bool{}
