@@ -161,7 +161,9 @@ func (s *Scheduler) observe(rows int, began time.Time) {
 	for _, q := range s.running[:s.runningAtLaunch] {
 		decode = decode && (q.inFlight == 0 || q.inFlight == 1+len(q.draft.tokens))
 	}
-	s.gate.Observe(rows, s.o.now().Sub(began), decode)
+	took, tokens := s.o.now().Sub(began), len(s.batch.LogitRows)
+	s.gate.Observe(rows, took, decode)
+	s.costs.observe(tokens, rows-tokens, took)
 }
 
 func (st *Stream) countPrediction(accepted, rejected int) {

@@ -13,6 +13,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -177,23 +178,35 @@ func (s *Scheduler) grant(ahead bool) {
 		s.plan = min(s.plan, tight)
 		return
 	}
+	decodes := s.o.MaxNumBatchedTokens - budget
+	if decodes > 0 || !isAlone {
+		budget = s.withinPatience(decodes, budget)
+	}
+	s.stepRows = decodes + budget
 	s.grantPrefill(budget)
 }
 
-// grantPrefill divides budget rows among the clients that prefill, in equal shares, and that of a
-// client among its sequences. The share of a sequence is at least a page, so with many prefills of
-// a client its younger ones wait. Rows that a sequence does not need go to the first that does.
+// grantPrefill divides budget rows among the clients that prefill, in equal shares. Of a client's
+// sequences those with the least left to compute are first, so that the first tokens of a burst
+// come one after the other and not all at its end; its oldest has a page in each step, so that it
+// ends. Rows that a client does not need go to the first that does.
 func (s *Scheduler) grantPrefill(budget int) {
 	s.lineUp((*sequence).prefills)
 	s.rowLimits = s.rowLimits[:0]
 	clients, remaining, scored := len(s.perClient), budget, false
 	for list := s.lineup; len(list) > 0; clients-- {
 		n := s.perClient[list[0].share.Client]
-		part := remaining / clients
-		share := part / min(n, max(1, part/kv.PageTokens))
+		part, oldest := remaining/clients, list[0]
+		slices.SortStableFunc(list[:n], func(a, b *sequence) int {
+			return cmp.Compare(a.remaining(), b.remaining())
+		})
+		reserve := min(kv.PageTokens, oldest.remaining())
 		for _, q := range list[:n] {
+			if q == oldest {
+				reserve = 0
+			}
 			most := s.mostRows(q, &scored)
-			q.rows = min(share, most, part)
+			q.rows = max(0, min(most, part-reserve))
 			part, remaining, s.rowLimits = part-q.rows, remaining-q.rows, append(s.rowLimits, most)
 		}
 		list = list[n:]

@@ -105,10 +105,9 @@ func (s *Scheduler) checkState(b *engine.Batch) error {
 			continue
 		}
 		if q.rebuildTo == 0 && q.rows > 1 && q.rows < q.remaining() &&
-			s.pool.Free() > windowPages && len(b.Tokens) < s.o.MaxNumBatchedTokens {
+			s.pool.Free() > windowPages && len(b.Tokens) < s.stepRows {
 			return fmt.Errorf("a prefill has %d of %d rows though %d pages and %d rows are free",
-				q.rows, q.remaining(), s.pool.Free(),
-				s.o.MaxNumBatchedTokens-len(b.Tokens))
+				q.rows, q.remaining(), s.pool.Free(), s.stepRows-len(b.Tokens))
 		}
 		if q.decodes() && q.rows == 0 && !q.rests && s.pool.Free() > windowPages {
 			return errors.New("a decode waits though there are pages")

@@ -133,6 +133,8 @@ type Scheduler struct {
 	logits          []float32 // grown to the most rows that were asked for
 	device          deviceSampling
 	gate            draft.Gate
+	costs           stepCosts
+	stepRows        int // the most rows that the next step may have, before drafts
 	sampling        []*sequence
 	sampleIndex     atomic.Int32 // place in sampling
 	counts          Counts

@@ -89,7 +89,7 @@ func (s *Scheduler) takeTurns() (rest bool) {
 // as long as with equal rows; prefill rows count in both. It is equal while no step with more rows
 // was measured.
 func (s *Scheduler) width(equal, prefill int) (rows int) {
-	prefill = min(prefill, s.o.MaxNumBatchedTokens-equal)
+	prefill = min(prefill, s.withinPatience(equal, s.o.MaxNumBatchedTokens-equal))
 	most := max(shortStep.Seconds(), 1.5*s.gate.Costs(equal+prefill))
 	for rows = equal; rows < len(s.lineup); rows++ {
 		if costs := s.gate.Costs(rows + 1 + prefill); costs == 0 || costs > most {

@@ -1,0 +1,72 @@
+// How many rows of prompts a step has while others wait for its end: those that decode want their
+// next token, another client its first. Shorter steps compute fewer rows a second, since each has
+// costs of its own, the weights above all.
+//
+// What must stay true: prompts lose no more than a little of their speed by it, whatever the
+// machine; until steps have been measured, they are as long as they may be.
+
+package sched
+
+import (
+	"time"
+
+	"github.com/ossrun/ossrun/runtime/kv"
+)
+
+const (
+	// patience is how long a step with prompts should be at most.
+	patience = 60 * time.Millisecond
+	// cheap is the part of its speed that a prompt keeps in shorter steps.
+	cheap = 0.97
+)
+
+// withinPatience is how many of budget rows of prompts a step has with decode rows: so many
+// that it ends within patience or, if that costs too much, as few as are cheap.
+func (s *Scheduler) withinPatience(decode, budget int) (rows int) {
+	fixed, token, row := max(0, s.costs.step), max(0, s.costs.token), s.costs.row
+	if row <= 0 {
+		return budget
+	}
+	n := (patience.Seconds() - fixed - token*float64(decode)) / row
+	// n/(fixed+row*n) >= cheap*all/(fixed+row*all)
+	all := float64(budget)
+	n = max(n, cheap*all*fixed/(fixed+(1-cheap)*row*all))
+	return min(budget, max(kv.PageTokens, int(n)))
+}
+
+// stepCosts is the seconds that a step takes, and each row of it: one that gives a token, and one
+// of a prompt. They are learned from every step by recursive least squares, in which an error
+// counts by its part of the time.
+type stepCosts struct {
+	step, token, row float64
+	doubt            [3][3]float64 // covariance of the three
+}
+
+func (c *stepCosts) observe(tokens, rows int, took time.Duration) {
+	const recent, most = 0.98, 1
+	y := took.Seconds()
+	if y <= 0 {
+		return
+	}
+	p := &c.doubt
+	if p[0][0] == 0 {
+		*p = [3][3]float64{{most}, {0, most}, {0, 0, most}}
+	}
+	x := [3]float64{1 / y, float64(tokens) / y, float64(rows) / y}
+	var px [3]float64
+	forgets := recent
+	for i := range p {
+		px[i] = p[i][0]*x[0] + p[i][1]*x[1] + p[i][2]*x[2]
+		if p[i][i] > most { // what steps do not tell any more stays as it was
+			forgets = 1
+		}
+	}
+	weight := 1 / (forgets + x[0]*px[0] + x[1]*px[1] + x[2]*px[2])
+	wrong := 1 - (c.step*x[0] + c.token*x[1] + c.row*x[2])
+	for i, value := range []*float64{&c.step, &c.token, &c.row} {
+		*value += weight * px[i] * wrong
+		for j := range p {
+			p[i][j] = (p[i][j] - weight*px[i]*px[j]) / forgets
+		}
+	}
+}
