@@ -32,7 +32,7 @@ type Request struct {
 	N       int               // choices of each prompt, adjacent in Turns
 	Stream  bool
 	Dry     bool   // nothing is generated: the turns are not started
-	Unpaced bool   // tokens are sent at once, however many streams are open
+	Unpaced bool   // without Options.Interval tokens are sent at once, whatever the load
 	History string // the field that holds the prompt or conversation, for errors
 	NDJSON  bool   // a stream is lines of JSON, not events
 	ShowIDs bool   // show the tokens of prompt and answer
@@ -199,7 +199,7 @@ func (a *Answer) run() *fields.Fault {
 			a.out = StartEvents(a.Exchange, a.Cancel)
 		}
 		follow.onIdle, follow.notStreamed = a.beat, false
-		if !a.Request.Unpaced {
+		if !a.Request.Unpaced || a.Driver.Interval > 0 {
 			follow.pace = a.Driver.pace
 		}
 	}

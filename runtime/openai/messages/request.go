@@ -60,7 +60,6 @@ func (r *messagesRequest) readLimit(o *fields.Object, name string) {
 // parseMessages checks a request; bound is the port's limit of reasoning tokens.
 func parseMessages(o *fields.Object, bound int) *messagesRequest {
 	r := &messagesRequest{Draft: request.NewDraft("messages", bound)}
-	r.Turn.Effort = "medium"
 	fields.Read(o, r.parameters())
 	r.StandIn, r.Ignored = isOtherVendors(r.Model), r.offer.Ignored
 	r.Turn.Messages = r.conv.Messages

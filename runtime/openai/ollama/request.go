@@ -5,6 +5,7 @@
 package ollama
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func (r *ollamaRequest) options() []fields.Parameter {
 
 func newRequest(history string, bound int) *ollamaRequest {
 	r := &ollamaRequest{Draft: request.NewDraft(history, bound), thinking: true}
-	r.NDJSON, r.Turn.Effort = true, "medium"
+	r.NDJSON = true
 	return r
 }
 
@@ -207,6 +208,7 @@ func (p API) ReadGenerate(o *fields.Object) (*answer.Request, answer.Form) {
 		return &r.Request, &form{req: r}
 	}
 	if r.raw {
+		r.Turn.Effort = cmp.Or(r.Turn.Effort, "medium") // without use
 		r.Turn.Prompt, r.Turn.Final = o.Get("prompt").EncodePrompt(prompt), r.Format.Final
 	} else {
 		r.Turn.Messages = []session.Message{session.User(prompt)}

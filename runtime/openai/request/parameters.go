@@ -6,8 +6,10 @@
 package request
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,8 +57,17 @@ func Choices(r session.Request, n int) []session.Request {
 	return list
 }
 
-// Instruct sets the turn's instructions, followed by those of the parameters.
+// effortLine is a line of a system message that sets the effort, as in the models' card.
+var effortLine = regexp.MustCompile(`(?mi)^[ \t]*reasoning:[ \t]*(low|medium|high)[ \t]*\r?$\n?`)
+
+// Instruct sets the turn's instructions, followed by those of the parameters. The effort is that of
+// the parameters, else of a line of text.
 func (d *Draft) Instruct(text string) {
+	if line := effortLine.FindStringSubmatch(text); line != nil {
+		d.Turn.Effort = cmp.Or(d.Turn.Effort, strings.ToLower(line[1]))
+		text = strings.TrimSpace(effortLine.ReplaceAllString(text, ""))
+	}
+	d.Turn.Effort = cmp.Or(d.Turn.Effort, "medium")
 	d.Turn.Instructions = JoinParagraphs(text, d.verbosity)
 	d.Format.ApplyTo(&d.Turn)
 }
@@ -308,7 +319,7 @@ func effort(o *fields.Object, name string) string {
 	v := firstNonNull(o.Get(name), o.Object("reasoning").Get("effort"),
 		o.Object(templateKwargs).Get(name))
 	if v.Kind() == jsondoc.Null {
-		return "medium"
+		return "" // see Instruct
 	}
 	return EffortLevel(v)
 }
