@@ -47,6 +47,9 @@ func files(t *testing.T, endings ...string) (list []string) {
 }
 
 // TestActionsArePinned wants commits: an attacker who owns an action's repository can move a tag.
+//
+// SECURITY.md: The job that signs and uploads runs only GitHub's actions, pinned by commit, and
+// the signing library, pinned by hash.
 func TestActionsArePinned(t *testing.T) {
 	used := regexp.MustCompile(`uses: *(\S+)`)
 	pinned := regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40}$`)

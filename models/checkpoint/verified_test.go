@@ -73,6 +73,9 @@ func TestWhoVouchesForWeights(t *testing.T) {
 	expect("a folder", checkpoint.Model{Path: t.TempDir(), Complete: true}, checkpoint.Unverified)
 }
 
+// SECURITY.md: `pull` hashes every file and compares it with the SHA-256 that the hub names;
+// the weights of 20b and 120b are also compared with the published hashes, which the program
+// contains.
 func TestPublishedSums(t *testing.T) {
 	for id, want := range map[string]int{"20b": 3, "120b": 15} {
 		e, _ := models.Lookup(id)

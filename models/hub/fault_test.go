@@ -122,6 +122,8 @@ func TestCorruptOnce(t *testing.T) {
 
 // TestFlippedInCache flips a bit of each file in turn: the next pull downloads only that file
 // again.
+//
+// SECURITY.md: `ossrun pull NAME --verify` finds that.
 func TestFlippedInCache(t *testing.T) {
 	r := sample(300_000)
 	server, client, o := serve(t, r)

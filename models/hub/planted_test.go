@@ -39,6 +39,8 @@ func precious(t *testing.T, names ...string) (folder string, unchanged func() bo
 	return folder, func() bool { return list() == before }
 }
 
+// SECURITY.md: Links that lead out of the cache, pipes and devices in it are not followed,
+// headers are read within bounds, and a stale lock is given up.
 func TestPullWritesThroughNoPlantedLink(t *testing.T) {
 	t.Parallel()
 	r := sample(100_000)

@@ -56,6 +56,8 @@ func TestRevisions(t *testing.T) {
 
 // TestACommitDoesNotChange: a hub with other content for a downloaded commit is refused, and no
 // local file changes.
+//
+// SECURITY.md: A commit whose files change on the hub is refused.
 func TestACommitDoesNotChange(t *testing.T) {
 	r := sample(100_000)
 	server, client, o := serve(t, r)

@@ -42,6 +42,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
+// SECURITY.md: a model file: headers and sizes are checked before use; weights are hashed
 func TestRefuseHeader(t *testing.T) {
 	const ok = `"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}`
 	tensor := func(dtype, shape, offsets string) string {

@@ -147,6 +147,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// SECURITY.md: other computers (`--host`): everything with the key; without one, everyone who
+// reaches the port
 func TestKey(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) { o.APIKey = "secret" })
 	for _, c := range []struct {
@@ -171,6 +173,9 @@ func TestKey(t *testing.T) {
 }
 
 // What a stranger is answered names no model and no path of this machine.
+//
+// SECURITY.md: strangers, where there is a key: the chat page, `/docs`, `/health`, `/ready` and
+// the version
 func TestStrangersLearnNothing(t *testing.T) {
 	home := hosttest.Must(os.UserHomeDir())(t)
 	srv, f := porttest.Server(t, sessiontest.Answers("ok"),
@@ -189,6 +194,8 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 }
 
+// SECURITY.md: Wrong keys are logged with their address and slowed down; behind a TLS proxy,
+// the proxy's address counts.
 func TestWrongKeysAreLoggedAndSlowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log porttest.LockedBuffer
@@ -222,6 +229,10 @@ func TestWrongKeysAreLoggedAndSlowed(t *testing.T) {
 	})
 }
 
+// SECURITY.md: a web page in your browser: Host and Origin checks, JSON content type only,
+// strict CSP of the chat page
+// SECURITY.md: web pages: those of this computer and of `--allowed-origins`, with the key if
+// there is one
 func TestOrigins(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok"),
 		func(o *openai.Options) { o.Origins = []string{"https://chat.example"} })
@@ -246,6 +257,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
+// SECURITY.md: Input is bounded: bodies, PDF documents (256 MiB and 30 s each, in WebAssembly),
+// and the markup of answers.
 func TestBodyThatIsTooLarge(t *testing.T) {
 	f := &sessiontest.Model{Script: sessiontest.Answers("ok")}
 	h := porttest.NewChecked(t, openai.Options{Options: answer.Options{Models: sessiontest.Single(f,
@@ -339,6 +352,8 @@ func TestLogLine(t *testing.T) {
 }
 
 // TestTheLogNamesFaultsByKind puts a secret into every part of a request that a fault can quote.
+//
+// SECURITY.md: The log has routes, kinds of faults and counts, and no text of a request.
 func TestTheLogNamesFaultsByKind(t *testing.T) {
 	const secret = "ossrun-Vm0tS3cr3t"
 	for _, shown := range []bool{false, true} {
@@ -393,6 +408,8 @@ func TestTheLogNamesFaultsByKind(t *testing.T) {
 
 // TestChunkedBodiesEndTheConnection keeps a proxy and this server from reading two requests where
 // there is one: net/http ignores a Content-Length beside Transfer-Encoding, and does not tell.
+//
+// SECURITY.md: HTTP/1 connections end after a chunked body.
 func TestChunkedBodiesEndTheConnection(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for _, length := range []string{"", "Content-Length: 4\r\n"} {

@@ -104,6 +104,8 @@ func countedBy(t *testing.T, body string, all string, cached ...any) (tokens, fo
 
 // Counts of cached tokens tell nothing of a single token: in every API and in the metrics they are
 // whole pages, so a right and a wrong guess at the end of another's prompt read alike.
+//
+// SECURITY.md: Counts of cached tokens are whole pages.
 func TestCachedCountsAreWholePages(t *testing.T) {
 	p := live(t, engine.Settings{})
 	filler := strings.Repeat("The harbour was quiet. ", 30)

@@ -175,6 +175,8 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 	}
 }
 
+// SECURITY.md: clients with a named key (`ossrun keys add`): the models, tools, requests and
+// tokens that the key allows, and their own records; `/metrics` with `--admin` only
 func TestWhatAKeyMayDo(t *testing.T) {
 	var n named
 	srv, _ := porttest.ToolServer(t, sessiontest.Answers("Hello."), nil,

@@ -35,6 +35,8 @@ func asHost(h http.Handler, host string, header ...string) *httptest.ResponseRec
 	return w
 }
 
+// SECURITY.md: `--allowed-origins`, `--allowed-hosts`: the server to web pages of those sites;
+// to requests for those names
 func TestHosts(t *testing.T) {
 	f := &sessiontest.Model{Script: sessiontest.Answers("ok")}
 	handler := func(hosts ...string) http.Handler {

@@ -76,6 +76,8 @@ func TestNewestFields(t *testing.T) {
 }
 
 // A prompt is logged only if so configured; a background response ends under the id of its request.
+//
+// SECURITY.md: `--log-prompts`: prompts to whoever reads the log
 func TestLogOfPrompts(t *testing.T) {
 	const secret = "the launch code is 1234"
 	talk := `"messages":[{"role":"user","content":"` + secret + `"}]`

@@ -17,6 +17,10 @@ import (
 
 // A key is removed while its client has a stream, a plain request and a background response: all
 // end, and what it has stored goes, but nothing of another client.
+//
+// SECURITY.md: Removing a key ends its requests and background responses, also on other servers
+// of the store, and deletes its records; the last one leaves the server locked until `ossrun
+// keys off`.
 func TestARemovedKeyEndsWhatItRuns(t *testing.T) {
 	var n named
 	store := records.NewStore()

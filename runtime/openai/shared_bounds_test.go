@@ -145,6 +145,11 @@ func flood(t *testing.T, url, from string, n int, body string) <-chan int {
 	return statuses
 }
 
+// SECURITY.md: a client of the server: keys, limits of each key, bounds on bodies and work,
+// equal shares
+// SECURITY.md: Of the waiting room, the memory for bodies, idle tools and stored records a
+// client holds at most seven times what is free: beyond it gets 429 or 507, or loses its oldest
+// tool or record.
 func TestOneClientFloodsAnotherAsks(t *testing.T) {
 	names := boundNames(t)
 	for _, name := range slices.Sorted(maps.Keys(floods)) {
@@ -195,6 +200,8 @@ func boundNames(t *testing.T) map[string]bool {
 
 // A key of 1,000 tokens a day asks for all of them in 20 requests at once, of two servers: it gets
 // no more than it has, and a request that does not say how long its answer may be gets the rest.
+//
+// SECURITY.md: A key's tokens are reserved before a turn.
 func TestAQuotaIsABound(t *testing.T) {
 	var n named
 	store := records.NewStore()

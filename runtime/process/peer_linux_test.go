@@ -30,6 +30,9 @@ func (l late) Accept() (net.Conn, error) {
 
 // What a program of another user sends is not served, over TCP and Unix sockets, and not when it
 // closes its end before it can be looked at. Only root can play two users.
+//
+// SECURITY.md: Linux tells whose a connection is (`SO_PEERCRED`, `sock_diag`); a connection
+// whose owner is gone is a stranger's.
 func TestStrangersAreNoted(t *testing.T) {
 	if err := OwnersAreKnown(); err != nil {
 		t.Skip(err)

@@ -78,6 +78,8 @@ func TestAKilledChatGoesOn(t *testing.T) {
 	}
 }
 
+// SECURITY.md: Conversations are kept on disk, readable by your user
+// ([privacy](docs/guide/privacy.md)).
 func TestSessions(t *testing.T) {
 	store := diskStore(t)
 	s := newStage(t, 80, 24, Options{Store: store},

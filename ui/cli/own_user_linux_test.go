@@ -11,6 +11,13 @@ import (
 )
 
 // The real server, asked by a program of another user.
+//
+// SECURITY.md: another user of the computer: the owner of each connection is checked on Linux;
+// files and sockets are yours alone
+// SECURITY.md: programs of your user and root, on this computer: everything, without a key
+// SECURITY.md: programs of other users of this computer: nothing, unless there is a key or
+// `--any-user`
+// SECURITY.md: `--any-user`: the port, or the socket, to every user of this computer
 func TestServeAnswersItsOwnUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can play another user")

@@ -76,6 +76,7 @@ func TestServeOnASocket(t *testing.T) {
 	}
 }
 
+// SECURITY.md: the network between: HTTPS with `--ssl-certfile`; without it, nothing
 func TestServeTLS(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

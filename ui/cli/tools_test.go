@@ -148,6 +148,10 @@ func TestMCPOverHTTP(t *testing.T) {
 
 // Requests may name the tools chosen by flags; by default the available ones, and none if other
 // machines reach the port.
+//
+// SECURITY.md: `--host ADDRESS`: the server to other computers; Python and the browser stay off
+// there unless `--tools` names them
+// SECURITY.md: `--tools python`: the model's code, in the sandbox above, to whoever may ask
 func TestServeTools(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -175,6 +179,9 @@ func TestServeTools(t *testing.T) {
 }
 
 // ossrun doctor --sandbox names each attack and whether it was held, as lines and as JSON.
+//
+// SECURITY.md: `ossrun doctor --sandbox` tries 34 attacks on bwrap, Podman and Docker and
+// counts the ways.
 func TestDoctorSandbox(t *testing.T) {
 	needsSandbox(t)
 	docker := t.TempDir()

@@ -65,6 +65,9 @@ func runVersion(t *testing.T, flags ...string) (code int, out, errs string) {
 	return runHere(t.Context(), append([]string{"version"}, flags...)...)
 }
 
+// SECURITY.md: checksums.txt of a release is signed in minisign's format and names its version.
+// SECURITY.md: `ossrun version --verify` compares the program with it; minisign and sha256sum
+// do without trusting the program ([how](docs/release.md#signed-checksums)).
 func TestVersionVerify(t *testing.T) {
 	list, signature := signedRelease(t, "")
 	others, othersSignature := signedRelease(t, strings.Repeat("0", 64))

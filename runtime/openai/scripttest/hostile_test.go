@@ -44,6 +44,9 @@ func chatBody(prompt string) string {
 
 // TestManyClients opens 1,584 streams at once, as a benchmark of vLLM's does. Every third client
 // leaves after its first bytes, every third by closing only its writing half.
+//
+// SECURITY.md: A client (a key; without keys a local user or an address) that floods does not
+// starve the others: places and pages go to who has the fewest.
 func TestManyClients(t *testing.T) {
 	const clients = 1584
 	srv := serve(t)

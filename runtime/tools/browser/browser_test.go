@@ -289,6 +289,8 @@ func TestHostilePages(t *testing.T) {
 		"is not a public address")
 }
 
+// SECURITY.md: a page that the browser tool reads: public addresses only; it can still give the
+// model orders
 func TestPublicAddresses(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1.1.1.1": true, "93.184.216.34": true, "2606:4700::1111": true,

@@ -35,6 +35,10 @@ for line in sys.stdin:
 
 // A server in the sandbox has its own file and no other of the user, no network, a bound on its
 // memory, and the variables of its entry alone. Without the sandbox it has all that.
+//
+// SECURITY.md: an MCP server: programs run as you, unless `"sandbox": true`; the chat asks
+// before each call
+// SECURITY.md: An MCP server with `"sandbox": true` runs in the same sandbox, without Landlock.
 func TestServersInTheSandbox(t *testing.T) {
 	hosttest.Program(t, "bwrap")
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())

@@ -15,6 +15,14 @@ import (
 )
 
 // Every known way out is tried in bubblewrap as an ordinary user, and held.
+//
+// SECURITY.md: files: a mount namespace with the system's and the interpreter's folders,
+// read-only
+// SECURITY.md: writing: `/mnt/data`, `/tmp` and `/dev/shm`; Landlock, where the kernel has it,
+// forbids the rest again
+// SECURITY.md: network: a network namespace of its own; Unix sockets only
+// SECURITY.md: processes: a process namespace of its own; ptrace and the like are refused
+// SECURITY.md: rights: no capabilities, no setuid programs, no further namespaces
 func TestAttacks(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	hosttest.Program(t, "bwrap")

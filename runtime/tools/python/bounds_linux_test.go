@@ -184,6 +184,8 @@ func TestRemains(t *testing.T) {
 }
 
 // A picture is no more than a file of its cell, however large and many.
+//
+// SECURITY.md: pictures: copied out as regular files only, at most 256 MiB a conversation
 func TestPicturesAreBounded(t *testing.T) {
 	tool := open(t, Options{})
 	r, err := tool.Run(t.Context(), session.Call{Arguments: `

@@ -52,6 +52,8 @@ def forge(*files):
 `
 
 // A cell ends when nothing of it runs: processes end and threads stop with it.
+//
+// SECURITY.md: time: ossrun, outside, ends processes and stops threads until none runs
 func TestNothingRunsAfterACell(t *testing.T) {
 	for name, code := range map[string]string{
 		"processes made while a picture is copied": `
@@ -97,6 +99,8 @@ if not os.fork():
 }
 
 // No call has the kernel wake the stopped driver.
+//
+// SECURITY.md: kernel: seccomp: a list of allowed system calls; none wakes a stopped process
 func TestStoppedDriverStaysStopped(t *testing.T) {
 	tool := open(t, Options{})
 	r, err := tool.Run(t.Context(), session.Call{Arguments: `
@@ -126,6 +130,12 @@ print(made, [a for a in ((fcntl.F_SETOWN, os.getpid()), (fcntl.F_SETSIG, 18), (f
 }
 
 // Buffers of sockets and pipes, and locks of files, are bounded: a process's memory has none.
+//
+// SECURITY.md: memory of the kernel: sockets count with the most they can hold; 10,000 locks of
+// files
+// SECURITY.md: shared memory: no memfd, System V or anonymous shared memory; all file systems
+// are sized
+// SECURITY.md: Pipes keep their default size, about 0.1 GB a user.
 func TestMemoryOfTheKernelIsBounded(t *testing.T) {
 	tool := open(t, Options{Memory: 256 << 20})
 	says(t, tool, `
@@ -174,6 +184,8 @@ time.sleep(60)`, "more than 10000 locks of files"},
 }
 
 // An interpreter in a cgroup of its own is frozen between cells, and the server's is never.
+//
+// SECURITY.md: A cgroup is frozen between cells.
 func TestCgroupIsFrozenBetweenCells(t *testing.T) {
 	tool := open(t, Options{})
 	says(t, tool, "x = 1", "")

@@ -114,6 +114,9 @@ func TestFilesAndOutputAreBounded(t *testing.T) {
 }
 
 // A cell that exceeds a limit ends its interpreter, with a message, and the next cell runs.
+//
+// SECURITY.md: memory: a cgroup where `systemd-run` makes one, else a count that ends the
+// interpreter
 func TestBombs(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	tool := open(t, Options{Memory: 512 << 20})

@@ -330,6 +330,8 @@ def test_random_answers(page):
     assert page.evaluate("window.broken") is None
 
 
+# SECURITY.md: The chat page keeps the key until its tab is closed, unless its user asks for
+# more.
 def test_the_key_ends_with_the_tab(browser):
     if not KEY:
         pytest.skip("the server has no key")
