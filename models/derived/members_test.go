@@ -125,7 +125,7 @@ func members(t *testing.T) []member {
 					return err
 				}
 				if have := make([]byte, len(page)); s.Get(kv.Hash{7}, false, have) != nil {
-					s.Put(kv.Hash{7}, false, page)
+					s.Put(kv.Hash{7}, false, false, page)
 				} else if !bytes.Equal(have, page) {
 					t.Error("another page")
 				}

@@ -36,6 +36,7 @@ func (p *Pool) Adopt(t *Table, tokens []int32, hashes []Hash, most int) Hit {
 	first := max(0, h.Tokens-p.window+1)
 	rebuild := h.Rebuild < h.Tokens
 	for i, n := range path[:fullPages] {
+		n.inMemory = n.inMemory && t.inMemory
 		p.ref(n.full)
 		t.full = append(t.full, n.full)
 		if rebuild || i < first/PageTokens {
@@ -293,7 +294,9 @@ func (p *Pool) Restore(root Hash, tokens []int32, hashes []Hash, most, limit int
 		if !ok {
 			break
 		}
-		w = append(w, p.addPage(w.last(p.root(root)), hashes[i], tokens[i*PageTokens:], page))
+		n := p.addPage(w.last(p.root(root)), hashes[i], tokens[i*PageTokens:], page)
+		n.inMemory = true // unless the table that adopts it is not
+		w = append(w, n)
 	}
 	if len(w) == end {
 		for i := max(0, end*PageTokens-p.window+1) / PageTokens; i < end; i++ {

@@ -103,6 +103,15 @@ func (f *folder) remove(e *list.Element) {
 	_ = os.Remove(filepath.Join(f.path, x.name.file()))
 }
 
+// drop removes the page if it is here.
+func (f *folder) drop(name pageName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e, ok := f.files[name]; ok {
+		f.remove(e)
+	}
+}
+
 func (f *folder) put(name pageName, data []byte) error {
 	size := int64(fileHeader + len(data))
 	if size > f.limit || f.has(name) {
@@ -147,11 +156,7 @@ func (f *folder) get(name pageName, page []byte) error {
 		err = fmt.Errorf("%s %w", path, derived.ErrDamaged)
 	}
 	if err != nil {
-		f.mu.Lock()
-		if e, ok := f.files[name]; ok {
-			f.remove(e)
-		}
-		f.mu.Unlock()
+		f.drop(name)
 		return err
 	}
 	derived.Touch(path) // the order of use outlives the process

@@ -37,8 +37,9 @@ type Prefixes struct {
 	// Copy copies a page's contents; it is called twice for a pair of pages; nil: parts of pages
 	// are not shared.
 	Copy func(from, to int32) error
-	// Evict is called before a cached page is used for something else; it may be nil.
-	Evict func(h Hash, windowed bool, page int32)
+	// Evict is called before a cached page is used for something else; it may be nil. inMemory: the
+	// contents may not be written to a disk.
+	Evict func(h Hash, windowed, inMemory bool, page int32)
 }
 
 // node is one page of a prefix, for both kinds of layers.
@@ -54,6 +55,7 @@ type node struct {
 	pinned   bool   // the window page is kept like a full one
 	maker    uint64 // table that computed it
 	evicted  bool
+	inMemory bool // all tables that had it were, see Table.InMemory, or its contents were deleted
 }
 
 // KeepPrefixes makes the pool find prefixes. It is called before the first table is used.
@@ -143,12 +145,13 @@ func (p *Pool) Commit(t *Table, tokens []int32, hashes []Hash, computed int) {
 		if n == nil {
 			p.dropLeaves(parent, page)
 			n = p.addPage(parent, h, page, t.full[i])
-			n.maker = t.id
+			n.maker, n.inMemory = t.id, t.inMemory
 		} else if n.full != t.full[i] {
 			p.ref(n.full)
 			p.unref(t.full[i])
 			t.full[i] = n.full
 		}
+		n.inMemory = n.inMemory && t.inMemory
 		p.offerWindow(t, n, i)
 		t.tail = n
 		t.indexed++
@@ -276,9 +279,9 @@ func (p *Pool) offerToSpill(n *node, windowed bool) {
 	}
 	switch {
 	case !windowed:
-		p.keep.Evict(n.hash, false, n.full)
+		p.keep.Evict(n.hash, false, n.inMemory, n.full)
 	case n.window >= 0 && n.pinned && n.from == 0:
-		p.keep.Evict(n.hash, true, n.window)
+		p.keep.Evict(n.hash, true, n.inMemory, n.window)
 	}
 }
 

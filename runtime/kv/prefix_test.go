@@ -186,7 +186,7 @@ func newWorld(t *testing.T, rng *rand.Rand) *world {
 		}
 	}
 	if rng.IntN(2) == 0 {
-		keep.Evict = func(h Hash, windowed bool, page int32) {
+		keep.Evict = func(h Hash, windowed, _ bool, page int32) {
 			if windowed {
 				both := [2][PageTokens]uint64{w.win[page]}
 				if twin := w.p.twin(page); twin >= 0 {

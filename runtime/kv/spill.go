@@ -2,7 +2,8 @@
 // folder on disk.
 //
 // What must stay true: a page is restored complete or not at all; neither memory grows beyond its
-// limit; Put never waits for a disk. A lost page is computed again.
+// limit; Put never waits for a disk; deleted.go has what no disk may have. A lost page is computed
+// again.
 
 package kv
 
@@ -34,6 +35,9 @@ type Spill struct {
 	queue   chan pageName
 	written sync.WaitGroup
 	closed  bool
+	pools   sync.Map // of func([]Hash), see Join
+
+	disking sync.Mutex // held while the disk changes; locked before mu
 }
 
 type pageName struct {
@@ -42,8 +46,9 @@ type pageName struct {
 }
 
 type spilledPage struct {
-	name pageName
-	data []byte
+	name     pageName
+	data     []byte
+	inMemory bool
 }
 
 // queued is how many pages may be on the way to the disk; more are dropped.
@@ -68,17 +73,21 @@ func OpenSpill(o SpillOptions) (*Spill, error) {
 }
 
 // Has tells whether Get would find a page.
-func (s *Spill) Has(prefix Hash, windowed bool) bool {
+func (s *Spill) Has(prefix Hash, windowed bool) bool { return s.Keeps(prefix, windowed, true) }
+
+// Keeps tells whether Put would change nothing.
+func (s *Spill) Keeps(prefix Hash, windowed, inMemory bool) bool {
 	name := pageName{prefix, windowed}
 	s.mu.Lock()
-	_, host := s.pages[name]
+	e, host := s.pages[name]
+	host = host && (inMemory || !e.Value.(*spilledPage).inMemory)
 	_, writing := s.writing[name]
 	s.mu.Unlock()
 	return host || writing || s.disk != nil && s.disk.has(name)
 }
 
-// Put keeps a copy of a page.
-func (s *Spill) Put(prefix Hash, windowed bool, page []byte) {
+// Put keeps a copy of a page, inMemory: on no disk.
+func (s *Spill) Put(prefix Hash, windowed, inMemory bool, page []byte) {
 	name := pageName{prefix, windowed}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,10 +95,12 @@ func (s *Spill) Put(prefix Hash, windowed bool, page []byte) {
 		return
 	}
 	if e, ok := s.pages[name]; ok {
+		p := e.Value.(*spilledPage)
+		p.inMemory = p.inMemory && inMemory
 		s.order.MoveToFront(e)
 		return
 	}
-	s.pages[name] = s.order.PushFront(&spilledPage{name, append([]byte(nil), page...)})
+	s.pages[name] = s.order.PushFront(&spilledPage{name, append([]byte(nil), page...), inMemory})
 	s.bytes += int64(len(page))
 	for s.bytes > s.limit {
 		s.pushOut()
@@ -97,12 +108,12 @@ func (s *Spill) Put(prefix Hash, windowed bool, page []byte) {
 }
 
 // pushOut drops the least recently used page from host memory, and writes it to the disk if there
-// is one. s.mu is held.
+// is one that may have it. s.mu is held.
 func (s *Spill) pushOut() {
 	p := s.order.Remove(s.order.Back()).(*spilledPage)
 	delete(s.pages, p.name)
 	s.bytes -= int64(len(p.data))
-	if s.disk == nil || s.disk.has(p.name) {
+	if s.disk == nil || p.inMemory || s.disk.has(p.name) {
 		return
 	}
 	if _, ok := s.writing[p.name]; ok {
@@ -118,13 +129,17 @@ func (s *Spill) pushOut() {
 // write is the goroutine that fills the disk.
 func (s *Spill) write() {
 	for name := range s.queue {
+		s.disking.Lock()
 		s.mu.Lock()
-		data := s.writing[name]
+		data, ok := s.writing[name]
 		s.mu.Unlock()
-		_ = s.disk.put(name, data) // if the disk is full, only this page is lost
+		if ok { // not forgotten meanwhile
+			_ = s.disk.put(name, data) // if the disk is full, only this page is lost
+		}
 		s.mu.Lock()
 		delete(s.writing, name)
 		s.mu.Unlock()
+		s.disking.Unlock()
 	}
 }
 
@@ -172,9 +187,14 @@ func (s *Spill) Close() error {
 	if s.disk != nil {
 		close(s.queue)
 		s.written.Wait()
+		s.disking.Lock()
+		defer s.disking.Unlock()
 		// the most recently used last, so that it stays
 		for e := s.order.Back(); e != nil; e = e.Prev() {
 			p := e.Value.(*spilledPage)
+			if p.inMemory {
+				continue
+			}
 			if err := s.disk.put(p.name, p.data); err != nil {
 				return fmt.Errorf("write KV pages: %w", err)
 			}

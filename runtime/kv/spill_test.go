@@ -38,7 +38,7 @@ func holds(t *testing.T, s *Spill, n byte, windowed bool) bool {
 func TestSpillInHostMemoryIsBounded(t *testing.T) {
 	s := open(t, SpillOptions{HostBytes: 3000})
 	for n := range byte(5) {
-		s.Put(nameOf(n), n%2 == 0, pageOf(n))
+		s.Put(nameOf(n), n%2 == 0, false, pageOf(n))
 		if n == 2 && !holds(t, s, 0, true) { // used: 1 is older now
 			t.Fatal("page 0 is gone")
 		}
@@ -67,7 +67,7 @@ func TestSpillOnDiskOutlivesTheProcess(t *testing.T) {
 	o := SpillOptions{HostBytes: 1000, Folder: folder, DiskBytes: 3 * int64(fileHeader+1000)}
 	s := open(t, o)
 	for n := range byte(6) {
-		s.Put(nameOf(n), false, pageOf(n))
+		s.Put(nameOf(n), false, false, pageOf(n))
 	}
 	hosttest.Check(t, s.Close())
 	for range 2 { // closed twice is closed
@@ -109,7 +109,7 @@ func TestPagesOfOtherReleases(t *testing.T) {
 	if s.Get(nameOf(9), false, make([]byte, 1000)) == nil {
 		t.Error("the later release's page was given out")
 	}
-	s.Put(nameOf(9), false, pageOf(9))
+	s.Put(nameOf(9), false, false, pageOf(9))
 	hosttest.Check(t, s.Close())
 	if is, err := os.ReadFile(newer); err != nil || !bytes.Equal(is, text) {
 		t.Errorf("the later release's page is another: %v", err)
@@ -124,7 +124,7 @@ func TestSpillFromManySides(t *testing.T) {
 			page := make([]byte, 1000)
 			for i := range 200 {
 				n := byte((i*7 + g) % 40)
-				s.Put(nameOf(n), false, pageOf(n))
+				s.Put(nameOf(n), false, false, pageOf(n))
 				if s.Get(nameOf(byte(i%40)), false, page) == nil && !bytes.Equal(page,
 					pageOf(byte(i%40))) {
 					t.Error("a page holds something else")
@@ -134,7 +134,7 @@ func TestSpillFromManySides(t *testing.T) {
 	}
 	all.Wait()
 	s.Close()
-	s.Put(nameOf(1), false, pageOf(1)) // after Close: nothing
+	s.Put(nameOf(1), false, false, pageOf(1)) // after Close: nothing
 	if host, disk := s.Bytes(); host != 0 || disk > 20000 {
 		t.Errorf("%d %d bytes", host, disk)
 	}

@@ -13,15 +13,16 @@ type Table struct {
 	twins        int // further pages of an entry of window
 
 	// The table in the index.
-	root    Hash // under which it is found; zero: the pool's
-	id      uint64
-	tail    *node // of the last indexed page, nil for none: the root's
-	indexed int   // whole pages that the index knows
-	private bool  // nothing more of it goes into the index
-	exact   int   // first position whose window keys and values are right
-	rebuild bool  // window pages are being computed again
-	cuts    []int // ascending lengths at which later prompts are likely to differ from this one
-	cut     int   // index of the first of cuts that is not passed
+	root     Hash // under which it is found; zero: the pool's
+	id       uint64
+	tail     *node // of the last indexed page, nil for none: the root's
+	indexed  int   // whole pages that the index knows
+	private  bool  // nothing more of it goes into the index
+	inMemory bool  // no disk may have its pages
+	exact    int   // first position whose window keys and values are right
+	rebuild  bool  // window pages are being computed again
+	cuts     []int // ascending lengths at which later prompts are likely to differ from this one
+	cut      int   // index of the first of cuts that is not passed
 }
 
 // Full is the table of the layers that see everything. It is valid until the next call that changes
@@ -47,6 +48,10 @@ func (p *Pool) WindowReach(t *Table) int { return (t.end + p.Free()/p.entryPages
 
 // Root sets the name under which the sequence finds pages and is found, before it has any.
 func (t *Table) Root(h Hash) { t.root = h }
+
+// InMemory keeps the pages of the sequence, before it has any, off the disk that evicted pages go
+// to, except those that another sequence without it has.
+func (t *Table) InMemory(inMemory bool) { t.inMemory = inMemory }
 
 // Cuts sets the lengths, ascending, at which later prompts are likely to differ from this sequence.
 // Window pages there are kept.
@@ -118,5 +123,5 @@ func (p *Pool) Release(t *Table, computed []int32) {
 		}
 		p.unref(t.full[i])
 	}
-	*t = Table{full: t.full[:0], window: t.window[:0], root: t.root}
+	*t = Table{full: t.full[:0], window: t.window[:0], root: t.root, inMemory: t.inMemory}
 }

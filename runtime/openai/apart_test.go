@@ -123,7 +123,8 @@ func TestPromptsAreNotGuessed(t *testing.T) {
 	}
 }
 
-// The attack is one: by the same client, whose own prompts these are, it finds every word.
+// The attack is one: by the same client, whose own prompts these are, it finds every word, but not
+// by counts, which are whole pages.
 func TestOwnPromptsAreRemembered(t *testing.T) {
 	all := live(t, engine.Settings{})
 	for name, c := range map[string]struct{ first, second who }{
@@ -135,10 +136,10 @@ func TestOwnPromptsAreRemembered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := all.port(t)
 			for _, path := range []string{"/v1/completions", "/v1/chat/completions"} {
-				for _, byTime := range []bool{false, true} {
+				for byTime, want := range map[bool]string{false: "", true: secret} {
 					known := fmt.Sprint(name, byTime, " are the words of my safe, which are")
 					p.ask(c.first, path, known+secret+" and that is all.")
-					if found := p.guess(c.second, path, known, byTime); found != secret {
+					if found := p.guess(c.second, path, known, byTime); found != want {
 						t.Errorf("%s, by time %v: found %q", path, byTime, found)
 					}
 				}

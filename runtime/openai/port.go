@@ -111,7 +111,7 @@ func newPort(o Options) *port {
 	p.metrics = newMetrics(d.Options, d.Preparing)
 	d.Count = p.metrics
 	if o.Keys != nil {
-		o.Keys.OnRemoval = p.tools.CloseOf
+		o.Keys.OnRemoval = func(id string) { p.tools.CloseOf(id, "") }
 	}
 	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools)
 	p.messages, p.ollama = messages.New(d), ollama.New(d)

@@ -26,6 +26,7 @@ func (s *Scheduler) dropCancelled(queue []*sequence) []*sequence {
 		if q.stream.ctx.Err() == nil {
 			return false
 		}
+		s.pool.WithholdTable(&q.table) // it has tokens that its reader does not know of
 		s.end(q, FinishCancelled, nil)
 		return true
 	})
@@ -89,6 +90,7 @@ func (s *Scheduler) spare() int {
 func (s *Scheduler) adopt(q *sequence) {
 	q.table.Cuts(q.cuts)
 	q.table.Root(q.root)
+	q.table.InMemory(q.inMemory)
 	if s.o.NoPrefixCaching || q.score.enabled {
 		return
 	}
@@ -107,6 +109,7 @@ func (s *Scheduler) release(q *sequence) {
 	if q.rebuildTo > 0 {
 		computed = nil
 	}
+	s.logPages(q)
 	s.pool.Release(&q.table, computed)
 	q.computed, q.rows, q.inFlight, q.rebuildFrom, q.rebuildTo = 0, 0, 0, 0, 0
 }

@@ -61,15 +61,15 @@ func (s *Scheduler) copyEntry(page int32, windowed bool,
 }
 
 // swapOut saves the contents of a page before the page gets another use.
-func (s *Scheduler) swapOut(prefix kv.Hash, windowed bool, page int32) {
-	if s.o.Spill.Has(prefix, windowed) {
+func (s *Scheduler) swapOut(prefix kv.Hash, windowed, inMemory bool, page int32) {
+	if s.o.Spill.Keeps(prefix, windowed, inMemory) {
 		return
 	}
 	contents, err := s.copyEntry(page, windowed, s.eng.Cache().Read)
 	if err != nil {
 		return
 	}
-	s.o.Spill.Put(prefix, windowed, contents)
+	s.o.Spill.Put(prefix, windowed, inMemory, contents)
 	s.counts.SwappedOut++
 }
 
@@ -95,4 +95,29 @@ func (s *Scheduler) restorePrefix(q *sequence) bool {
 	_, hasMore := s.pool.Restore(q.root, q.tokens, q.hashes, len(q.tokens)-1, restorePages,
 		s.o.Spill.Has, s.swapIn)
 	return !hasMore
+}
+
+// withhold marks pages of a deleted record, so that none of them is written to a disk, and returns
+// when the loop has done so: a page that it evicted before is in the Spill then.
+func (s *Scheduler) withhold(names []kv.Hash) {
+	done := make(chan struct{})
+	s.mu.Lock()
+	s.orders = append(s.orders, func() {
+		s.pool.Withhold(names)
+		close(done)
+	})
+	s.mu.Unlock()
+	s.wakeUp()
+	select {
+	case <-done:
+	case <-s.done:
+	}
+}
+
+// logPages adds the pages of q so far to those of its record.
+func (s *Scheduler) logPages(q *sequence) {
+	if q.pages != nil && s.o.Spill != nil && s.o.Spill.HasDisk() {
+		q.hashes = kv.Hashes(q.root, q.hashes, q.tokens)
+		q.pages.Add(q.hashes)
+	}
 }

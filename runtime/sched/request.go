@@ -9,6 +9,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
@@ -31,6 +32,10 @@ type TokenRequest struct {
 	Adapter int
 	// Salt keeps the pages apart: only requests with the same one share any.
 	Salt string
+	// InMemory keeps its pages off the disk of Options.Spill. Pages gets the names of those that
+	// may be written to it; it may be nil.
+	InMemory bool
+	Pages    *kv.PageLog
 	// Share is the share of the machine it takes part in; nil: one of its own.
 	Share *Share
 	// Prediction is the predicted answer with preceding context. It changes only the time.

@@ -112,13 +112,14 @@ type Scheduler struct {
 	o     Options
 	ctx   context.Context // of the engine's steps; cancelled by Close
 	close context.CancelFunc
-	wake  chan struct{} // capacity 1: a request arrived
+	wake  chan struct{} // capacity 1: a request or an order arrived
 	done  chan struct{} // closed when the loop has ended
 
 	places *quota.Shared // of requests that have not ended
 
 	mu       sync.Mutex
 	incoming []*sequence
+	orders   []func() // for the loop, which alone may touch the pool
 	closed   bool
 	stats    Stats
 	pace     pace
@@ -174,6 +175,9 @@ func New(eng StepEngine, o Options) *Scheduler {
 	s.pool = kv.NewPool(s.o.Pages, s.spec.Window, windowPages)
 	s.places = quota.New("waiting room", int64(s.o.MaxNumSeqs+s.o.MaxWaiting))
 	s.keepPrefixes()
+	if s.o.Spill != nil {
+		s.o.Spill.Join(s.pool, s.withhold)
+	}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.failure = ErrClosed
 	s.publish()
@@ -201,6 +205,7 @@ func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error)
 	if !s.o.NoPrefixCaching {
 		q.root = s.roots[r.Adapter].Salted(r.Salt)
 		q.hashes = kv.Hashes(q.root, nil, q.tokens)
+		s.logPages(q)
 	}
 
 	s.mu.Lock()
@@ -212,11 +217,15 @@ func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error)
 		return nil, ErrQueueFull
 	}
 	s.incoming = append(s.incoming, q)
+	s.wakeUp()
+	return st, nil
+}
+
+func (s *Scheduler) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
-	return st, nil
 }
 
 // Close ends every request with ErrClosed and waits until the loop has ended. After that the engine
@@ -248,6 +257,7 @@ func (s *Scheduler) loop() {
 	s.running, s.waiting = nil, nil
 	if s.o.Spill != nil {
 		s.pool.Flush()
+		s.o.Spill.Leave(s.pool)
 	}
 	s.publish()
 	s.begin(false)
@@ -278,7 +288,7 @@ func (s *Scheduler) collect() bool {
 	}
 }
 
-// queueIncoming appends new requests to the waiting ones.
+// queueIncoming appends new requests to the waiting ones, and carries out orders.
 func (s *Scheduler) queueIncoming() (closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,5 +296,9 @@ func (s *Scheduler) queueIncoming() (closed bool) {
 	s.stats.Waiting += len(s.incoming)
 	clear(s.incoming)
 	s.incoming = s.incoming[:0]
+	for _, order := range s.orders {
+		order()
+	}
+	s.orders = nil
 	return s.closed
 }

@@ -21,6 +21,8 @@ type sequence struct {
 	constraint grammar.Constraint // nil: everything is allowed
 	stop       []int32
 	adapter    int
+	inMemory   bool        // see TokenRequest
+	pages      *kv.PageLog // may be nil
 
 	tokens    []int32 // prompt, forced, sampled: everything known
 	prompt    int     // of tokens
@@ -66,7 +68,7 @@ type sequence struct {
 func newSequence(r TokenRequest, forced []int32, spec models.Spec, context int,
 	stream *Stream) *sequence {
 	q := &sequence{stream: stream, share: cmp.Or(r.Share, &Share{}), constraint: r.Constraint,
-		adapter: r.Adapter, prompt: len(r.Prompt),
+		adapter: r.Adapter, inMemory: r.InMemory, pages: r.Pages, prompt: len(r.Prompt),
 		delivered: len(r.Prompt), maxTokens: context}
 	q.score.enabled, q.score.top = r.ScorePrompt, r.PromptTop
 	if r.MaxTokens > 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -147,6 +148,9 @@ func (m *Models) Choose(source checkpoint.Model) {
 
 // Store holds sampled turns and stored responses.
 func (m *Models) Store() records.Store { return m.shared.store }
+
+// ForgetPages removes cached pages of a deleted record from the disk.
+func (m *Models) ForgetPages(names []kv.Hash) error { return m.shared.forget(names) }
 
 // Ensure loads the default model.
 func (m *Models) Ensure(ctx context.Context) error {

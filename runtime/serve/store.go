@@ -49,7 +49,7 @@ type sharedState struct {
 }
 
 func openShared(o KeepOptions, prefixCaching bool, notify func(string)) *sharedState {
-	k := &sharedState{space: o.SwapSpace}
+	k := &sharedState{space: o.SwapSpace, folder: filepath.Join(xdg.CacheHome, "ossrun", "kv")}
 	refused := func(what string, err error) {
 		if errors.Is(err, store.ErrLocked) {
 			err = errors.New("another ossrun serve keeps its own there")
@@ -71,7 +71,6 @@ func openShared(o KeepOptions, prefixCaching bool, notify func(string)) *sharedS
 		return k
 	}
 	if o.SwapDisk > 0 {
-		k.folder = filepath.Join(xdg.CacheHome, "ossrun", "kv")
 		var err error
 		if k.lock, err = store.TryLock(filepath.Join(k.folder, "lock")); err == nil {
 			k.disk = o.SwapDisk
@@ -138,6 +137,18 @@ func (k *sharedState) lines() []string {
 		line += fmt.Sprintf(" and %s of %s", gb(k.disk), k.folder)
 	}
 	return []string{line}
+}
+
+// forget removes the pages of a deleted record from the disk: those that this process has written,
+// or would write, and those of an earlier one.
+func (k *sharedState) forget(names []kv.Hash) error {
+	k.mu.Lock()
+	pages := k.pages
+	k.mu.Unlock()
+	if pages != nil {
+		pages.Forget(names)
+	}
+	return kv.RemovePages(k.folder, names)
 }
 
 // close writes pages and turns for the next start. The models must be closed.

@@ -40,7 +40,8 @@ func Compact(ctx context.Context, r Runner, req Request) (Summary, error) {
 		ask := Request{Identity: req.Identity, Date: req.Date, Effort: "low",
 			Instructions: req.Instructions, Params: req.Params,
 			Messages:   append(withoutOrphans(all[dropped:]), User(compactInstructions)),
-			ToolChoice: grammar.None, Salt: req.Salt}
+			ToolChoice: grammar.None, Salt: req.Salt, Share: req.Share, Budget: req.Budget,
+			InMemory: req.InMemory, Pages: req.Pages}
 		turn, err := r.Start(ctx, ask)
 		if _, long := errors.AsType[*sched.ContextLengthError](err); long {
 			continue

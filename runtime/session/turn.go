@@ -171,6 +171,7 @@ func (t *turn) submit(prompt []int32, maxTokens int, sampled []int32) error {
 		Prompt: prompt, Params: t.req.Params, MaxTokens: maxTokens, Constraint: constraint,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
 		Prediction: t.predicted(), Salt: t.req.Salt, Share: t.req.Share,
+		InMemory: t.req.InMemory, Pages: t.req.Pages,
 	})
 	if err != nil {
 		cancel()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
@@ -112,6 +113,11 @@ type Request struct {
 	// Persist allows sampled tokens to be stored on disk, since the response or chat is stored
 	// there too; otherwise they are lost with the process.
 	Persist bool `json:"Kept,omitempty"`
+
+	// InMemory keeps the cached pages of prompt and answer off the disk (--swap-disk). Pages gets
+	// the names of those that may be there; nil: the turn leaves no record that would delete them.
+	InMemory bool        `json:",omitempty"`
+	Pages    *kv.PageLog `json:"-"`
 
 	// Prediction is the expected answer. It only affects speed.
 	Prediction string

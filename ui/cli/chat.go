@@ -151,7 +151,8 @@ func (v *chatVerb) run() error {
 	}
 	defer conversation.Close()
 	v.request.Final, v.request.Schema, o.Format = form.final, form.schema, form.prompt
-	v.request.Persist = o.Store != nil
+	// a chat's pages are on no disk, which /delete would have to search
+	v.request.Persist, v.request.InMemory = o.Store != nil, true
 	o.Request, o.Tools, o.ReplaceTools = v.request, conversation.Tools, conversation.Renew
 	switch {
 	case v.oneShot:

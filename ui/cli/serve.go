@@ -210,6 +210,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 	log, o := v.log(v.terminal.Err), m.Effective()
 	a := v.answers
 	a.Models, a.Log, a.Store, a.MaxBody = m, log, m.Store(), o.MaxBody
+	a.ForgetPages = m.ForgetPages
 	a.MaxBodies, a.MaxWaiting = m.Requests().Texts, o.Settings.MaxWaiting
 	a.Interval, a.ReasoningContent = o.StreamInterval, v.reasoningField == "reasoning_content"
 	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,

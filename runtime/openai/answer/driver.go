@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/quota"
@@ -45,6 +46,8 @@ type Options struct {
 	AllowLoops bool
 	// Store has the stored responses. The caller closes it. nil: a new one in memory.
 	Store records.Store
+	// ForgetPages removes cached pages of a deleted record from the disk; nil: there are none.
+	ForgetPages func([]kv.Hash) error
 	// Keys are the named keys; nil: none.
 	Keys *keys.Ring
 	// IgnoreImages replaces a message of images only with a note to the model.

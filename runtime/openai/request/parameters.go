@@ -113,6 +113,9 @@ func (d *Draft) CommonRows(format string) []fields.Parameter {
 			}
 		}),
 		fields.Boolean("stream", false, &d.Stream),
+		fields.Row("store boolean", func(o *fields.Object, name string) {
+			d.Turn.InMemory = !o.Boolean(name, true)
+		}),
 		fields.Row("detect_loops boolean", func(o *fields.Object, name string) {
 			d.AllowLoops = !o.Boolean(name, true)
 		}),

@@ -324,6 +324,7 @@ func (p *API) resume(id string, s storedResponse, owner string) bool {
 	req.Turns[0].AllowLoops = req.AllowLoops || p.AllowLoops
 	a.Exchange.LimitCache(&req.Turns[0])
 	req.Turns[0].Sampled, req.Turns[0].Salt = s.Tokens, s.Salt // with the client in it
+	req.Turns[0].Pages.Add(s.Pages)
 	req.response.ID = id
 	r.queue(a)
 	// for the log line; it is well-formed

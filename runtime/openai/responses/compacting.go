@@ -218,6 +218,7 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *fields.Object) 
 		t.Offer(&turn)
 	}
 	p.tools.Release(tools, "")
+	turn.InMemory, turn.Pages = true, nil // no record is left
 	n, err := countPrompt(r.Context(), runner, turn)
 	if err != nil {
 		return nil, fields.FaultOf(err, req.History)

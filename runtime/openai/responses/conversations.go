@@ -177,9 +177,12 @@ func (p *API) changeConversation(r *http.Request, change func(*records.Change,
 func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Client)
 	id := r.PathValue("id")
-	ok := false
+	s, ok := getConversation(p.store, id)
+	if err := p.clean(id, s.Responses); err != nil {
+		return nil, deleteFault(err)
+	}
 	err := p.store.Change(func(c *records.Change) error {
-		s, _ := getConversation(c, id)
+		s, _ = getConversation(c, id)
 		for _, response := range s.Responses {
 			deleteResponse(c, response)
 		}
@@ -231,8 +234,13 @@ func (p *API) ShowItem(e *answer.Exchange, r *http.Request) (any, *fields.Fault)
 }
 
 func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	return p.forOwner(e.Client).changeConversation(r, func(c *records.Change,
-		s *storedConversation) error {
+	p = p.forOwner(e.Client)
+	if _, s, f := p.conversationOf(e, r); f == nil { // most of its responses have the item
+		if err := p.clean("", s.Responses); err != nil {
+			return nil, deleteFault(err)
+		}
+	}
+	return p.changeConversation(r, func(c *records.Change, s *storedConversation) error {
 		n, id := len(s.Items), r.PathValue("item")
 		if s.Items = slices.DeleteFunc(s.Items, itemNamed(r)); len(s.Items) == n {
 			return fields.NotFound("item_id", "Item", id)
@@ -241,6 +249,7 @@ func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *fields.Faul
 			record, _ := c.Get(records.KindResponse, response)
 			return bytes.Contains(record.Value, []byte(id)) && deleteResponse(c, response)
 		})
+		c.Delete(records.KindConversation, r.PathValue("id")) // from the file's log too
 		return nil
 	})
 }

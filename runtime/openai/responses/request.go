@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
@@ -57,7 +58,6 @@ func Parameters() []fields.Parameter { return new(responseRequest).parameters(ni
 func (r *responseRequest) parameters(p *API) []fields.Parameter {
 	echo := &r.response
 	return slices.Concat(r.CommonRows("text object"), []fields.Parameter{
-		fields.Boolean("store", true, &r.store),
 		fields.Row("truncation auto|disabled", r.readTruncation),
 		fields.Row("context_management objects", r.readCompaction),
 		fields.Row("background boolean", r.readBackground),
@@ -92,6 +92,9 @@ func (p *API) parse(o *fields.Object) *responseRequest {
 	r := &responseRequest{Draft: request.NewDraft("input", p.MaxReasoning)}
 	r.in = inputReader{conv: &r.conv, store: p.store, requests: map[string]bool{}}
 	fields.Read(o, r.parameters(p))
+	if r.store = !r.Turn.InMemory; r.store {
+		r.Turn.Pages = &kv.PageLog{}
+	}
 	r.Start = r.starter(p)
 	r.source = func() {
 		if r.store || r.conversation != "" {
@@ -110,7 +113,7 @@ func (p *API) parse(o *fields.Object) *responseRequest {
 }
 
 func (r *responseRequest) readBackground(o *fields.Object, name string) {
-	if r.response.Background = o.Flag(name); r.response.Background && !r.store {
+	if r.response.Background = o.Flag(name); r.response.Background && r.Turn.InMemory {
 		o.Get(name).Invalid(" needs store to be true: the response would be lost")
 	}
 }

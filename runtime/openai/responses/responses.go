@@ -257,7 +257,7 @@ func (r *form) put(c *records.Change, until time.Time, log *eventLog) error {
 	}
 	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Conv: r.req.conv,
 		Input: r.req.input, Log: log, Until: until}
-	s.Salt = r.req.Turns[0].Salt
+	s.Salt, s.Pages = r.req.Turns[0].Salt, r.req.Turns[0].Pages.Names()
 	if !until.IsZero() {
 		s.Request, s.Tokens = r.request, r.sampled()
 	}

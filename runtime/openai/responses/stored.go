@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
+	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/request"
@@ -41,6 +42,8 @@ type storedResponse struct {
 	Salt    string          `json:",omitempty"`
 	// Sampled is how many messages at the end of Conv are the response's
 	Sampled int `json:",omitempty"`
+	// Pages are those of its turns that may be on the disk
+	Pages []kv.Hash `json:",omitempty"`
 }
 
 // takeoverWait is how long a response whose process has ended waits for another process.
@@ -193,6 +196,9 @@ func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 		running.stop()
 	}
 	exists := running != nil
+	if err := p.clean(id, []string{id}); err != nil {
+		return nil, deleteFault(err)
+	}
 	if err := p.store.Change(func(c *records.Change) error {
 		exists = deleteResponse(c, id) || exists
 		return nil
@@ -215,6 +221,22 @@ func deleteResponse(c *records.Change, id string) bool {
 	}
 	c.Delete(records.KindRunning, id) // its writer then finds it deleted
 	return c.Delete(records.KindResponse, id)
+}
+
+// clean deletes what responses have outside the store, before their records go, which name it: the
+// idle tools of owner, one of them or their conversation, with their files, and pages of the prefix
+// cache on the disk. owner "": no tools.
+func (p *API) clean(owner string, ids []string) error {
+	if owner != "" {
+		p.tools.CloseOf(p.owner, owner)
+	}
+	var failed error
+	for _, id := range ids {
+		if s, ok := getResponse(p.store, id); ok && p.ForgetPages != nil && len(s.Pages) > 0 {
+			failed = errors.Join(failed, p.ForgetPages(s.Pages))
+		}
+	}
+	return failed
 }
 
 type deletion struct {

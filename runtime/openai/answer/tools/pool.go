@@ -101,12 +101,13 @@ func (k *Pool) closeIdle(t *Tool) {
 	}
 }
 
-// CloseOf closes the idle tools of a client.
-func (k *Pool) CloseOf(client string) {
+// CloseOf closes the idle tools of a client that its response or conversation owner has left; "":
+// all. Those that another one has continued with have that for an owner.
+func (k *Pool) CloseOf(client, owner string) {
 	k.mu.Lock()
 	var closing []*Tool
 	k.list = slices.DeleteFunc(k.list, func(t *Tool) bool {
-		matches := t.client == client
+		matches := t.client == client && (owner == "" || t.owner == owner)
 		if matches {
 			closing = append(closing, t)
 			k.places.Return(client, 1)

@@ -152,3 +152,25 @@ func TestToolsAreNotKeptForEver(t *testing.T) {
 		t.Errorf("%d tools are open after one that was not called", n)
 	}
 }
+
+// A container goes with the response or conversation that left it, and stays if another one has
+// continued with it.
+func TestContainersGoWithTheirRecord(t *testing.T) {
+	srv, open := keeper(t, time.Hour)
+	remove := func(path string, want int64) {
+		t.Helper()
+		if r := porttest.Ask(t, "DELETE", srv.URL+path, ""); r.Status != 200 || open.Load() != want {
+			t.Errorf("DELETE %s: %d, and %d tools are open, not %d", path, r.Status, open.Load(), want)
+		}
+	}
+	_, first, _ := toldBy(t, srv, python(auto, `"input":"run"`))
+	_, second, _ := toldBy(t, srv, python(auto, `"input":"run","previous_response_id":"`+first+`"`))
+	_, alone, _ := toldBy(t, srv, python(auto, `"input":"run"`))
+	talk := porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body)["id"].(string)
+	_, inTalk, _ := toldBy(t, srv, python(auto, `"input":"run","conversation":"`+talk+`"`))
+	remove("/v1/responses/"+first, 3)  // the second has it
+	remove("/v1/responses/"+inTalk, 3) // the conversation has it
+	remove("/v1/responses/"+second, 2)
+	remove("/v1/conversations/"+talk, 1)
+	remove("/v1/responses/"+alone, 0)
+}
