@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/store"
@@ -42,6 +43,36 @@ func (c *Client) Remote(ctx context.Context, repo store.Repo, revision string) (
 	}
 	return &Remote{repo, rev.Commit, c, rev.Files, make(chan struct{}, c.Connections)}, nil
 }
+
+// Measure returns the size of a pull and the bytes a second at which its largest file arrives now.
+// Sizes that the hub does not list are left out; a rate of 0 is unknown.
+func (r *Remote) Measure(ctx context.Context) (size int64, rate float64) {
+	var largest ListedFile
+	for _, f := range (Revision{Files: r.files}).Needed() {
+		size += max(0, f.Size)
+		if f.Size > largest.Size {
+			largest = f
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 4*measureTime)
+	defer cancel()
+	f, err := r.Open(ctx, largest.Path)
+	if err != nil {
+		return size, 0
+	}
+	received, start := int64(0), time.Now()
+	for piece := int64(1 << 18); time.Since(start) < measureTime; piece *= 2 {
+		buffer := make([]byte, min(piece, f.want.Size-received, 64<<20))
+		n, err := f.ReadAt(buffer, received)
+		if received += int64(n); err != nil || received == f.want.Size {
+			break
+		}
+	}
+	return size, float64(received) / time.Since(start).Seconds()
+}
+
+// measureTime is how long Measure reads.
+const measureTime = time.Second
 
 // RemoteFile is a file of a Remote. It is safe for concurrent use, until its context ends.
 type RemoteFile struct {

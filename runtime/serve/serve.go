@@ -104,6 +104,11 @@ func (m *Models) Find(absent func(*Models) (checkpoint.Model, error)) (checkpoin
 
 func (m *Models) find(absent func(*Models) (checkpoint.Model, error)) (checkpoint.Model, error) {
 	if m.options.Model != "" {
+		if m.options.Fetch != nil {
+			if err := m.options.Fetch(m.ctx, m.options.Model); err != nil {
+				return checkpoint.Model{}, err
+			}
+		}
 		source, err := checkpoint.Resolve(m.options.Model)
 		if err != nil {
 			return source, &ModelError{err}

@@ -7,6 +7,7 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
@@ -30,6 +31,9 @@ type Options struct {
 	Keep       KeepOptions
 	MaxBody    int64 // limit of a server's requests, bytes; 0: no server
 	ToolMemory int64 // of the programs that a server's tools start, bytes
+
+	// Fetch downloads a named model before it is looked for, if the user wants that; may be nil.
+	Fetch func(ctx context.Context, name string) error
 
 	Notify           func(line string) // notices for the user
 	NotifyBackground func(line string) // likewise, while turns may run; nil: Notify

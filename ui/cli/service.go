@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/adrg/xdg"
@@ -49,7 +50,13 @@ func serviceCommand() *cli.Command {
 				if err != nil {
 					return fmt.Errorf("the path of this program: %w", err)
 				}
-				words := append([]string{self, "serve"}, c.Args().Slice()...)
+				words := []string{self, "serve"}
+				if !slices.ContainsFunc(c.Args().Slice(), func(word string) bool {
+					return strings.HasPrefix(word, "--pull")
+				}) {
+					words = append(words, "--pull=missing") // no person is asked
+				}
+				words = append(words, c.Args().Slice()...)
 				s, err := serviceFor(runtime.GOOS, words)
 				if err != nil {
 					return err

@@ -104,7 +104,7 @@ func TestServiceLife(t *testing.T) {
 	run(exitOK, "install", "--", "20b", "--port", "8001")
 	written, err := os.ReadFile(unit)
 	if err != nil || "# "+unit+"\n"+string(written) != shown ||
-		!strings.Contains(shown, `"serve" "20b" "--port" "8001"`) {
+		!strings.Contains(shown, `"serve" "--pull=missing" "20b" "--port" "8001"`) {
 		t.Errorf("%v\n%s\n%s", err, written, shown)
 	}
 	run(exitOK, "status")

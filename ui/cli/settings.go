@@ -52,7 +52,7 @@ func engineFlags(o *serve.Options) []cli.Flag {
 	return flagTable(groupModel,
 		textFlag(&o.Model, "model", "`M` is 20b, 120b, demo, a name such as openai/gpt-oss-20b, "+
 			"or a folder (default: the best installed one that fits)"),
-		deviceFlags(o),
+		pullFlag(), deviceFlags(o),
 		checkedFlag("cpu-experts", "auto", "compute the experts of the last `N` layers on the "+
 			"CPU; auto: of as few layers as needed to fit the model on the GPUs",
 			"must be auto or a number of layers", func(v string) bool {

@@ -103,7 +103,7 @@ func build(arch, program, version string) (v1.Image, error) {
 			WorkingDir:   home,
 			ExposedPorts: map[string]struct{}{"8000/tcp": {}},
 			Volumes:      map[string]struct{}{cache: {}},
-			Env: []string{"PATH=/", "HOME=" + home,
+			Env: []string{"PATH=/", "HOME=" + home, "OSSRUN_PULL=missing",
 				"SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
 			StopSignal: "SIGTERM",
 			Labels: map[string]string{

@@ -71,7 +71,7 @@ func (o Opener) Open(ctx context.Context) (*Failover, error) {
 	}
 	later := o
 	later.Options.Notify = func(string) {} // the chat owns the screen
-	later.Chosen = func() {}
+	later.Chosen, later.Options.Fetch = func() {}, nil
 	later.Absent = func(*serve.Models) (checkpoint.Model, error) {
 		return checkpoint.Resolve(models.Demo)
 	}

@@ -1,0 +1,147 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// A model that is named and not here: nothing is downloaded without a word for it, --pull and its
+// variable decide where no person is, offline is an error at once, and stdout has the answer only.
+func TestNamedModelsAreFetched(t *testing.T) {
+	t.Parallel()
+	_, variables := aHub(t)
+	home := t.TempDir()
+	run := func(variable string, line string) (code int, out, errs string) {
+		t.Helper()
+		cmd, err := ossrunIn(home, strings.Fields(line)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o, e bytes.Buffer
+		cmd.Env = append(append(cmd.Env, variables...), variable)
+		cmd.Stdout, cmd.Stderr = &o, &e
+		if err := cmd.Run(); err != nil && !isError[*exec.ExitError](err) {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), o.String(), e.String()
+	}
+	const missing, offline = "gpt-oss-20b is not downloaded: run ossrun pull 20b",
+		"nothing is fetched offline"
+	for _, c := range []struct {
+		variable, line string
+		code           int
+		errs           string
+	}{
+		{"", "chat --model 20b --effort low hi", exitModel, missing},
+		{"", "run 20b hi", exitModel, missing},
+		{"", "serve openai/gpt-oss-20b --port 0", exitModel, missing},
+		{"", "bench --model gpt-oss:20b", exitModel, missing},
+		{"", "chat --model 20b --pull never hi", exitModel, missing},
+		{"OSSRUN_PULL=missing", "chat --model 20b --pull never hi", exitModel, missing},
+		{"OSSRUN_PULL=ask", "chat --model 20b hi", exitModel, missing},
+		{"OSSRUN_PULL=often", "chat --model 20b hi", exitUsage, "OSSRUN_PULL must be ask, always,"},
+		{"", "chat --model 20b --pull often hi", exitUsage, "--pull must be ask, always, missing"},
+		{"HF_HUB_OFFLINE=1", "chat --model 20b --pull missing hi", exitModel, offline},
+		{"HF_HUB_OFFLINE=1", "serve 20b --pull always", exitModel, offline},
+		{"", "chat --model hf:someone/gated --pull missing hi", exitModel, "gated"},
+		{"", "chat --model nothing --pull always hi", exitModel, "unknown model"},
+		{"", "chat --model demo --pull always --max-tokens 40 hi", exitOK, ""},
+	} {
+		code, out, errs := run(c.variable, c.line)
+		if code != c.code || !strings.Contains(errs, c.errs) || out != "" != (code == exitOK) {
+			t.Errorf("%s %s: %d, %q, %s", c.variable, c.line, code, out, errs)
+		}
+		if strings.Contains(errs, "asking") != strings.Contains(c.line, "gated") {
+			t.Errorf("%s %s asks the hub: %s", c.variable, c.line, errs)
+		}
+	}
+	for _, c := range [][2]string{
+		{"OSSRUN_PULL=missing", "run gpt-oss:latest --max-tokens 40 hi"}, // downloads it
+		{"HF_ENDPOINT=http://127.0.0.1:9", "chat --model 20b --pull missing --max-tokens 40 hi"},
+		{"", "chat --model 20b --pull always --max-tokens 40 hi"}, // finds nothing newer
+	} {
+		code, out, errs := run(c[0], c[1])
+		if code != exitOK || out == "" || strings.Contains(out, "is ready") {
+			t.Errorf("%s: %d, %q, %s", c, code, out, errs)
+		}
+		if asked := strings.Contains(errs, "asking"); asked == strings.Contains(c[0], ":9") {
+			t.Errorf("%s: the hub was asked: %t", c, asked)
+		}
+	}
+}
+
+// On a terminal a person is asked once, with the size, and a no downloads nothing.
+func TestPeopleAreAskedBeforeADownload(t *testing.T) {
+	t.Parallel()
+	_, variables := aHub(t)
+	first := ossrun(t, variables, "run", "20b", "--max-tokens", "40", "hi")
+	const question = "gpt-oss-20b is not downloaded: 1"
+	term, cmd := runInTerminal(t, 100, 24, first)
+	term.wait(question, " MB, ", " at ", "MB/s; ", "GB of disk are free.", "Download it now? [Y/n]")
+	term.send("n\r")
+	<-term.over
+	exit, _ := errors.AsType[*exec.ExitError](cmd.Wait())
+	if exit == nil || exit.ExitCode() != exitModel || !strings.Contains(term.text(), "run ossrun pull") {
+		t.Errorf("after a no: %v, %s", exit, term.text())
+	}
+	term, cmd = runInTerminal(t, 100, 24, sameHome(first, first.Args[1:]...))
+	term.wait(question, "[Y/n]")
+	term.send("\r")
+	<-term.over
+	if err := cmd.Wait(); err != nil || !strings.Contains(term.text(), "gpt-oss-20b is ready") {
+		t.Errorf("after a yes: %v, %s", err, term.text())
+	}
+	term, cmd = runInTerminal(t, 100, 24, sameHome(first, first.Args[1:]...))
+	<-term.over
+	if err := cmd.Wait(); err != nil || strings.Contains(term.text(), "Download it") {
+		t.Errorf("with the model: %v, %s", err, term.text())
+	}
+}
+
+// A server downloads what it is named, as a container and a service ask for; a download that was
+// interrupted resumes with the next start.
+func TestServersFetchAndResume(t *testing.T) {
+	t.Parallel()
+	hub, variables := aHub(t)
+	home := t.TempDir()
+	hub.Throttle(4 << 20)
+	const weights = "model.safetensors"
+	serve := func() (*exec.Cmd, *heard) {
+		cmd, err := ossrunIn(home, "serve", "openai/gpt-oss-20b", "--port", "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := &heard{}
+		cmd.Env, cmd.Stderr = append(append(cmd.Env, variables...), pullVariable+"=missing"), log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		return cmd, log
+	}
+	cmd, log := serve()
+	if !happens(func() bool { return hub.Sent(weights) > 20<<20 }) {
+		t.Fatalf("nothing is downloaded: %s", log)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.ExitCode() != 130 {
+		t.Errorf("interrupted: %v, %s", exit, log)
+	}
+	first := hub.Sent(weights)
+	hub.Throttle(0)
+	cmd, log = serve()
+	log.until(t, "startup complete")
+	if second := hub.Sent(weights) - first; second > 160<<20-first/2 {
+		t.Errorf("%d bytes, then %d: it began again", first, second)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "gpt-oss-20b on cpu") {
+		t.Errorf("%v, %s", err, log)
+	}
+}
