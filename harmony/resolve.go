@@ -2,8 +2,10 @@
 //
 // The TypeScript of the models' training has no references, no anyOf and no allOf. OpenAI's library
 // writes any for them, so the model would not learn the names inside. Here a reference becomes its
-// target, anyOf a list of types or oneOf; allOf and const are expanded. This is for the functions
-// of a request; a conversation of `ossrun harmony` is rendered as by the library.
+// target, anyOf a list of types or oneOf; allOf and const are expanded. Values of an enum that are
+// no strings, maps, types that are not named or in another language's words are written as they are
+// enforced. This is for the functions of a request; a conversation of `ossrun harmony` is rendered
+// as by the library.
 //
 // What must stay true: a schema without these keywords is rendered as by the library, and any
 // schema terminates. Recursive references become the type's name, or any, and so do references
@@ -59,10 +61,24 @@ func (r *resolver) schema(s *jsondoc.Value) *jsondoc.Value {
 	case jsondoc.Number, jsondoc.Bool:
 		s = withMember(s, "type", list(text(c.String())))
 	}
-	types := slices.DeleteFunc(slices.Clone(s.Member("type").Items), isNull)
-	if len(types) == 1 && len(s.Member("type").Items) == 2 && (s.Get("enum") != nil ||
-		types[0].Text == "object" || types[0].Text == "array") { // more than the type's name
-		s, null = withMember(s, "type", types[0]), true
+	s = withTypes(s)
+	others := slices.DeleteFunc(slices.Clone(s.Member("type").Items), isNull)
+	if len(others) == 1 && len(s.Member("type").Items) == 2 && (s.Get("enum") != nil ||
+		others[0].Text == "object" || others[0].Text == "array") { // more than the type's name
+		s, null = withMember(s, "type", others[0]), true
+	}
+	if values := s.Member("enum").Items; len(values) > 0 && s.Member("type").Text != "string" {
+		var names []*jsondoc.Value
+		for _, v := range values {
+			if v.Kind == jsondoc.Null {
+				null = true
+			} else if v.Kind == jsondoc.String {
+				names = append(names, text(`"`+v.Text+`"`))
+			} else {
+				names = append(names, text(v.String()))
+			}
+		}
+		s = withMember(s, "type", list(names...))
 	}
 	if null && s.Get("oneOf") == nil && !slices.ContainsFunc(s.Member("type").Items, isNull) {
 		s = withMember(s, orNull, list())
@@ -82,11 +98,24 @@ func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
 	nested := func(v *jsondoc.Value) bool {
 		return v.Get("properties") != nil || v.Get("items") != nil || v.Get("oneOf") != nil
 	}
-	if v := r.schema(s.Member("additionalProperties")); nested(v) {
+	values := s.Member("additionalProperties")
+	if patterns := s.Member("patternProperties").Members; len(patterns) == 1 && !values.Truth &&
+		values.Kind != jsondoc.Object {
+		values = patterns[0].Value
+	}
+	v := r.schema(values)
+	switch anything := values.Truth || v.Kind == jsondoc.Object && len(v.Members) == 0; {
+	case v.Kind != jsondoc.Object && !anything, anything && s.Get("properties") != nil:
+	case len(s.Member("properties").Members) > 0:
 		const key = "[key: string]"
 		s = withMember(s, "properties", withMember(s.Member("properties"), key, v))
 		s = withMember(s, "required", list(append(slices.Clip(s.Member("required").Items),
 			text(key))...))
+	default:
+		s = withMember(s, record, v)
+		if d := v.Member("description"); d.Kind == jsondoc.String && v.Get("properties") == nil {
+			s = mergeSchemas(s, withMember(list(), "description", d)) // a record has no line for it
+		}
 	}
 	items := s.Member("items")
 	if tuple := s.Member("prefixItems"); tuple.Kind == jsondoc.Array {
@@ -103,6 +132,37 @@ func (r *resolver) inside(s *jsondoc.Value) *jsondoc.Value {
 			v = withMember(v, grouped, list())
 		}
 		s = withMember(s, "items", v)
+	}
+	return s
+}
+
+// types are JSON Schema's types, and the name of all.
+var types = []string{"string", "number", "integer", "boolean", "object", "array", "null",
+	jsondoc.AnyType}
+
+// withTypes returns a schema with JSON Schema's names of types, also of an object or array without
+// one.
+func withTypes(s *jsondoc.Value) *jsondoc.Value {
+	name := func(ty *jsondoc.Value) *jsondoc.Value {
+		if known := jsondoc.TypeName(ty.Text); slices.Contains(types, known) {
+			return text(known)
+		}
+		return ty
+	}
+	switch ty := s.Member("type"); {
+	case ty.Kind == jsondoc.String:
+		return withMember(s, "type", name(ty))
+	case len(ty.Items) > 1: // a single one may be the name of a recursive reference
+		names := slices.Clone(ty.Items)
+		for i, ty := range names {
+			names[i] = name(ty)
+		}
+		return withMember(s, "type", list(names...))
+	case ty.Kind != jsondoc.Absent:
+	case s.Get("properties") != nil:
+		return withMember(s, "type", text("object"))
+	case s.Get("items") != nil:
+		return withMember(s, "type", text("array"))
 	}
 	return s
 }

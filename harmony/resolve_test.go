@@ -143,9 +143,35 @@ func TestResolvedWords(t *testing.T) {
 		{`{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}]}`,
 			"a?: (number | string)[],\n"},
 		{`{"type":"object","additionalProperties":{"$ref":"#/$defs/P"}}`,
-			"a?: {\n    // Point\n    //\n    // A place.\n    [key: string]:         // A place.\n" +
-				"{\n        // east\n"},
-		{`{"type":"object","additionalProperties":{"type":"integer"}}`, "a?: {\n    },\n"},
+			"a?: Record<string,     // A place.\n{\n    // east\n"},
+		{`{"type":"object","additionalProperties":{"type":"integer"}}`, "a?: Record<string, number>,\n"},
+		{`{"type":"object","additionalProperties":{"type":"string","description":"Each."}}`,
+			"// Each.\na?: Record<string, string>,\n"},
+		{`{"type":"object","additionalProperties":true}`, "a?: Record<string, any>,\n"},
+		{`{"type":"dict","additionalProperties":{}}`, "a?: Record<string, any>,\n"},
+		{`{"type":"object","patternProperties":{"^x":{"type":["integer","null"]}},` +
+			`"additionalProperties":false}`, "a?: Record<string, number | null>,\n"},
+		{`{"type":"object","additionalProperties":{"anyOf":[{"type":"string","enum":["u"]},` +
+			`{"type":"object","properties":{"b":{"type":"string"}}}]}}`,
+			"a?: Record<string, \n     | \"u\"\n     | {\n       b?: string,\n       }\n    >,\n"},
+		{`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":` +
+			`{"type":"number"}}`, "a?: {\n    b?: string,\n    [key: string]: number,\n    },\n"},
+		{`{"type":"object","properties":{},"additionalProperties":true}`, "a?: {\n    },\n"},
+		{`{"type":["object","null"],"additionalProperties":{"type":"string"}}`,
+			"a?: Record<string, string> | null,\n"},
+		// values, and types in other words
+		{`{"enum":["u","v"]}`, "a?: \"u\" | \"v\",\n"},
+		{`{"enum":[1,"u",true,null],"default":"u"}`, "a?: 1 | \"u\" | true | null, // default: u\n"},
+		{`{"type":"integer","enum":[1,2],"default":2}`, "a?: 1 | 2, // default: 2\n"},
+		{`{"type":["integer","null"],"enum":[1,null]}`, "a?: 1 | null,\n"},
+		{`{"type":"array","items":{"enum":[1,2]}}`, "a?: (1 | 2)[],\n"},
+		{`{"type":"STRING","enum":["u"]}`, "a?: \"u\",\n"},
+		{`{"type":["str","None"]}`, "a?: string | null,\n"},
+		{`{"type":"ARRAY","items":{"type":"int"}}`, "a?: number[],\n"},
+		{`{"type":"any"}`, "a?: any,\n"},
+		{`{"properties":{"b":{"type":"bool"}}}`, "a?: {\n    b?: boolean,\n    },\n"},
+		{`{"items":{"type":"string"}}`, "a?: string[],\n"},
+		{`{"type":"string","enum":null,"pattern":null}`, "a?: string,\n"},
 		// recursive references
 		{`{"$ref":"#/properties/a"}`, "a?: a,\n"},
 		{`{"$ref":"#/$defs/A"}`, "a?: A,\n"},
@@ -174,7 +200,7 @@ func TestNothingToResolve(t *testing.T) {
 			`["string","null"]},"c":{"type":"array","items":{"type":"string","enum":["p","q"]}},"d":{` +
 			`"oneOf":[{"type":"string","description":"s"},{"type":"number"}],"description":"D"},"e":{` +
 			`"type":"object","title":"E","description":"In E.","properties":{"f":{"type":"boolean",` +
-			`"nullable":true}},"required":["f"]},"g":{"enum":[1,2],"type":"integer"},"h":{}},` +
+			`"nullable":true}},"required":["f"]},"g":{"type":"integer"},"h":{}},` +
 			`"required":["a","zz"],"additionalProperties":false}`,
 		`{"type":"object"}`, `{}`, `true`, `[]`, `"x"`, `{"type":"object","properties":[1]}`,
 		`{"oneOf":[{"type":"object"},{"type":"string"}]}`, `{"type":"strange"}`,

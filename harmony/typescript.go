@@ -17,6 +17,7 @@ import (
 const (
 	grouped = "(grouped)" // the type of items is in parentheses
 	orNull  = "(or null)" // null is one of the values, regardless of other mentions of null
+	record  = "(record)"  // the type of an object's members, which have any names
 )
 
 // typeScript writes the type of the schema. Lines after the first are indented by indent.
@@ -69,6 +70,15 @@ func typeUnion(types []*jsondoc.Value) string {
 func namedType(s *strings.Builder, name string, schema *jsondoc.Value, indent string) {
 	switch name {
 	case "object":
+		if v := schema.Get(record); v != nil {
+			s.WriteString("Record<string, ")
+			nullableType(s, v, indent)
+			if v.Get("oneOf") != nil { // the last variant's remark ends with its line
+				s.WriteString("\n" + indent)
+			}
+			s.WriteString(">")
+			return
+		}
 		objectType(s, schema, indent)
 	case "string":
 		var values []string

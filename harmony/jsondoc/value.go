@@ -120,6 +120,26 @@ func (v *Value) IsDuplicate(name string) bool {
 	return slices.ContainsFunc(v.Duplicates, func(m Member) bool { return m.Name == name })
 }
 
+// AnyType is the name of all types.
+const AnyType = "any"
+
+// typeNames are JSON Schema's names of types, by the names that other languages have for them.
+var typeNames = map[string]string{"str": "string", "text": "string", "date": "string",
+	"datetime": "string", "date-time": "string", "time": "string", "uuid": "string",
+	"int": "integer", "int32": "integer", "int64": "integer", "long": "integer",
+	"float": "number", "double": "number", "decimal": "number", "bool": "boolean",
+	"dict": "object", "map": "object", "record": "object", "list": "array", "tuple": "array",
+	"set": "array", "none": "null", "unknown": AnyType, "mixed": AnyType}
+
+// TypeName returns JSON Schema's name of a type, which may be in capitals, or AnyType.
+func TypeName(name string) string {
+	name = strings.ToLower(name)
+	if known, ok := typeNames[name]; ok {
+		return known
+	}
+	return name
+}
+
 // Spelling is the format of Append; the zero Spelling keeps the original.
 type Spelling struct {
 	Sorted bool                     // sort members by name

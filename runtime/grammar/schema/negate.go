@@ -44,7 +44,7 @@ func (c *compiler) negate(o *owner, x *schema) (*negation, error) {
 			alternatives, err := c.negateKeyword(o, x, m)
 			u, ok := err.(*UnsupportedError)
 			if ok && c.lenient { // its negation enforces nothing
-				relaxKeyword(c.relaxed, x, "")
+				relaxKeyword(c.relaxed, x.original, "")
 				c.dropped = append(c.dropped, u)
 				return nil, errRelaxed
 			}
@@ -280,9 +280,9 @@ func (n *violation) limit() error {
 		unit := n.keyword[3:]
 		kind := map[string]string{"Length": "string", "Items": "array",
 			"Properties": "object"}[unit]
-		if n.keyword[:3] == "max" {
+		if n.keyword[:3] == "max" && count >= 0 {
 			n.add(typeMember(kind), countMember("min"+unit, count+1))
-		} else if count > 0 {
+		} else if n.keyword[:3] == "min" && count > 0 {
 			n.add(typeMember(kind), countMember("max"+unit, count-1))
 		}
 		return nil

@@ -34,12 +34,15 @@ var relaxedSchemas = automaton.Cache[[32]byte, relaxedSchema]{Most: automaton.Ma
 // RelaxedWithin compiles the enforceable part of a schema, or of a function's parameters if
 // arguments is true. It waits for a slot (AcquireSlot) and stops when ctx ends. dropped lists the
 // unenforced keywords: none for most schemas. If nothing can be enforced, the grammar is any object
-// or any JSON, and dropped begins with that. Errors are those of invalid schemas.
+// or any JSON, and dropped begins with that. Errors are those of schemas that nothing fulfils, and
+// of texts that are no JSON.
 func RelaxedWithin(ctx context.Context, raw []byte, arguments bool) (g *automaton.Grammar,
 	dropped []string, err error) {
 	g, err = CompileWithin(ctx, raw, arguments)
 	var unsupported *UnsupportedError
-	if !errors.As(err, &unsupported) || len(unsupported.schemas) == 0 {
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) &&
+		(!errors.As(err, &unsupported) || len(unsupported.schemas) == 0) {
 		return g, nil, err
 	}
 	done, err := AcquireSlot(ctx)
@@ -63,6 +66,7 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 	relaxed := map[*jsondoc.Value]map[string]bool{}
 	shared := newRounds()
 	shared.lenient = true
+	shared.dropInvalid(relaxed, d, "")
 	for {
 		g, err := compileRounds(ctx, d, object, relaxed, shared)
 		if err == errRelaxed {
@@ -80,7 +84,7 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 		for _, s := range unsupported.schemas {
 			for _, keyword := range unsupported.keywords {
 				if s.original.Get(keyword) != nil && !relaxed[s.original][keyword] {
-					relaxKeyword(relaxed, s, keyword)
+					relaxKeyword(relaxed, s.original, keyword)
 					progress = true
 				}
 			}
@@ -92,7 +96,7 @@ func relax(ctx context.Context, d *jsondoc.Value, object bool) (*automaton.Gramm
 			continue
 		}
 		g = AnyJSON()
-		if t := d.Get("type"); object || t != nil && t.Text == "object" {
+		if object || jsondoc.TypeName(d.Member("type").Text) == "object" {
 			g = AnyObject()
 		}
 		return g, append([]string{"nothing is held: " + err.Error()}, shared.summary()...), nil
@@ -129,11 +133,11 @@ func (c *compiler) acceptsAll(s *shape) bool {
 // anyShapes are null, true, false, numbers, strings, arrays and objects.
 const anyShapes = 7
 
-func relaxKeyword(relaxed map[*jsondoc.Value]map[string]bool, s *schema, keyword string) {
-	if relaxed[s.original] == nil {
-		relaxed[s.original] = map[string]bool{}
+func relaxKeyword(relaxed map[*jsondoc.Value]map[string]bool, d *jsondoc.Value, keyword string) {
+	if relaxed[d] == nil {
+		relaxed[d] = map[string]bool{}
 	}
-	relaxed[s.original][keyword] = true
+	relaxed[d][keyword] = true
 }
 
 // dropKeywords drops a keyword at once, if that is allowed and it is in the document, so that many
@@ -145,7 +149,7 @@ func (c *compiler) dropKeywords(s *schema, err error) error {
 	}
 	first := len(c.relaxed) == 0 && len(c.exclusives) > 0
 	for _, keyword := range u.keywords {
-		relaxKeyword(c.relaxed, s, keyword)
+		relaxKeyword(c.relaxed, s.original, keyword)
 	}
 	c.dropped = append(c.dropped, u)
 	if first {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/grammar/automaton"
@@ -57,18 +58,30 @@ func (c *compiler) list(s *schema, keyword string) ([]*schema, error) {
 	return subs, nil
 }
 
-// integerOf reads a keyword with a count; -1 if it is absent.
+// integerOf reads a keyword with a count; -1 if it is absent or no bound.
 func integerOf(s *schema, keyword string) (int, error) {
 	d := s.value.Get(keyword)
 	if d == nil {
 		return -1, nil
 	}
-	if d.Kind == jsondoc.Number {
-		if r := rational(d.Text); r != nil && r.IsInt() && r.Sign() >= 0 && r.Num().BitLen() < 31 {
-			return int(r.Num().Int64()), nil
-		}
+	n, ok := countIn(keyword, d)
+	if !ok {
+		return 0, &InvalidError{s.path(), keyword + " is a count of 0 to 2^30"}
 	}
-	return 0, &InvalidError{s.path(), keyword + " is a count of 0 or more"}
+	return n, nil
+}
+
+// countIn reads a count. A maximum of 2^30 and more is no bound: it is the largest number of a
+// language.
+func countIn(keyword string, d *jsondoc.Value) (n int, ok bool) {
+	r := rational(d.Text)
+	switch {
+	case d.Kind != jsondoc.Number || r == nil || !r.IsInt() || r.Sign() < 0:
+		return 0, false
+	case r.Num().BitLen() < 31:
+		return int(r.Num().Int64()), true
+	}
+	return -1, strings.HasPrefix(keyword, "max")
 }
 
 // count intersects two keywords that bound a count; most is -1 without a bound.
@@ -106,23 +119,37 @@ func typesOf(s *schema) (types uint8, integers bool, err error) {
 		s.types, s.typesRead = 0xff, true
 		return 0xff, false, nil
 	}
-	names := d.Items
-	if d.Kind == jsondoc.String {
-		names = []*jsondoc.Value{d}
-	} else if d.Kind != jsondoc.Array {
-		return 0, false, &InvalidError{s.path(), "type is a name or a list of names"}
-	}
-	integers = true
-	for _, n := range names {
-		kind, ok := typeNames[n.Text]
-		if !ok {
-			return 0, false, &InvalidError{s.path(), fmt.Sprintf("%q is no type", n.Text)}
-		}
-		types |= 1 << kind
-		integers = integers && n.Text != "number"
+	types, integers, reason := typesIn(d)
+	if reason != "" {
+		return 0, false, &InvalidError{s.path(), reason}
 	}
 	s.types, s.integers, s.typesRead = types, integers, true
 	return types, integers, nil
+}
+
+// typesIn is typesOf for a value; reason tells why it is invalid.
+func typesIn(d *jsondoc.Value) (types uint8, integers bool, reason string) {
+	names := d.Items
+	if d.Kind == jsondoc.String {
+		names = []*jsondoc.Value{d}
+	} else if len(names) == 0 {
+		return 0, false, "type is a name or a list of names"
+	}
+	integers = true
+	for _, n := range names {
+		name := jsondoc.TypeName(n.Text)
+		kind, ok := typeNames[name]
+		switch {
+		case ok:
+			types |= 1 << kind
+		case name == jsondoc.AnyType:
+			types = 0xff
+		default:
+			return 0, false, fmt.Sprintf("%q is no type", n.Text)
+		}
+		integers = integers && name != "number" && name != jsondoc.AnyType
+	}
+	return types, integers, ""
 }
 
 func (c *compiler) shapes(schemas []*schema) ([]shape, error) {
@@ -137,7 +164,7 @@ func (c *compiler) shapes(schemas []*schema) ([]shape, error) {
 		types &= t
 		integers = integers || i
 		if e := s.value.Get("enum"); e != nil && !listed {
-			if e.Kind != jsondoc.Array {
+			if len(e.Items) == 0 {
 				return nil, &InvalidError{s.path(), "enum is a list of values"}
 			}
 			values, listed = e.Items, true

@@ -232,8 +232,7 @@ func (k *objectKeywords) read() error {
 		if d == nil || d.Kind == jsondoc.Bool { // draft 3: a boolean in the property's schema
 			continue
 		}
-		notText := func(n *jsondoc.Value) bool { return n.Kind != jsondoc.String }
-		if d.Kind != jsondoc.Array || slices.ContainsFunc(d.Items, notText) {
+		if !isNames(d) {
 			return &InvalidError{s.path(), "required is a list of names"}
 		}
 		for _, n := range d.Items {

@@ -65,6 +65,9 @@ func (w *variantWalk) walk(todo, schemas []*schema, groups [][]*schema, types ui
 		}
 		schemas = append(slices.Clip(schemas), s)
 		if ref := s.value.Get("$ref"); ref != nil {
+			if ref.Kind != jsondoc.String {
+				return &InvalidError{s.path(), "$ref is a string"}
+			}
 			to, err := w.refer(s, ref.Text)
 			if err = w.dropKeywords(s, err); err != nil {
 				return err

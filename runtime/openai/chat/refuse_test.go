@@ -99,7 +99,7 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 		{`{"messages":[` + porttest.Hello +
 			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":` + porttest.Beyond + `}}}`, "response_format.json_schema.schema", "invalid_json_schema", `"#/properties/a": $ref`},
 		{`{"messages":[` + porttest.Hello +
-			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"thing"}}}}`, "response_format.json_schema.schema", "invalid_json_schema", "thing"},
+			`],"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":{"type":"thing"}}}}`, "response_format.json_schema.schema", "invalid_json_schema", "thing"},
 		{`{"messages":[` + porttest.Hello + `],"tools":[` + porttest.WeatherTool +
 			`,{"type":"function","function":{"name":"f","strict":true,"parameters":` + porttest.Beyond +
 			`}}]}`, "tools[1].function.parameters", "invalid_function_parameters",

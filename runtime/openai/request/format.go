@@ -78,7 +78,7 @@ func readFormat(v fields.Value, form formatForm) format {
 	}
 	word := kind.Kind() == jsondoc.String && slices.Contains(types, kind.Text())
 	if form == schemaForm && !word {
-		return guidedField{v, "json"}.read()
+		return guidedField{v, "schema"}.read()
 	}
 	o := v.Object()
 	if o == nil || !slices.ContainsFunc(o.Members(),
@@ -155,23 +155,26 @@ func schemaFormat(o *fields.Object, free bool) format {
 		return f
 	}
 	f.Wire.Schema, f.section = v.Raw, formatSection(f.Wire.Name, f.Wire.Description, v.Raw)
-	var compiled *grammar.Grammar
-	var missing []string
 	var err error
 	if o.Flag("strict") {
-		compiled, err = jsonschema.CompileWithin(v.Ctx(), v.Raw, false)
+		f.Final, err = jsonschema.CompileWithin(v.Ctx(), v.Raw, false)
 	} else {
-		compiled, missing, err = jsonschema.RelaxedWithin(v.Ctx(), v.Raw, false)
+		f.Final, f.relaxed, err = relaxedAt(v, v.Raw)
 	}
 	if err != nil {
 		v.AddFault(schemaFault(v, err))
-		return f
-	}
-	f.Final = compiled
-	for _, l := range missing {
-		f.relaxed = append(f.relaxed, v.Path+": "+l)
 	}
 	return f
+}
+
+// relaxedAt compiles the enforceable part of a schema, and names the rest with the value's path.
+func relaxedAt(v fields.Value, schema json.RawMessage) (_ *grammar.Grammar, relaxed []string,
+	err error) {
+	compiled, missing, err := jsonschema.RelaxedWithin(v.Ctx(), schema, false)
+	for _, l := range missing {
+		relaxed = append(relaxed, v.Path+": "+l)
+	}
+	return compiled, relaxed, err
 }
 
 func schemaFault(v fields.Value, err error) *fields.Fault {
@@ -299,8 +302,8 @@ func (d *Draft) constrain(v fields.Value, kind string) {
 	}
 }
 
-// guidedField is a value of one kind: json, regex, choice, grammar, json_object, or "" for an
-// unsupported one.
+// guidedField is a value of one kind: json, schema, which is one that is not strict, regex, choice,
+// grammar, json_object, or "" for an unsupported one.
 type guidedField struct {
 	value fields.Value
 	kind  string
@@ -312,12 +315,17 @@ func (g guidedField) read() format {
 	f := freeText
 	var err error
 	switch g.kind {
-	case "json":
+	case "json", "schema":
 		schema := v.Raw
 		if v.Kind() == jsondoc.String { // as a text
 			schema = json.RawMessage(v.Text())
 		}
-		if f.Final, err = jsonschema.CompileWithin(v.Ctx(), schema, false); err != nil {
+		if g.kind == "schema" {
+			f.Final, f.relaxed, err = relaxedAt(v, schema)
+		} else {
+			f.Final, err = jsonschema.CompileWithin(v.Ctx(), schema, false)
+		}
+		if err != nil {
 			v.AddFault(schemaFault(v, err))
 			return freeText
 		}
