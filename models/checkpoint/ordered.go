@@ -149,13 +149,28 @@ func (c *Checkpoint) WriteOrdered(pause func() error) error {
 	return nil
 }
 
-// CheckOrdered compares a GGUF model's weights in the released order with their checksums. Damaged
-// ones are removed, with derived.ErrDamaged; missing ones are no error.
+// CheckOrdered compares a GGUF model's weights in the released order, or an import's, with their
+// checksums. Damaged ones are removed, those of an import are put aside, with derived.ErrDamaged;
+// missing ones are no error.
 func (f Model) CheckOrdered(pause func() error) error {
 	if path := f.Ordered(); path != "" {
-		return derived.CheckTensors(path, pause)
+		return derived.CheckTensors(path, os.Remove, pause)
 	}
-	return nil
+	if !f.IsImport() {
+		return nil
+	}
+	paths, err := f.files()
+	for _, path := range paths {
+		if err == nil {
+			err = derived.CheckTensors(path, derived.Aside, pause)
+		}
+	}
+	return err
+}
+
+// IsImport tells whether ossrun import has written the weights.
+func (f Model) IsImport() bool {
+	return f.GGUF == nil && !f.Demo && exists(filepath.Join(f.folder(), ImportRecord))
 }
 
 // ForgetOrdered removes files of dead processes, files whose GGUF files are gone or changed, and

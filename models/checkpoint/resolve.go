@@ -304,6 +304,9 @@ func remedy(err error, path string) string {
 		path = absolute
 	}
 	repo, ok := store.RepoOf(path)
+	if exists(filepath.Join(path, ImportRecord)) {
+		return ": repeat its ossrun import, which writes that file again"
+	}
 	if !ok {
 		return ": download or copy it again"
 	}

@@ -41,7 +41,8 @@ type Result struct {
 	Layers []Loss `json:"layers"`
 }
 
-// stateName is the file that records the sources of an unfinished folder.
+// stateName is the file that records the sources of a folder and what of it is done. It stays: the
+// same import again checks a finished folder, and writes damaged or missing parts.
 const stateName = "ossrun-import.json"
 
 // state is the content of stateName.
@@ -181,7 +182,7 @@ func (w *writer) open(ctx context.Context, adapters []lora.Ref) (err error) {
 	}
 	_, _ = derived.List(w.out, "")   // which removes a dead process's file
 	for name := range w.state.Done { // missing, truncated or damaged parts are rewritten
-		err := derived.CheckTensors(filepath.Join(w.out, name), ctx.Err)
+		err := derived.CheckTensors(filepath.Join(w.out, name), os.Remove, ctx.Err)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		} else if err != nil {
@@ -352,5 +353,5 @@ func (w *writer) finish(parts []part) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(filepath.Join(w.out, stateName)), os.Remove(w.lockPath()))
+	return os.Remove(w.lockPath())
 }

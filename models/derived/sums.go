@@ -55,9 +55,13 @@ func Sums(r io.ReaderAt, begin, end int64, pause func() error) (sums []byte, err
 	return sums, nil
 }
 
-// Check compares bytes begin to end of a file with their checksums. A damaged file is removed, so
+// Aside renames a damaged file of which there may be no other, so that no start uses it.
+func Aside(path string) error { return os.Rename(path, path+".damaged") }
+
+// Check compares bytes begin to end of a file with their checksums. A damaged file is discarded, so
 // that it is made again, with ErrDamaged and its first block that differs.
-func Check(f *os.File, begin, end int64, want []byte, pause func() error) error {
+func Check(f *os.File, begin, end int64, want []byte, discard func(path string) error,
+	pause func() error) error {
 	have, err := Sums(f, begin, end, pause)
 	if err != nil || bytes.Equal(have, want) {
 		return err
@@ -66,7 +70,7 @@ func Check(f *os.File, begin, end int64, want []byte, pause func() error) error 
 		have, want, begin = have[4:], want[4:], begin+blockBytes
 	}
 	return errors.Join(fmt.Errorf("%s %w in its bytes %d to %d", f.Name(), ErrDamaged, begin,
-		min(begin+blockBytes, end)), os.Remove(f.Name()))
+		min(begin+blockBytes, end)), discard(f.Name()))
 }
 
 // sumsKey is the metadata of a safetensors file with the checksums of its tensors' bytes, in hex.
@@ -105,7 +109,7 @@ func WriteTensors(path string, list []models.TensorSpec, metadata map[string]str
 }
 
 // CheckTensors checks a safetensors file: its size and, if it has them, its checksums.
-func CheckTensors(path string, pause func() error) error {
+func CheckTensors(path string, discard func(path string) error, pause func() error) error {
 	header, err := safetensors.Inspect(path)
 	if err != nil || header.Metadata[sumsKey] == "" || len(header.Tensors) == 0 {
 		return err
@@ -116,5 +120,5 @@ func CheckTensors(path string, pause func() error) error {
 	}
 	defer f.Close()
 	want, _ := hex.DecodeString(header.Metadata[sumsKey]) // else too short
-	return Check(f, header.Tensors[0].Begin, header.Size, want, pause)
+	return Check(f, header.Tensors[0].Begin, header.Size, want, discard, pause)
 }

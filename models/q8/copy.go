@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -269,7 +270,7 @@ func Check(path string, pause func() error) error {
 	if _, err = f.ReadAt(sums, size); err != nil {
 		return err
 	}
-	return derived.Check(f, 0, size, sums, pause)
+	return derived.Check(f, 0, size, sums, os.Remove, pause)
 }
 
 // versionOf is the format of a copy by its trailer; 0 without one.

@@ -157,22 +157,30 @@ func (m *Models) orderWeights(model *Model, source checkpoint.Model) backgroundT
 }
 
 // checkDerived verifies the copies of a loaded model once a day. A damaged one is reported, and the
-// model is reloaded without it, which makes a new copy.
+// model is reloaded without it, which makes a new copy. Without a part of an import that fails: its
+// source may be gone, and wrong answers are worse than none.
 func (m *Models) checkDerived(model *Model, list []copySource, folder string) backgroundTask {
 	notify, source := m.options.NotifyBackground, list[0].Model
+	checked := false
 	return func(ctx context.Context, waitIdle func() error) {
 		for {
-			kind, err := "ordered copy", error(nil)
-			if model.plan.OnDisk == 0 { // the file is in memory
+			report, err := "the ordered copy of %s is made again: %s", error(nil)
+			if source.IsImport() {
+				report = "a part of the import %s is put aside: %s; repeat its ossrun import, " +
+					"which writes that part again"
+			}
+			if !checked || model.plan.OnDisk == 0 { // later only where the file is in memory
 				err = source.CheckOrdered(waitIdle)
+				checked = true
 			}
 			for _, c := range list {
 				if err == nil {
-					kind, err = "8-bit copy", q8.Check(q8.Ready(c.Model, folder), waitIdle)
+					report = "the 8-bit copy of %s is made again: %s"
+					err = q8.Check(q8.Ready(c.Model, folder), waitIdle)
 				}
 			}
 			if errors.Is(err, derived.ErrDamaged) {
-				notify(fmt.Sprintf("the %s of %s is made again: %s", kind, source.Name, err))
+				notify(fmt.Sprintf(report, source.Name, err))
 				m.loaded.reload(ctx, keyOf(source), model, func() bool { return true }, minIdle,
 					func(err error) {
 						if err != nil && m.ctx.Err() == nil {

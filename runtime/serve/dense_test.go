@@ -4,6 +4,7 @@ package serve
 // in one turn.
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
+	"github.com/ossrun/ossrun/models/convert"
 	"github.com/ossrun/ossrun/models/modeltest"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
@@ -256,6 +258,44 @@ func TestDamagedOrderedWeightsAreNotUsed(t *testing.T) {
 		"bytes")
 	if got := answered(t, m); !slices.Equal(got, want) || found.Ordered() != "" {
 		t.Errorf("%q is there, another turn: %v", found.Ordered(), !slices.Equal(got, want))
+	}
+}
+
+// A finished import that the disk has changed is named, its part put aside, the model not used
+// without it, and the same import writes it again.
+func TestADamagedImportIsNotUsed(t *testing.T) {
+	before := checkInterval
+	checkInterval = 50 * time.Millisecond
+	defer func() { checkInterval = before }()
+	golden := hosttest.Must(denseModel(t).Open())(t)
+	var config map[string]any
+	text := hosttest.Must(os.ReadFile(filepath.Join(golden.Path, "config.json")))(t)
+	hosttest.Check(t, json.Unmarshal(text, &config))
+	merged, out := filepath.Join(t.TempDir(), "merged"), filepath.Join(t.TempDir(), "out")
+	hosttest.Check(t, hosttest.Must(modeltest.Merged(golden, config, 1))(t).Write(merged))
+	hosttest.Check(t, golden.Close())
+	imports := func() {
+		t.Helper()
+		hosttest.Must(convert.Run(t.Context(), merged, convert.Options{Out: out}))(t)
+	}
+	imports()
+	found := hosttest.Must(checkpoint.Resolve(out))(t)
+	m, said := denseModels(t, found, engine.DenseBF16, t.TempDir())
+	want := answered(t, m)
+	part := hosttest.Must(filepath.Glob(filepath.Join(out, "model-00002-*")))(t)[0]
+	f := hosttest.Must(os.OpenFile(part, os.O_WRONLY, 0))(t)
+	size := hosttest.Must(f.Stat())(t).Size()
+	hosttest.Must(f.WriteAt([]byte{0x55, 0xaa}, size-2))(t)
+	hosttest.Check(t, f.Close())
+	heard(t, said, "a part of the import "+found.Name+" is put aside: "+part+" is damaged in its "+
+		"bytes")
+	heard(t, said, "repeat its ossrun import, which writes that file again")
+	if _, err := os.Stat(part + ".damaged"); err != nil {
+		t.Error(err)
+	}
+	imports()
+	if got := answered(t, m); !slices.Equal(got, want) {
+		t.Error("a turn after the repair is another")
 	}
 }
 

@@ -210,7 +210,7 @@ func (l *loader) finish() {
 		tasks = append(tasks, l.orderWeights(l.model, l.source))
 	}
 	if !l.copyable && l.settings.Dense == engine.DenseQ8 && cache != "" ||
-		l.source.GGUF != nil && l.model.ckpt.Mapped() && !onGPU(l.model.backend) {
+		l.source.GGUF != nil && l.model.ckpt.Mapped() || l.source.IsImport() {
 		tasks = append(tasks, l.checkDerived(l.model, l.dense, cache)) // never ends
 	}
 	for _, note := range notes {
