@@ -171,3 +171,46 @@ func TestSwitchModel(t *testing.T) {
 		t.Errorf("/model:\n%s", text)
 	}
 }
+
+// TestRestoredModels: a conversation that is opened in the chat gets its model back, or a sentence
+// with who answers now and a way to another.
+func TestRestoredModels(t *testing.T) {
+	var opened []string
+	open := func(_ context.Context, name string) (session.Runner, error) {
+		if opened = append(opened, name); name == "absent" {
+			return nil, errors.New("it is not downloaded")
+		}
+		m := script()
+		m.Name = name
+		return m, nil
+	}
+	for _, c := range []struct {
+		model, at, now string
+		shown          []string
+		opens          int
+	}{
+		{"other", "", "", []string{"The next answers come from other."}, 1},
+		{"absent", "", "", []string{"was with absent: it is not downloaded.", "/model NAME"}, 1},
+		{"other", "http://a:1", "", []string{"was with other at http://a:1.", "--resume 1234"}, 0},
+		{"other", "", "http://a:1", []string{"was with other on this computer", "--resume 1234"}, 0},
+		{"other", "http://a:1", "http://a:1", []string{"The next answers come from other."}, 1},
+	} {
+		opened = nil
+		s := newStage(t, 80, 24, Options{Switch: open, Endpoint: c.now})
+		s.run(claimedChat{chat: &savedChat{ID: "1234", Model: c.model, Endpoint: c.at}})
+		text := strings.Join(strings.Fields(s.text()), " ")
+		for _, want := range c.shown {
+			if !strings.Contains(text, want) {
+				t.Errorf("%+v: no %q in %s", c, want, text)
+			}
+		}
+		if len(opened) != c.opens {
+			t.Errorf("%+v opens %q", c, opened)
+		}
+	}
+	s := newStage(t, 80, 24, Options{Switch: open})
+	same := &savedChat{ID: "1234", Model: s.m.options.Model.ID()}
+	if cmd := s.send(claimedChat{chat: same}); cmd != nil {
+		t.Error("the same model is opened again")
+	}
+}

@@ -39,10 +39,12 @@ func init() { quiet.Restore() }
 
 // Options are the options of a chat. Model, In and Out are required.
 type Options struct {
-	Model   session.Runner
-	Request session.Request // of every turn, with Messages; an unknown Effort means medium
-	Format  string          // how the prompt states Request's Final or Schema
-	Loading *Loading        // of Model; nil: it is loaded
+	Model session.Runner
+	// Endpoint is the address of Model's server; "": it runs on this machine.
+	Endpoint string
+	Request  session.Request // of every turn, with Messages; an unknown Effort means medium
+	Format   string          // how the prompt states Request's Final or Schema
+	Loading  *Loading        // of Model; nil: it is loaded
 	// Switch opens another model for /model; nil: there is only one.
 	Switch func(ctx context.Context, name string) (session.Runner, error)
 	// Models lists the models that Switch can open; nil: unknown.

@@ -81,7 +81,7 @@ func resumeSession(m *Model, name string) tea.Cmd {
 func (r claimedChat) apply(m *Model) tea.Cmd {
 	m.tools.markStale()
 	m.restore(r)
-	return nil
+	return m.returnToModel(r.chat)
 }
 
 func renameSession(m *Model, name string) tea.Cmd {

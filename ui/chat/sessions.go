@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/markdown"
@@ -49,6 +51,7 @@ type savedChat struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Model     string          `json:"model"`
+	Endpoint  string          `json:"endpoint,omitempty"` // of the model; "": this machine
 	Effort    string          `json:"effort"`
 	System    string          `json:"system,omitempty"`
 	Began     time.Time       `json:"began"`
@@ -95,8 +98,8 @@ func title(question string) string { return term.Cut(firstLine(question), 50) }
 func (m *Model) snapshot() *savedChat {
 	r, t := &m.record, &m.talk
 	k := &savedChat{ID: r.id, Name: r.name, Model: m.options.Model.ID(), Effort: t.effort,
-		System: t.system, Began: r.startTime, Changed: r.changed, Current: -1,
-		Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.input.pastes}
+		Endpoint: m.options.Endpoint, System: t.system, Began: r.startTime, Changed: r.changed,
+		Current: -1, Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.input.pastes}
 	var walk func(list []*exchange, prev int)
 	walk = func(list []*exchange, prev int) {
 		for _, e := range list {
@@ -239,6 +242,34 @@ func (m *Model) restore(r claimedChat) {
 		m.showNotice(fmt.Sprintf("Continuing %q (%s), last changed %s.", k.Name, k.ID,
 			ago(k.Changed, m.clock())))
 	}
+}
+
+// returnToModel makes the model of a restored conversation answer again, or reports which one does.
+func (m *Model) returnToModel(k *savedChat) tea.Cmd {
+	now, open := m.options.Model.ID(), m.options.Switch
+	switch {
+	case k.Endpoint != m.options.Endpoint:
+		return m.showNotice(fmt.Sprintf("This conversation was with %s%s. The next answers come "+
+			"from %s. To keep its model, leave and run: ossrun chat --resume %s", k.Model,
+			atEndpoint(k.Endpoint), now, k.ID))
+	case k.Model == now || k.Model == "" || open == nil:
+		return nil
+	}
+	return m.background.run(func() tea.Msg {
+		model, err := open(m.ctx, k.Model)
+		if err != nil {
+			return failure{fmt.Errorf("this conversation was with %s: %w. The next answers come "+
+				"from %s; /model NAME chooses another", k.Model, err, now)}
+		}
+		return modelOpened{model}
+	})
+}
+
+func atEndpoint(url string) string {
+	if url == "" {
+		return " on this computer"
+	}
+	return " at " + url
 }
 
 func restoreConversation(k *savedChat, p term.Palette, now time.Time) (c conversation) {
@@ -456,6 +487,7 @@ type Saved struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Model     string    `json:"model"`
+	Endpoint  string    `json:"endpoint,omitempty"`
 	Began     time.Time `json:"began"`
 	Changed   time.Time `json:"changed"`
 	Questions int       `json:"questions"`
@@ -464,8 +496,8 @@ type Saved struct {
 }
 
 func (k *savedChat) summary() Saved {
-	s := Saved{ID: k.ID, Name: term.Clean(k.Name), Model: k.Model, Began: k.Began,
-		Changed: k.Changed, record: k}
+	s := Saved{ID: k.ID, Name: term.Clean(k.Name), Model: k.Model, Endpoint: k.Endpoint,
+		Began: k.Began, Changed: k.Changed, record: k}
 	for _, e := range k.Exchanges {
 		if e.Summary == "" {
 			s.Questions++

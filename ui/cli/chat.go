@@ -17,7 +17,6 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/grammar"
@@ -119,10 +118,6 @@ func (v *chatVerb) run() error {
 		return fail(exitUsage,
 			"the chat needs a terminal; give a PROMPT to get one answer on stdout")
 	}
-	form, err := readSchema(c.Context, v.schema, v.endpoint != "")
-	if err != nil {
-		return err
-	}
 	o := v.screenOptions()
 	if o.Store, o.Resume, err = openChats(c, v.oneShot && !isTerminal(t.Out),
 		v.report); err != nil {
@@ -134,6 +129,10 @@ func (v *chatVerb) run() error {
 	} else { // sampled turns would stay for a day
 		v.options.Keep.RememberOnDisk = false
 	}
+	form, err := readSchema(c.Context, v.schema, v.endpoint != "")
+	if err != nil {
+		return err
+	}
 	plain, restore := c.Bool("plain") || os.Getenv("TERM") == "dumb", func() {}
 	defer func() { restore() }()
 	closeModel, err := chooseModel(c, t, &v.options, !v.oneShot, v.report, func() {
@@ -141,7 +140,7 @@ func (v *chatVerb) run() error {
 			restore = holdTyping(t.In)
 		}
 	}, &o)
-	if err != nil {
+	if err = explainSaved(c, err); err != nil {
 		return err
 	}
 	defer closeModel()
@@ -238,11 +237,22 @@ func openChats(c *cli.Context, program bool, report func(string)) (store records
 	if err != nil {
 		return nil, "", errors.Join(fail(exitUsage, "%s", err), store.Close())
 	}
-	_, resolveErr := checkpoint.Resolve(saved.Model)
-	if resolveErr == nil && !c.IsSet("model") && !c.IsSet("endpoint") {
+	if !onCommandLine(c, "model") && !onCommandLine(c, "endpoint") {
 		err = c.Set("model", saved.Model)
+		if saved.Endpoint != "" { // else one of the config file stays
+			err = errors.Join(err, c.Set("endpoint", saved.Endpoint))
+		}
 	}
 	return store, saved.ID, err
+}
+
+// explainSaved adds to err that a continued conversation asked for the model.
+func explainSaved(c *cli.Context, err error) error {
+	if err == nil || !c.Bool("continue") && !c.IsSet("resume") || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fail(exitCode(err), "the conversation was with %s: %s. Give --model NAME or --endpoint "+
+		"URL to continue it with another model", c.String("model"), err)
 }
 
 func claimChat(id string) (release func(), ok bool) {

@@ -83,7 +83,7 @@ func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.
 	if port.ShowsSchema() {
 		talk.Format = ""
 	}
-	talk.Model = model
+	talk.Model, talk.Endpoint = model, url
 	talk.Switch = func(ctx context.Context, name string) (session.Runner, error) {
 		return port.Get(ctx, name)
 	}
