@@ -17,7 +17,8 @@ import (
 const maxWords = 25_000
 
 // generatedBlocks matches the generated parts of pages that are otherwise written by hand.
-var generatedBlocks = regexp.MustCompile(`(?s)<!-- registers -->.*<!-- end of registers -->`)
+var generatedBlocks = regexp.MustCompile(
+	`(?s)<!-- registers -->.*<!-- end of registers -->|<!-- steps -->.*<!-- end of steps -->`)
 
 // pages returns the text of each page, and which pages are generated: their first lines say so.
 func pages(t *testing.T) (all map[string]string, generated map[string]bool) {

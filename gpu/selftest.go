@@ -32,6 +32,7 @@ type check struct {
 const (
 	checkBandwidth = "bandwidth"
 	checkRates     = "matrix rates"
+	checkTimings   = "timings"
 	checkProofs    = "proofs"
 	checkWidth     = "proofs at a model's width"
 	checkSampling  = "choices of tokens"
@@ -66,6 +67,11 @@ func (b *Backend) Bandwidth(ctx context.Context) (float64, error) {
 
 func (b *Backend) MatrixRates(ctx context.Context) ([]device.Rate, error) {
 	return oneResult[[]device.Rate](ctx, b, checkRates)
+}
+
+// Timings are the times by which the card's kernels were chosen.
+func (b *Backend) Timings(ctx context.Context) ([]device.Timing, error) {
+	return oneResult[[]device.Timing](ctx, b, checkTimings)
 }
 
 // Prove compares the fast kernels with the reference kernels again, and disables wrong ones. report
@@ -171,6 +177,8 @@ func (l *local) run(ctx context.Context, c check, report func(any)) (err error) 
 		result, err = l.card.Bandwidth()
 	case checkRates:
 		result, err = l.card.MatrixRates()
+	case checkTimings:
+		result = l.card.Timings()
 	case checkProofs:
 		var all []device.Proof
 		all, err = l.card.Prove(ctx, func(t device.Trial) { report(progress{Trial: &t}) })

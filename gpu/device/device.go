@@ -34,11 +34,13 @@ type Device struct {
 	staging  *driver.HostMemory
 	endEvent *driver.Event // for devices that take this one's results
 
-	reference bool // only the reference kernels
+	reference bool      // only the reference kernels
+	forced    []Variant // that are used wherever they can be
 
 	mu       sync.Mutex // held while work is queued and waited for
 	loading  *loader
 	disabled map[Variant]bool
+	timings  []Timing // of the ways that the card was asked for
 	users    engine.Users
 
 	sharedMu   sync.Mutex // held while shared changes; locked before mu
@@ -70,6 +72,9 @@ func Open(d *driver.Driver, o Options) (*Device, error) {
 	}
 	dev := &Device{arch: cmp.Or(o.Arch, g.Arch), reference: o.Reference,
 		shared: map[sharedName]sharer{}, disabled: map[Variant]bool{}}
+	if dev.forced, err = readForced(); err != nil {
+		return nil, err
+	}
 	if err := dev.open(g); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
@@ -94,7 +99,7 @@ func (d *Device) open(g *driver.Device) (err error) {
 	if d.kernels, err = loadModules(d.ctx, d.arch, arch); err != nil {
 		return errors.Join(fmt.Errorf("load the kernels for %s: %w", d.arch, err), d.shut())
 	}
-	d.target.Unit = d.kernels.unit
+	d.target.Unit, d.target.Shared = d.kernels.unit, kernels.SharedOf(d.arch)
 	d.stream, d.staging, d.endEvent = d.res.stream(), d.res.host(stagingBytes), d.res.event(false)
 	if d.res.err != nil {
 		return errors.Join(d.res.err, d.shut())

@@ -22,6 +22,11 @@ func Extra(s models.Spec, o engine.Settings, unit kernels.Unit) (int64, error) {
 	o = p.Settings
 	heads := kernels.Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
 	var bytes int64
+	for _, b := range p.Buffers {
+		if b.Home == engine.Weight {
+			bytes += kernels.WeightsBehind
+		}
+	}
 	var state, partial, arrived, terms largest
 	for _, rows := range buckets {
 		arrays := 5 + engine.WindowPages(o.KVCacheDtype)

@@ -58,32 +58,37 @@ type trial struct {
 	rows       int
 	layers     int
 	multiplier *multiplier // of the matrices of many rows; nil: the mode's
+	forced     []Variant
 }
 
 // trials lists runs that together reach every variant of this card.
 func (d *Device) trials() []trial {
 	const few, many = 4, kernels.DecodeRows + 5
+	streamed := engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}
 	list := []trial{
-		{"few rows, f32 cache", engine.Settings{KVCacheDtype: "f32"}, few, 2, nil},
-		{"few rows, bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, few, 1, nil},
-		{"few rows, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8}, few, 2, nil},
-		{"many rows, three terms", engine.Settings{KVCacheDtype: "bf16"}, many, 2, &unrounded},
+		{"few rows, f32 cache", engine.Settings{KVCacheDtype: "f32"}, few, 2, nil, nil},
+		{"few rows, bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, few, 1, nil, nil},
+		{"few rows, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8}, few, 2, nil, nil},
+		{"many rows, three terms", engine.Settings{KVCacheDtype: "bf16"}, many, 2, &unrounded, nil},
 		{"many rows, rounded", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, many,
-			2, &rounded},
+			2, &rounded, nil},
 		{"few rows, 8-bit weights", engine.Settings{KVCacheDtype: "bf16", Dense: engine.DenseQ8},
-			few, 1, nil},
+			few, 1, nil, nil},
 		{"many rows, 8-bit weights and cache", engine.Settings{KVCacheDtype: engine.KVFP8,
-			Dense: engine.DenseQ8}, many, 2, nil},
+			Dense: engine.DenseQ8}, many, 2, nil, nil},
 		{"many rows, rounded, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8,
-			Compute: engine.Rounded}, many, 2, &rounded},
+			Compute: engine.Rounded}, many, 2, &rounded, nil},
+		{"few rows, streamed", streamed, few, 1, nil, []Variant{StreamGateUp, StreamDown}},
+		{"many rows, streamed", streamed, many, 1, nil,
+			[]Variant{StreamGateUp + "_bf16", StreamDown + "_bf16"}},
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
 		list = append(list, trial{"many rows, warpgroups", engine.Settings{KVCacheDtype: "bf16",
-			Compute: engine.Rounded}, many, 1, &warpgroups})
+			Compute: engine.Rounded}, many, 1, &warpgroups, nil})
 	case kernels.MX:
 		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16",
-			Compute: engine.MX}, many, 1, &mxfp4})
+			Compute: engine.MX}, many, 1, &mxfp4, nil})
 	}
 	return list
 }
@@ -100,6 +105,7 @@ func (d *Device) Prove(ctx context.Context, report func(Trial)) (list []Proof, e
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		x.forced = append([]Variant{}, x.forced...) // nil would be the device's
 		v := &prover{resources: resources{d: d}, spec: proofSpec(), times: 1}
 		if err := v.run(x); err != nil {
 			return nil, fmt.Errorf("hold the kernels to the reference ones, %s: %w", x.name, err)
@@ -174,6 +180,7 @@ type prover struct {
 	batch                  *engine.Batch
 	savedArena, savedCache []byte // before a phase
 	ckpt                   *checkpoint.Checkpoint
+	weights                map[string]engine.Region
 	proofs                 map[Variant]*Proof
 }
 
@@ -200,17 +207,33 @@ func (v *prover) trial(name string) Trial {
 	return t
 }
 
-// open makes the model and fills its cache with random keys and values.
+// open makes the model and compiles its program both ways.
 func (v *prover) open(x trial) (err error) {
 	spec := v.spec
 	spec.Layers = x.layers
-	var pages int
-	v.batch, pages = proofBatch(spec, max(1, x.rows-1), x.o.KVCacheDtype)
 	v.ckpt = acquire(&v.resources, func() (*checkpoint.Checkpoint, error) {
 		return checkpoint.Synthetic(spec, 1)
 	}, (*checkpoint.Checkpoint).Close)
-	x.o.Pages, x.o.MaxNumBatchedTokens = pages, x.rows
-	if v.program, err = engine.Record(spec, x.o, x.rows); err != nil {
+	if err := v.prepare(spec, x.o, x.rows, max(1, x.rows-1)); err != nil {
+		return err
+	}
+	compile := func(s *step) *step {
+		return acquire(&v.resources, func() (*step, error) { return v.d.compile(s) }, (*step).Close)
+	}
+	v.fast = compile(&step{p: v.program, multiplier: x.multiplier, forced: x.forced})
+	v.reference = compile(&step{p: v.program, reference: true})
+	return v.err
+}
+
+// prepare makes a program of the model for a batch of live rows, and fills its cache with random
+// keys and values. The weights stay for the next one.
+func (v *prover) prepare(spec models.Spec, o engine.Settings, rows, live int) (err error) {
+	if v.weights == nil {
+		v.weights = map[string]engine.Region{}
+	}
+	v.batch, o.Pages = proofBatch(spec, live, o.KVCacheDtype)
+	o.MaxNumBatchedTokens = rows
+	if v.program, err = engine.Record(spec, o, rows); err != nil {
 		return err
 	}
 	v.arena, v.cache = v.zeroed(v.program.Layout()), v.region(v.program.BytesOf(v.program.KV()))
@@ -227,20 +250,18 @@ func (v *prover) open(x trial) (err error) {
 		case engine.Cache:
 			b.Region = v.cache
 		case engine.Weight:
-			b.Region = acquire(&v.resources, func() (engine.Region, error) {
-				data, err := v.weight(b.Name)
-				if err != nil {
-					return nil, err
-				}
-				return v.d.Upload(data)
-			}, engine.Region.Free)
+			if v.weights[b.Name] == nil {
+				v.weights[b.Name] = acquire(&v.resources, func() (engine.Region, error) {
+					data, err := v.weight(b.Name)
+					if err != nil {
+						return nil, err
+					}
+					return v.d.Upload(data)
+				}, engine.Region.Free)
+			}
+			b.Region = v.weights[b.Name]
 		}
 	}
-	compile := func(s *step) *step {
-		return acquire(&v.resources, func() (*step, error) { return v.d.compile(s) }, (*step).Close)
-	}
-	v.fast = compile(&step{p: v.program, multiplier: x.multiplier})
-	v.reference = compile(&step{p: v.program, reference: true})
 	return v.err
 }
 

@@ -31,7 +31,7 @@ func (d *Device) ProveWidth(ctx context.Context, s models.Spec, rows, times int)
 	}
 	v := &prover{resources: resources{d: d}, spec: widthModel(s), times: times}
 	err := v.run(trial{"", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, rows,
-		v.spec.Layers, nil})
+		v.spec.Layers, nil, nil})
 	t := v.trial(fmt.Sprintf("%s's width, up to %d rows, %d times", s.Name, rows, times))
 	for _, p := range t.Proofs {
 		if !p.OK {

@@ -17,7 +17,9 @@ type step struct {
 	p          *engine.Program
 	layout     layout
 	reference  bool        // no variants
+	steady     bool        // but the one that gives a row the same bits in steps of any size
 	multiplier *multiplier // of matrices of many rows; nil: the best that the compute mode allows
+	forced     []Variant   // used wherever they fit; nil: the device's, or the fastest
 	// lead is the earlier step of a chain whose state this one shares; nil: it has its own.
 	lead *step
 
@@ -57,8 +59,12 @@ func (d *Device) compile(s *step) (*step, error) {
 	if err := d.users.Use(); err != nil {
 		return nil, err
 	}
+	if s.forced == nil {
+		s.forced = d.forced
+	}
 	s.dev, s.layout = d, layoutOf(p)
 	s.resources.d = d
+	s.steady = p.Settings.Deterministic && !s.reference && !d.reference
 	s.reference = s.reference || d.reference || p.Settings.Deterministic
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())

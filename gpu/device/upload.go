@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
@@ -52,10 +53,11 @@ func (d *Device) loader() (*loader, error) {
 
 // Upload copies data to the card and returns when it is there; the caller may change data then.
 func (d *Device) Upload(data []byte) (engine.Region, error) {
-	r, err := d.alloc(int64(len(data)))
+	r, err := d.alloc(int64(len(data)) + kernels.WeightsBehind)
 	if err != nil {
 		return nil, err
 	}
+	r.bytes = int64(len(data))
 	if err := d.load(r.address, data); err != nil {
 		return nil, errors.Join(fmt.Errorf("upload %d bytes: %w", len(data), err), r.Free())
 	}

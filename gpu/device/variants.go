@@ -14,6 +14,7 @@ import (
 //	up to kernels.DecodeRows   the decode kernels: six launches a layer
 //	more                       matrices on the matrix unit, experts grouped; up to
 //	                           kernels.RouteRows the decode kernel of the router
+//	up to some hundred         experts by the stream kernels (variants_stream.go)
 //
 // What must stay true: a variant leaves every buffer that is read later as the reference kernels
 // would, up to rounding. The reference kernels run if a variant does not fit a shape, has a tap in
@@ -58,6 +59,9 @@ func Variants() []Variant {
 			list = append(list, kind+"_mx")
 		}
 	}
+	for _, kind := range []Variant{StreamGateUp, StreamDown} {
+		list = append(list, kind, kind+"_bf16")
+	}
 	return append(list, PrefillLinearQ8, Sampling)
 }
 
@@ -92,8 +96,10 @@ func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
 
 // cut divides the program into phases, greedily: variants of most operations first.
 func (s *step) cut() error {
-	matchers := []func(int) phase{s.prefillAttend, s.attend}
+	matchers := []func(int) phase{s.prefillAttend, s.attend, s.streamExperts}
 	switch {
+	case s.steady:
+		matchers = []func(int) phase{s.streamExperts}
 	case s.reference:
 		matchers = nil
 	case s.decodes():
@@ -281,6 +287,7 @@ func (s *step) grouped(route *engine.Op, i int) bool {
 			return false
 		}
 		if len(op.In) >= 2 && op.In[0] == route.Out[2] && (!s.decodes() ||
+			s.streamExperts(i+j).to > 0 ||
 			s.decodeGateUp(i+j).to == 0 && s.decodeDown(i+j).to == 0) {
 			return true
 		}

@@ -118,20 +118,33 @@ func TestVariantsTaken(t *testing.T) {
 }
 
 // TestReferenceDevice: asked for, of the device or by a program that must not depend on its batch,
-// only the reference kernels are left.
+// only the reference kernels are left, and in the latter if it rounds the stream kernels of one
+// term.
 func TestReferenceDevice(t *testing.T) {
+	steady := engine.Settings{Pages: 4, Deterministic: true, Compute: engine.Rounded}
 	for name, x := range map[string]struct {
 		device  Options
 		program engine.Settings
-	}{"the device": {Options{Reference: true}, engine.Settings{Pages: 4}},
-		"the program": {Options{}, engine.Settings{Pages: 4, Deterministic: true}}} {
+		want    []Variant
+	}{"the device": {Options{Reference: true}, engine.Settings{Pages: 4}, nil},
+		"both":        {Options{Reference: true}, steady, nil},
+		"the program": {Options{}, engine.Settings{Pages: 4, Deterministic: true}, nil},
+		"the program, rounded": {Options{}, steady,
+			[]Variant{StreamGateUp + "_bf16", StreamDown + "_bf16"}}} {
 		t.Run(name, func(t *testing.T) {
 			dev, _ := openWith(t, driver.CUDA, x.device)
-			for _, rows := range []int{1, 17} {
+			for _, rows := range []int{1, 17, 300} {
+				var have []Variant
 				for _, ph := range compiled(t, dev, x.program, rows).phases {
-					if ph.variant != "" || ph.to != ph.from+1 {
+					if ph.to != ph.from+1 {
 						t.Errorf("a step of %d rows has %s", rows, ph.variant)
 					}
+					if ph.variant != "" && !slices.Contains(have, ph.variant) {
+						have = append(have, ph.variant)
+					}
+				}
+				if !slices.Equal(have, x.want) {
+					t.Errorf("a step of %d rows has %v", rows, have)
 				}
 			}
 		})

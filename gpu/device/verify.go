@@ -34,6 +34,7 @@ type Verification struct {
 	Program string    `json:"program"` // the build, and the kernels that it carries
 	When    time.Time `json:"when"`
 	Proofs  []Proof   `json:"proofs"`
+	Timings []Timing  `json:"timings,omitempty"`
 
 	recorded bool
 	failed   error // why nothing could be proved
@@ -43,6 +44,8 @@ type Verification struct {
 type variants interface {
 	Prove(ctx context.Context, report func(Trial)) ([]Proof, error)
 	Disable(variants ...Variant)
+	Tune(ctx context.Context) ([]Timing, error)
+	Choose(list []Timing)
 }
 
 // Verify proves the kernels, or reads the record of an earlier proof in folder. With folder ""
@@ -128,6 +131,9 @@ func (c *Card) Prove(ctx context.Context, report func(Trial)) ([]Proof, error) {
 	return t.Proofs, nil
 }
 
+// Timings are the times that the card's kernels were chosen by; nil: they were not timed.
+func (c *Card) Timings() []Timing { return c.verification.Timings }
+
 // Verified describes the kernels, with a sentence for each wrong one, which is not used.
 func (c *Card) Verified() (summary string, wrong []string) {
 	kernels := c.Device.Kernels()
@@ -185,6 +191,7 @@ func verify(ctx context.Context, folder string, about Verification, dev variants
 					dev.Disable(p.Variant)
 				}
 			}
+			dev.Choose(have.Timings)
 			have.recorded = true
 			return have
 		}
@@ -193,11 +200,19 @@ func verify(ctx context.Context, folder string, about Verification, dev variants
 	return about
 }
 
-// prove fills in the proofs and keeps them; an unwritten record is made again next time.
+// prove fills in the proofs and the times, and keeps them; an unwritten record is made again next
+// time. A card without memory for the times has none.
 func (t *Verification) prove(ctx context.Context, folder string, dev variants,
 	report func(Trial)) {
 	t.When = time.Now().UTC().Truncate(time.Second)
-	if t.Proofs, t.failed = dev.Prove(ctx, report); t.failed != nil || folder == "" {
+	if t.Proofs, t.failed = dev.Prove(ctx, report); t.failed != nil {
+		return
+	}
+	var err error
+	if os.Getenv(unproved) == "" {
+		t.Timings, err = dev.Tune(ctx)
+	}
+	if dev.Choose(t.Timings); folder == "" || errors.Is(err, driver.ErrLost) || ctx.Err() != nil {
 		return
 	}
 	data, err := json.Marshal(t)

@@ -20,12 +20,20 @@ type scripted struct {
 	err      error
 	proved   int
 	disabled []Variant
+	timings  []Timing
+	timed    int
+	chosen   []Timing
 }
 
 func (s *scripted) Prove(context.Context, func(Trial)) ([]Proof, error) {
 	s.proved++
 	return s.proofs, s.err
 }
+func (s *scripted) Tune(context.Context) ([]Timing, error) {
+	s.timed++
+	return s.timings, nil
+}
+func (s *scripted) Choose(list []Timing) { s.chosen = list }
 func (s *scripted) Disable(f ...Variant) { s.disabled = append(s.disabled, f...) }
 
 var outcome = []Proof{{Variant: Attend, OK: true}, {Variant: DecodeDown, Why: "x differs"}}
@@ -36,9 +44,10 @@ func TestRecord(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "records")
 	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a",
 		Program: "1"}
-	first := &scripted{proofs: outcome}
+	first := &scripted{proofs: outcome, timings: []Timing{{8, StreamGateUp, 1.5, 2, true}}}
 	got := verify(t.Context(), folder, about, first)
-	if first.proved != 1 || got.recorded {
+	if first.proved != 1 || first.timed != 1 || got.recorded ||
+		!slices.Equal(first.chosen, first.timings) {
 		t.Errorf("proved %d times, %+v", first.proved, got)
 	}
 	if summary, wrong := got.summarise("k"); summary != "k; 1 of 2 fast kernels right on this GPU, "+
@@ -48,18 +57,20 @@ func TestRecord(t *testing.T) {
 	}
 	again := &scripted{}
 	got = verify(t.Context(), folder, about, again)
-	if again.proved != 0 || !slices.Equal(again.disabled, []Variant{DecodeDown}) {
-		t.Errorf("proved %d times, out of use: %v", again.proved, again.disabled)
+	if again.proved+again.timed != 0 || !slices.Equal(again.disabled, []Variant{DecodeDown}) ||
+		!slices.Equal(again.chosen, first.timings) {
+		t.Errorf("proved %d times, out of use: %v, chosen: %v", again.proved, again.disabled,
+			again.chosen)
 	}
 	if summary, wrong := got.summarise("k"); !strings.HasPrefix(summary,
 		"k; 1 of 2 fast kernels right on this GPU, as proved on 20") || len(wrong) != 1 {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 	for _, other := range []Verification{{"H100, sm_90", about.Driver, about.Kernels, "1",
-		about.When, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When,
-		nil, false, nil},
-		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, false, nil},
-		{about.Card, about.Driver, about.Kernels, "2", about.When, nil, false, nil}} {
+		about.When, nil, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When,
+		nil, nil, false, nil},
+		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, nil, false, nil},
+		{about.Card, about.Driver, about.Kernels, "2", about.When, nil, nil, false, nil}} {
 		s := &scripted{proofs: outcome}
 		if verify(t.Context(), folder, other, s); s.proved != 1 {
 			t.Errorf("%+v takes the record of %+v", other, about)

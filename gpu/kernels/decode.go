@@ -25,9 +25,9 @@ const pageTokens = 32 // positions of a page; cache.h has the same
 // AttendRuns is how many runs a context of so many positions is cut into, independent of a step's
 // rows: one or two for each processor of the card, of at least eight pages.
 func (t Target) AttendRuns(h Heads, positions int) int {
-	perHead := 2 * t.processors() / h.KV
+	perHead := 2 * t.Processors / h.KV
 	if perHead > DecodeRuns {
-		perHead = t.processors() / h.KV
+		perHead = t.Processors / h.KV
 	}
 	return max(1, min(perHead, DecodeRuns, divideUp(positions, 8*pageTokens)))
 }
@@ -63,19 +63,29 @@ func rowsAtOnce(bucket, k int) int {
 	return 1
 }
 
-// shares is the grid of a kernel whose warps take units of work (columns, or pairs of them) one
+// shared is the launch of a kernel whose warps take units of work (columns, or pairs of them) one
 // after another, for `copies` row groups or slots. Copies are along x: their blocks run together
 // and read the weights from the L2 cache. All blocks are resident at once, because each must stage
-// its activations. All warps have the same number of units, because a last round that fills half
-// the card takes as long as a full one.
-func (t Target) shares(copies, units, resident int) [3]uint32 {
-	warps := threads / t.Warp
-	perWarp := max(1, divideUp(units*copies, warps*t.processors()*resident))
-	return grid(copies, divideUp(units, warps*perWarp))
+// its activations, and there are as many as fit, so that every processor has equal work. A block
+// has `memory` bytes, and the registers of a processor have room for `resident`.
+func (t Target) shared(kernel string, copies, units, resident, memory int, args ...any) Launch {
+	blocks := t.Processors * t.fits(resident, memory) / copies
+	return launch(kernel, grid(copies, max(1, min(divideUp(units, threads/t.Warp), blocks))),
+		block(threads), memory, args...)
 }
 
-// How many blocks fit into the registers; the sources tell the compiler the same. Shared memory
-// leaves room for as many.
+const blockReserve = 1 << 10 // bytes that a block costs a processor besides its shared memory
+
+// fits is how many blocks a processor has at once.
+func (t Target) fits(resident, memory int) int {
+	room := t.Shared + blockReserve
+	if t.Warp == 32 && t.Shared == amdShared {
+		room *= 2 // RDNA's processors are pairs of compute units
+	}
+	return max(1, min(resident, room/(memory+blockReserve)))
+}
+
+// How many blocks fit into the registers; the sources tell the compiler the same.
 const (
 	residentOne  = 3 // one row of a dense matrix
 	residentMany = 2 // four rows; MXFP4
@@ -91,8 +101,8 @@ func resident(rowsAtOnce int) int {
 // DecodeLinear is Norm by norm bf16 [K], if norm is not 0, and then a Product on float32.
 func (t Target) DecodeLinear(p Product, norm Pointer, eps float32) Launch {
 	rows := rowsAtOnce(p.Rows.Most, p.K)
-	return launch(suffixed("decode_linear", rows), t.shares(divideUp(p.Rows.Most, rows),
-		divideUp(p.N, 2), resident(rows)), block(threads), 4*p.K*rows, p.args(norm, eps)...)
+	return t.shared(suffixed("decode_linear", rows), divideUp(p.Rows.Most, rows),
+		divideUp(p.N, 2), resident(rows), 4*p.K*rows, p.args(norm, eps)...)
 }
 
 // DecodeLinearQ8 is a Product on activations in 8 bits.
@@ -101,8 +111,8 @@ func (t Target) DecodeLinearQ8(p Product) Launch {
 	if p.Rows.Most > 1 && 4*row <= MostShared {
 		rows = 4
 	}
-	return launch(suffixed("decode_linear_q8", rows), t.shares(divideUp(p.Rows.Most, rows),
-		divideUp(p.N, 8), resident(rows)), block(threads), rows*row, p.args()...)
+	return t.shared(suffixed("decode_linear_q8", rows), divideUp(p.Rows.Most, rows),
+		divideUp(p.N, 8), resident(rows), rows*row, p.args()...)
 }
 
 // QKV are the three projections.
@@ -112,10 +122,10 @@ type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
 func (t Target) DecodeQKV(r Rows, qkv Pointer, c Cache, x, norm Pointer, w QKV, angles Pointer,
 	hidden int, h Heads, eps float32) Launch {
 	rows := rowsAtOnce(r.Most, hidden)
-	return launch(suffixed("decode_qkv"+c.Elements.suffix(), rows), t.shares(divideUp(r.Most, rows),
-		h.Width()/2, resident(rows)), block(threads), 4*hidden*rows, r.Live, qkv, c.Layer, x, norm,
-		w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles, c.Positions, c.Tables, c.TableAt,
-		c.PageElements, i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps)
+	return t.shared(suffixed("decode_qkv"+c.Elements.suffix(), rows), divideUp(r.Most, rows),
+		h.Width()/2, resident(rows), 4*hidden*rows, r.Live, qkv, c.Layer, x, norm, w.WQ, w.BQ,
+		w.WK, w.BK, w.WV, w.BV, angles, c.Positions, c.Tables, c.TableAt, c.PageElements,
+		i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps)
 }
 
 func suffixed(name string, rows int) string { return fmt.Sprintf("%s_%d", name, rows) }
@@ -129,9 +139,9 @@ func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs i
 		runs = 1 // a window of 128 positions is one run
 	}
 	// A few times the resident blocks share rows and runs: idle ones cost time too.
-	high, deep := most, min(runs, max(1, 8*t.processors()/(h.KV*most)))
+	high, deep := most, min(runs, max(1, 8*t.Processors/(h.KV*most)))
 	if most > SplitRows {
-		high, deep = min(most, max(SplitRows, 4*t.processors()/h.KV)), 1
+		high, deep = min(most, max(SplitRows, 4*t.Processors/h.KV)), 1
 	}
 	// a block keeps its queries, and each warp's page and results
 	shared := 8*64*4 + threads/t.Warp*8*(32+66)*4
@@ -152,13 +162,13 @@ func (t Target) DecodeRoute(r Rows, experts, weights, normed, router, arrived, x
 // DecodeGateUp is GateUp, by experts i32 [rows, top] and normed f32 [rows, k].
 func (t Target) DecodeGateUp(r Rows, h, experts, normed Pointer, w ExpertMatrix, n, k, top int,
 	limit float32) Launch {
-	return launch("decode_gate_up", t.shares(r.Most*top, n, residentMany), block(threads), 4*k,
-		r.Live, h, experts, normed, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top), limit)
+	return t.shared("decode_gate_up", r.Most*top, n, residentMany, 4*k, r.Live, h, experts, normed,
+		w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top), limit)
 }
 
 // DecodeDown is Down and Combine.
 func (t Target) DecodeDown(r Rows, x, experts, weights, h Pointer, w ExpertMatrix, n, k,
 	top int) Launch {
-	return launch("decode_down", t.shares(r.Most, n, residentMany), block(threads), 4*k*top, r.Live,
-		x, experts, weights, h, w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top))
+	return t.shared("decode_down", r.Most, n, residentMany, 4*k*top, r.Live, x, experts, weights, h,
+		w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top))
 }

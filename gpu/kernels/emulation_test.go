@@ -17,7 +17,8 @@ import (
 // every layout of matrix fragments. The cases are written in C++; each becomes a subtest of its own
 // here.
 func TestEmulation(t *testing.T) {
-	matrix := []string{"KERNELS=matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu"}
+	matrix := []string{"KERNELS=matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu " +
+		"stream_experts.cu"}
 	for _, x := range drivertest.Some(1, []struct {
 		name        string
 		environment []string
@@ -33,7 +34,7 @@ func TestEmulation(t *testing.T) {
 var someCases = []string{"attend_f8", "attend_bf16", "attend_window", "matrix", "linear", "norm",
 	"qkv", "experts_one_row", "experts_q8", "mx_quantize", "route", "write_kv", "sample_masked",
 	"top_logits", "stats", "rope", "gather", "combine", "copy_rows", "round_rows", "angles",
-	"embed", "edit", "quantize"}
+	"embed", "edit", "quantize", "stream_one", "stream_two", "stream_same"}
 
 // The shipped texts, instruction by instruction, in the place of the sources (kerneltest/ptx.h):
 // some cases of every kernel. CI's step gpu runs it, .ci/long gpu-isa has all of them.

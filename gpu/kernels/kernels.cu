@@ -19,4 +19,5 @@
 #include "route.cu"
 #include "rows.cu"
 #include "sample.cu"
+#include "stream_experts.cu"
 #include "write_kv.cu"

@@ -162,15 +162,8 @@ type Target struct {
 	Warp int  // lanes: 32 or 64
 	Unit Unit // the matrix unit of prefill; MMA is on every card
 
-	Processors int // of the card, that blocks run on: SMs or compute units. 0: not known
-}
-
-// processors is how many processors a grid is cut for; if unknown, an H200's.
-func (t Target) processors() int {
-	if t.Processors > 0 {
-		return t.Processors
-	}
-	return 132
+	Processors int // of the card, that blocks run on: SMs or compute units
+	Shared     int // bytes of shared memory that a block may have
 }
 
 const threads = 256 // of a block, unless a kernel says otherwise

@@ -63,6 +63,12 @@ func launchesOn(t Target) []Launch {
 	all = append(all, t.DecodeRoute(rows(3), p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5),
 		t.DecodeGateUp(rows(3), p, p, p, w, 96, 64, 2, 7),
 		t.DecodeDown(rows(3), p, p, p, p, w, 64, 96, 2))
+	for _, slots := range []int{8, 80, 160} { // of 8 experts: a form of each tile
+		e, d := gateUp(x), down(x)
+		e.Slots, d.Slots = slots, slots
+		all = append(all, t.StreamExperts(e, Rounded), t.StreamExperts(d, Rounded))
+	}
+	all = append(all, t.StreamExperts(gateUp(x), Split), t.StreamExperts(down(x), Split))
 	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
 		t.Sample(rows(3), p, p, p, p, 50, 2), t.TopLogits(rows(3), p, p, p, 50, 20),
 		t.Embed(rows(3), p, p, p, 64), t.Gather(rows(3), p, p, p, 64),
@@ -86,7 +92,8 @@ func TestLaunchesFitTheirKernels(t *testing.T) {
 		seen := map[string]bool{}
 		var all []Launch
 		for _, unit := range []Unit{MMA, WGMMA, MX} {
-			all = append(all, launchesOn(Target{Warp: warp, Unit: unit})...)
+			all = append(all, launchesOn(Target{Warp: warp, Unit: unit,
+				Processors: 132, Shared: SharedOf("sm_90")})...)
 		}
 		for _, l := range all {
 			seen[l.Kernel] = true

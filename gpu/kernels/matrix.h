@@ -82,6 +82,39 @@ __device__ __forceinline__ constexpr int first_of_row(int r) {
 #endif
 }
 
+// Operands that come from memory rather than through shared memory: a lane has kOperandRows rows of
+// A, kRowsApart apart, and as many of B. kShares lanes divide a row's k between them; of each lane
+// one product takes kShareWords words of a row. Any order of k will do that both operands have.
+#if defined(MATRIX_NV)
+constexpr int kOperandRows = 2, kShares = 4;
+#elif defined(MATRIX_CDNA)
+constexpr int kOperandRows = 1, kShares = 4;
+#elif defined(MATRIX_GFX12)
+constexpr int kOperandRows = 1, kShares = 2;
+#else
+constexpr int kOperandRows = 1, kShares = 1;
+#endif
+constexpr int kRowsApart = 8, kShareWords = kFragmentWords / kOperandRows;
+
+__device__ __forceinline__ int operand_row(int lane) {
+  return kOperandRows == 2 ? lane / 4 : lane % 16;
+}
+__device__ __forceinline__ int operand_share(int lane) {
+  return kOperandRows == 2 ? lane % 4 : kShares == 1 ? 0 : lane / 16;
+}
+__device__ __forceinline__ Fragment fragment_a(const unsigned (&w)[kOperandRows][kShareWords]) {
+  Fragment f;
+#pragma unroll
+  for (int i = 0; i < kFragmentWords; i++) f.w[i] = w[i % kOperandRows][i / kOperandRows];
+  return f;
+}
+__device__ __forceinline__ Fragment fragment_b(const unsigned (&w)[kOperandRows][kShareWords]) {
+  Fragment f;
+#pragma unroll
+  for (int i = 0; i < kFragmentWords; i++) f.w[i] = w[i / kShareWords][i % kShareWords];
+  return f;
+}
+
 #if defined(GPU_NVIDIA)
 __device__ __forceinline__ unsigned shared_address(const void* p) {
 #if defined(GPU_NVCC)
@@ -288,10 +321,12 @@ typedef float float4_v __attribute__((ext_vector_type(4)));
 typedef float float8_v __attribute__((ext_vector_type(8)));
 #endif
 
+// With 8 COLUMNS the right half of c is not changed, or of no use.
+template <int COLUMNS = 16>
 __device__ __forceinline__ void multiply(Sums& c, const Fragment& a, const Fragment& b) {
 #if defined(GPU_NVIDIA)
 #pragma unroll
-  for (int h = 0; h < 2; h++)
+  for (int h = 0; h < COLUMNS / 8; h++)
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
         "{%8,%9}, {%0,%1,%2,%3};"

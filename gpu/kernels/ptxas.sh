@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ptxas.sh [--write]: assembles the shipped PTX for cards that may be given it, with NVIDIA's own
 # assembler from PyPI, the newest, and fails where it is refused or a kernel spills registers. Prints the
-# table of the cubins' registers; with --write puts it into docs/gpu-kernels.md, else wants it to be there
-# already. The tests of disassembly find the tools that it fetches. That the cubins spill nothing is the
+# tables of the cubins' registers and of the instructions that experts' weights take; with --write puts them into
+# docs/gpu-kernels.md, else wants them to be there already. The tests of disassembly find the tools that it fetches. That the cubins spill nothing is the
 # build's to see (generate).
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -20,8 +20,8 @@ for pair in sm_80:sm_80 sm_87:sm_80 sm_90:sm_80 sm_110:sm_80 sm_120:sm_120 sm_12
   ! grep 'bytes spill' "$work/$arch.log" | grep -v ' 0 bytes spill stores, 0 bytes spill loads' ||
     { echo "$from.ptx spills registers on $arch" >&2; exit 1; }
 done
-python3 - "$kernels" "$page" "${1:-}" <<'PYTHON'
-import gzip, pathlib, struct, sys
+python3 - "$kernels" "$page" "${1:-}" "$tools/nvdisasm" "$work" <<'PYTHON'
+import gzip, pathlib, re, struct, subprocess, sys
 
 kernels, page, mode = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"]
@@ -45,6 +45,55 @@ for arch in archs:
 text = "| kernel | " + " | ".join(archs) + " |\n|---" * 1 + "|---" * len(archs) + "|\n"
 for name in sorted(table):
     text += f"| {name} | " + " | ".join(table[name].get(a, "-") for a in archs) + " |\n"
+
+# The experts' kernels: tokens that a unit of work serves; its weights of rows of 2,880, of a warp; rounds of its loop.
+counted = {"decode_gate_up": (1, 2 * 2880, 1), "decode_down": (1, 4 * 2880, 3)}
+for form, tokens in {"8": 8, "16": 16, "32": 32, "8_2": 4}.items():
+    for name in "gate_up", "down":
+        counted[f"stream_{name}_{form}"] = tokens, 16 * 2880 // 4, 2
+
+def loops(part):
+    code, labels, found = [], {}, []
+    for line in part.split("\n"):
+        if m := re.match(r"\s*(\.L_x_\d+):", line):
+            labels[m[1]] = len(code)
+        elif m := re.match(r"\s+/\*[0-9a-f]+\*/\s+(?:@\S+\s+)?(.*?);", line):
+            code.append(m[1])
+            to = re.search(r"BRA.*?`\((\.L_x_\d+)\)", m[1])
+            if to and to[1] in labels:
+                found.append((labels[to[1]], len(code)))
+    return code, found
+
+def count(part, rounds):
+    """Instructions of a unit in the loop over weights, and in all, without those that stage its activations."""
+    code, found = loops(part)
+    inside = lambda a, b: a != b and b[0] <= a[0] and a[1] <= b[1]
+    has = lambda a, *words: sum(any(code[i].startswith(w) for w in words) for i in range(*a))
+    inner = [a for a in found if not any(inside(b, a) for b in found) and has(a, "HMMA", "FFMA")]
+    main = max(inner, key=lambda a: a[1] - a[0])
+    outer = min((a for a in found if inside(main, a)), key=lambda a: a[1] - a[0])
+    others = [a for a in found if inside(a, outer) and a != main and not has(a, "STG")]
+    others = [a for a in others if not any(inside(a, b) for b in others)]
+    loop = main[1] - main[0]
+    rest = outer[1] - outer[0] - loop - sum(a[1] - a[0] for a in others)
+    # the last round may have a place of its own, behind the loop
+    again = rounds - (has(outer, "HMMA", "FFMA") > 1.9 * has(main, "HMMA", "FFMA"))
+    return rounds * loop, again * loop + rest
+
+some, table = ["sm_80", "sm_90a", "sm_100a", "sm_120a"], {}
+for arch in some:
+    file = pathlib.Path(sys.argv[5], arch + "-shipped.cubin")
+    file.write_bytes(gzip.decompress((kernels / f"{arch}.cubin.gz").read_bytes()))
+    sass = subprocess.run([sys.argv[4], "-c", file], capture_output=True, text=True, check=True).stdout
+    for part in ("\n" + sass).split("\n.text.")[1:]:
+        name = part[:part.index(":")]
+        if name in counted:
+            tokens, weights, rounds = counted[name]
+            table.setdefault(name, {})[arch] = ", ".join(str(round(n * 1024 / weights)) for n in count(part, rounds))
+text += "\nWarp instructions for 1,024 of the experts' weights, in the loop and in all, with tokens served:\n\n"
+text += "| kernel | tokens | " + " | ".join(some) + " |\n|---" + "|---" * (len(some) + 1) + "|\n"
+for name in sorted(table):
+    text += f"| {name} | {counted[name][0]} | " + " | ".join(table[name][a] for a in some) + " |\n"
 print(text, end="")
 begin, end = "<!-- registers -->\n", "<!-- end of registers -->\n"
 have = page.read_text()

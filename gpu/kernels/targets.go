@@ -84,6 +84,21 @@ func ArchFor(card string) (best Arch, err error) {
 	return best, fmt.Errorf("this program has no kernels for %s", card)
 }
 
+const amdShared = 64 << 10
+
+// SharedOf is the shared memory that a block may have on a card; of an unknown one the least.
+func SharedOf(card string) int {
+	kib := map[string]int{"sm_80": 163, "sm_87": 163, "sm_90": 227, "sm_100": 227, "sm_103": 227,
+		"gfx950": 160}[card]
+	switch {
+	case kib > 0:
+		return kib << 10
+	case strings.HasPrefix(card, "sm_"):
+		return 99 << 10
+	}
+	return amdShared
+}
+
 // TextFor is the architecture whose text the driver compiles for a card when there is no cubin or
 // the driver refused it: the newest that is not newer than the card.
 func TextFor(card string) (best Arch, ok bool) {

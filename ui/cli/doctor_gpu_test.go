@@ -173,3 +173,25 @@ func TestWrongKernelIsShown(t *testing.T) {
 		t.Errorf("%v: %s", err, data)
 	}
 }
+
+// TestDoctorShowsTimings: the long report has each way's time and which is used.
+func TestDoctorShowsTimings(t *testing.T) {
+	r := recordedMachine()
+	r.Device = doctor.Device{Name: "H200", Kernels: "machine code", Timings: []device.Timing{
+		{Rows: 1, Kernels: "decode_gate_up", Micros: 33.7, Rate: 1600},
+		{Rows: 8, Kernels: "stream_gate_up", Micros: 104.25, Rate: 2690, Chosen: true}}}
+	var out strings.Builder
+	if err := printReport(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  1 row: decode_gate_up 34 µs a layer, 1600 GB/s\n",
+		"  8 rows: stream_gate_up 104 µs a layer, 2690 GB/s, used\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	data, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(data), `"timings":[{"rows":1,"kernels":"decode_g`) {
+		t.Errorf("%s, %v", data, err)
+	}
+}

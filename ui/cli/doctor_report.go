@@ -23,6 +23,10 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	to.row("device", "%s: %s", r.Device.Name, shortWhy(r.Device.Why, r.GPUs.Problems))
 	if r.Device.Kernels != "" {
 		to.row("kernels", "%s", r.Device.Kernels)
+		for _, t := range r.Device.Timings {
+			to.row("kernels", "  %s: %s %.0f µs a layer, %.0f GB/s%s", count(t.Rows, "row"),
+				t.Kernels, t.Micros, t.Rate, map[bool]string{true: ", used"}[t.Chosen])
+		}
 	}
 	for _, x := range r.Models {
 		printModel(to, x)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/ossrun/ossrun/gpu/driver"
@@ -60,6 +61,9 @@ func (f *Fake) Break(kernel string) { f.fault("break", kernel) }
 
 // Skip makes the nth launch of a kernel from now on do nothing, as after a lost race.
 func (f *Fake) Skip(kernel string, nth int) { f.fault("skip", kernel, nth) }
+
+// Cost gives launches of a kernel a duration, and all others none.
+func (f *Fake) Cost(kernel string, d time.Duration) { f.fault("cost", kernel, int(d)) }
 
 // Integrate lets every NVIDIA device share the host's memory.
 func (f *Fake) Integrate() { f.fault("integrate") }

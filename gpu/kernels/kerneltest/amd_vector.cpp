@@ -199,6 +199,14 @@ std::map<std::string, Operation> table() {
       {"v_xor_b32", {"i=ii", [](V& x) { return x.a ^ x.b; }}},
       {"v_or3_b32", {"i=iii", [](V& x) { return x.a | x.b | x.c; }}},
       {"v_and_or_b32", {"i=iii", [](V& x) { return (x.a & x.b) | x.c; }}},
+      {"v_med3_u32",
+       {"i=iii",
+        [](V& x) {
+          const uint64_t low = std::min(x.a, x.b), high = std::max(x.a, x.b);
+          return std::max(low, std::min(high, x.c));
+        }}},
+      {"v_bfm_b32",
+       {"i=ii", [](V& x) { return uint64_t{lo(((1u << (x.a & 31)) - 1) << (x.b & 31))}; }}},
       {"v_bfi_b32", {"i=iii", [](V& x) { return (x.a & x.b) | (~x.a & x.c); }}},
       {"v_xad_u32", {"i=iii", [](V& x) { return uint64_t{lo((x.a ^ x.b) + x.c)}; }}},
       {"v_bitop3_b32", {"i=iii", any_of_three}},

@@ -223,6 +223,14 @@ class Thread {
         if (i.type != kF32) wrong(p_, i, "a type that is not known");
         return set(i, in(0) & 0x7fffffff);
       case kFma:
+        if (i.type == kBF16x2) {  // of bf16 a product is exact in float32, and its sum in float64
+          uint64_t both = 0;
+          for (int shift = 0; shift < 32; shift += 16) {
+            const auto half = [&](int n) { return from_bf16(in(n) >> shift & 0xffff); };
+            both |= uint64_t{bf16(float(double(half(0)) * half(1) + half(2)))} << shift;
+          }
+          return set(i, both);
+        }
         return set(i, i.type == kF32 ? bits(fmaf(f(0), f(1), f(2)))
                                      : bits(fma(f64(in(0)), f64(in(1)), f64(in(2)))));
       case kRcp:

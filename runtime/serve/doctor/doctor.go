@@ -87,6 +87,8 @@ type Device struct {
 	// of a GPU: the kernels, and whether they are right on this card
 	Kernels string   `json:"kernels,omitempty"`
 	Wrong   []string `json:"wrong,omitempty"` // a sentence for each wrong kernel
+	// of a GPU: how long each way of computing experts takes by rows, and which is used
+	Timings []device.Timing `json:"timings,omitempty"`
 }
 
 // UsableContext is the context, in tokens, that Model.Needs counts.
@@ -242,6 +244,7 @@ func (d *Doctor) inspect(ctx context.Context, why string, o serve.Options,
 	d.Device = Device{Name: d.dev.Name(), Why: why}
 	if g, ok := d.dev.(*gpu.Backend); ok {
 		d.Device.Kernels, d.Device.Wrong = g.Kernels()
+		d.Device.Timings, _ = g.Timings(ctx) // several GPUs have none
 	}
 	const unused = "no GPU is used: "
 	switch {

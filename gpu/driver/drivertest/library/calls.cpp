@@ -293,7 +293,7 @@ int event_record(Event* e, Stream* s) {
     e->position = s->pushed + 1;
   }
   return machine.enqueue(s, [e] {
-    if (known(e)) e->nanoseconds = nanoseconds();
+    if (known(e)) e->nanoseconds = machine.costs.empty() ? nanoseconds() : machine.spent;
     return static_cast<int>(kSuccess);
   });
 }

@@ -56,6 +56,12 @@ CONTROL void ossrun_fake_skip(const char* kernel, uint64_t nth) {
   machine.skip_in = static_cast<int>(nth);
 }
 
+// Launches of this kernel take so many nanoseconds by the clock of events, and others none.
+CONTROL void ossrun_fake_cost(const char* kernel, uint64_t nanoseconds) {
+  const std::lock_guard<std::mutex> hold(machine.lock);
+  machine.costs[kernel] = static_cast<int64_t>(nanoseconds);
+}
+
 // The devices share the host's memory.
 CONTROL void ossrun_fake_integrate() {
   const std::lock_guard<std::mutex> hold(machine.lock);

@@ -105,6 +105,7 @@ int Machine::launch(Stream* s, Function* f, const unsigned grid[3], const unsign
       fault = broken + ": touched memory that is not there";
       return static_cast<int>(kIllegalAddress);
     }
+    if (const auto cost = costs.find(k.name); cost != costs.end()) spent += cost->second;
     if (skipped == k.name && --skip_in == 0) return static_cast<int>(kSuccess);
     std::vector<void*> at;
     for (const uint64_t& v : copy) at.push_back(const_cast<uint64_t*>(&v));
@@ -156,6 +157,7 @@ void Machine::reset() {
   reverse = false;
   broken.clear();
   skipped.clear();
+  costs.clear();
   gcn.clear();
 }
 

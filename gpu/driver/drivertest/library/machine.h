@@ -123,6 +123,10 @@ class Machine {
   std::map<std::pair<Module*, std::string>, std::unique_ptr<Function>> functions;
   std::set<Graph*> graphs, executables;
 
+  // What launches of kernels take by the events' clock, which then knows nothing else.
+  std::map<std::string, int64_t> costs;
+  int64_t spent = 1;  // nanoseconds
+
   // Calls so far, by name and in order, and the rule for failures.
   uint64_t calls = 0;
   int version = 0;  // that the driver gives as its own; 0: the fake's

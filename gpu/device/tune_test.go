@@ -1,0 +1,82 @@
+package device
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossrun/ossrun/gpu/driver"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/modeltest"
+	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
+)
+
+// The card decides: kernels whose times the fake's clock has been given, and what steps then use.
+
+// tuneSmall lets tests time a model of few experts.
+func tuneSmall(t *testing.T, rows ...int) {
+	model, all := tunedModel, tunedRows
+	tunedModel, tunedRows = func() models.Spec {
+		s := modeltest.Tiny()
+		s.MaxPosition = 300
+		return s
+	}, rows
+	t.Cleanup(func() { tunedModel, tunedRows = model, all })
+}
+
+// TestTheCardDecides: by bucket, but for all steps of few rows alike; a variable overrides it, and
+// what is wrong is neither timed nor used.
+func TestTheCardDecides(t *testing.T) {
+	tuneSmall(t, 1, 4, 16, 32)
+	dev, f := open(t, driver.CUDA)
+	cost := map[string]time.Duration{"decode_gate_up": 10, "decode_down": 10, "combine": 1,
+		"stream_gate_up_8_2": 8, "stream_down_8_2": 8, "round_rows": 1,
+		"prefill_gate_up_wgmma": 30, "prefill_down_wgmma": 30,
+		"stream_gate_up_16": 10, "stream_down_16": 10, // 16 rows of the tiny model
+		"stream_gate_up_32": 32, "stream_down_32": 32} // 32 rows
+	for kernel, n := range cost {
+		f.Cost(kernel, n*time.Microsecond)
+	}
+	list, err := dev.Tune(t.Context())
+	hosttest.Check(t, err)
+	for i, want := range []Timing{{1, DecodeGateUp, 20, 0, false}, {1, StreamGateUp, 17, 0, true},
+		{4, DecodeGateUp, 20, 0, false}, {4, StreamGateUp, 17, 0, true},
+		{16, "prefill_gate_up_wgmma", 63, 0, false}, {16, "stream_gate_up_bf16", 21, 0, true},
+		{32, "prefill_gate_up_wgmma", 63, 0, true}, {32, "stream_gate_up_bf16", 65, 0, false}} {
+		if i >= len(list) {
+			t.Fatalf("%v", list)
+		}
+		got := list[i]
+		if got.Rate <= 0 {
+			t.Errorf("%+v", got)
+		}
+		if got.Rate = 0; got != want {
+			t.Errorf("%+v, not %+v", got, want)
+		}
+	}
+	uses := func(dev *Device, rows int, kernel string) {
+		t.Helper()
+		o := engine.Settings{Pages: 4, Compute: engine.Rounded}
+		if got := shown(compiled(t, dev, o, rows), 0); !strings.Contains(got, kernel+":") {
+			t.Errorf("%d rows: %s", rows, got)
+		}
+	}
+	uses(dev, 1, "decode_gate_up")
+	dev.Choose(list)
+	for rows, kernel := range map[int]string{1: "stream_gate_up", 2: "stream_down",
+		8: "decode_gate_up", 12: "stream_gate_up_bf16", 16: "stream_down_bf16",
+		20: "prefill_gate_up_wgmma", 64: "prefill_down_wgmma"} {
+		uses(dev, rows, kernel)
+	}
+	dev.forced = []Variant{DecodeGateUp}
+	uses(dev, 4, "decode_gate_up")
+	dev.forced = nil
+	dev.Disable(StreamGateUp)
+	uses(dev, 4, "decode_gate_up")
+	list, err = dev.Tune(t.Context())
+	if hosttest.Check(t, err); len(list) != 6 || list[0].Kernels != DecodeGateUp ||
+		!list[0].Chosen {
+		t.Errorf("%+v", list)
+	}
+}

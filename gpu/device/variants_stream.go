@@ -1,0 +1,62 @@
+package device
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ossrun/ossrun/gpu/kernels"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// The experts of steps of up to some hundred rows, weights as the long side of the product. Steps
+// of few rows give the unit two bf16 terms of an activation, larger ones round it.
+//
+// What must stay true: they serve all steps of few rows or none (engine.Caps.Alike). If no row may
+// depend on its batch, the form that rounds serves steps of any size.
+
+const (
+	StreamGateUp Variant = "stream_gate_up" // of rounded activations with the suffix _bf16
+	StreamDown   Variant = "stream_down"
+)
+
+// forcedKernels is the variable that names variants to use wherever they fit, separated by commas.
+const forcedKernels = "OSSRUN_KERNELS"
+
+func readForced() (list []Variant, err error) {
+	for name := range strings.SplitSeq(os.Getenv(forcedKernels), ",") {
+		v := Variant(strings.TrimSpace(name))
+		switch {
+		case slices.Contains(Variants(), v):
+			list = append(list, v)
+		case v != "":
+			return nil, fmt.Errorf("%s: there is no kernel %q. Use decode_down, stream_down or "+
+				"others of docs/gpu.md", forcedKernels, name)
+		}
+	}
+	return list, nil
+}
+
+func (s *step) streamExperts(i int) phase {
+	op, spec := s.p.Ops[i], s.p.Spec
+	variant := map[engine.Kind]Variant{engine.GateUp: StreamGateUp,
+		engine.Down: StreamDown}[op.Kind]
+	if variant == "" || len(op.In) != 3 || !s.dev.target.Streams(spec.Hidden, spec.Intermediate) {
+		return phase{}
+	}
+	up, terms := StreamGateUp, kernels.Split
+	if s.p.Rows > kernels.DecodeRows || s.steady {
+		terms = kernels.Rounded
+		up, variant = up+Variant(rounded.suffix), variant+Variant(rounded.suffix)
+	}
+	many := s.p.Rows*spec.ExpertsPerToken > kernels.StreamTokens*spec.Experts && !s.steady
+	rounds := s.p.Settings.Compute == engine.Rounded ||
+		s.p.Settings.Compute == engine.MX && terms == kernels.Split
+	preferred := s.steady || slices.Contains(s.forced, variant) ||
+		s.forced == nil && s.dev.chosen(up, s.p.Rows, spec)
+	if many || !rounds || !preferred || !s.dev.enabled(variant) {
+		return phase{}
+	}
+	return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms))
+}

@@ -1,0 +1,114 @@
+package kernels
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/engine"
+)
+
+// The grids of kernels that loop over their work, on every chip and for every batch bucket.
+
+// looping is a launch whose blocks take work until there is none: of columns by row groups or
+// slots, or in one line.
+type looping struct {
+	Launch
+	registers  int // blocks of a processor that the source leaves registers for
+	shared     int // bytes of a block
+	work, most int // of a copy, in what a block takes at a time; blocks that copies have
+}
+
+func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
+	r, warps := Rows{Most: rows}, threads/t.Warp
+	add := func(l Launch, units int) {
+		registers := residentMany
+		if strings.HasSuffix(l.Kernel, "_1") {
+			registers = residentOne
+		}
+		all = append(all, looping{l, registers, int(l.Shared), divideUp(units, warps),
+			int(l.Grid[1])})
+	}
+	if rows <= DecodeRows {
+		h := Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
+		add(t.DecodeQKV(r, 0, Cache{}, 0, 0, QKV{}, 0, s.Hidden, h, 0), h.Width()/2)
+		for _, p := range []Product{{Rows: r, K: s.Hidden, N: h.Width()},
+			{Rows: r, K: h.Query * h.Dim, N: s.Hidden}, {Rows: r, K: s.Hidden, N: 512}} {
+			add(t.DecodeLinear(p, 0, 0), divideUp(p.N, 2))
+			add(t.DecodeLinearQ8(p), divideUp(p.N, 8))
+		}
+		add(t.DecodeGateUp(r, 0, 0, 0, ExpertMatrix{}, s.Intermediate, s.Hidden,
+			s.ExpertsPerToken, 0), s.Intermediate)
+		add(t.DecodeDown(r, 0, 0, 0, 0, ExpertMatrix{}, s.Hidden, s.Intermediate,
+			s.ExpertsPerToken), s.Hidden)
+	}
+	e := Experts{Slots: rows * s.ExpertsPerToken, Experts: s.Experts, N: s.Intermediate,
+		K: s.Hidden, Top: s.ExpertsPerToken}
+	for _, terms := range []Terms{Rounded, Split} {
+		columns := t.streamColumns(e, terms)
+		_, shared := t.streamMemory(columns, e.K)
+		tiles := divideUp(e.Slots*int(terms), columns) + min(e.Slots, e.Experts)
+		l, registers := t.StreamExperts(e, terms), 2
+		if columns == 32 {
+			registers = 1
+		}
+		all = append(all, looping{l, registers, shared, tiles * 2 * e.N / streamRows,
+			int(l.Grid[0])})
+	}
+	return all
+}
+
+// TestGridsFit: a grid never has more blocks than are resident, since the last ones would wait for
+// a place, nor fewer than fit where there is work for them.
+func TestGridsFit(t *testing.T) {
+	grids := 0
+	for _, chip := range detect.Chips() {
+		if _, err := ArchFor(chip.Arch); err != nil {
+			continue
+		}
+		target := Target{Warp: 32, Processors: chip.Units, Shared: SharedOf(chip.Arch)}
+		switch { // RDNA's are pairs of compute units
+		case strings.HasPrefix(chip.Arch, "gfx9"):
+			target.Warp = 64
+		case strings.HasPrefix(chip.Arch, "gfx1"):
+			target.Processors /= 2
+		}
+		if target.Shared != chip.Shared {
+			t.Errorf("%s: %d bytes of shared memory, chips.json has %d", chip.ID, target.Shared,
+				chip.Shared)
+		}
+		for _, spec := range []models.Spec{models.Spec20B(), models.Spec120B()} {
+			if !target.Streams(spec.Hidden, spec.Intermediate) {
+				t.Errorf("%s cannot stream %s", chip.ID, spec.Name)
+				continue
+			}
+			for _, rows := range engine.Buckets(512) {
+				for _, l := range loopingOn(target, spec, rows) {
+					grids++
+					blocks := int(l.Grid[0] * l.Grid[1])
+					copies, room := blocks/l.most, chip.Shared+blockReserve
+					if strings.HasPrefix(chip.Arch, "gfx1") {
+						room *= 2
+					}
+					fit := min(l.registers, room/(l.shared+blockReserve))
+					room = target.Processors * fit
+					name := fmt.Sprintf("%s, %s, %d rows: %s", chip.ID, spec.Name, rows, l.Kernel)
+					switch {
+					case fit < 1:
+						t.Errorf("%s: a block does not fit", name)
+					case blocks > room && l.most > 1:
+						t.Errorf("%s: %d blocks, %d fit", name, blocks, room)
+					case blocks+copies <= room && l.most < l.work:
+						t.Errorf("%s: %d blocks for %d, %d would fit", name, blocks,
+							copies*l.work, room)
+					}
+				}
+			}
+		}
+	}
+	if grids < 1000 {
+		t.Errorf("only %d grids", grids)
+	}
+}

@@ -1,0 +1,194 @@
+// MXFP4 weights straight from memory into the matrix unit's A: no shared memory and no barrier lies
+// between.
+//
+// A lane loads blocks of 32 weights, 16 bytes each, which are its share of a row's k in a chunk of
+// kShares blocks, and unpacks them into words of two bf16. Words hold codes four apart, so pieces
+// of eight activations have the order 0 4 1 5 2 6 3 7.
+//
+// What must stay true: weights with scales of 2^-93 to 2^33 are exact; larger scales count as 2^33,
+// smaller ones may lose bits. Loads reach up to 512 bytes past a matrix, which must be readable
+// (kernels.WeightsBehind).
+#ifndef OSSRUN_GPU_STREAM_H_
+#define OSSRUN_GPU_STREAM_H_
+
+#include "decode.h"
+#include "matrix.h"
+
+// Chunks of 16 rows that a warp has under way: 6 KB of an H200's 23 that Little's law wants of a
+// processor, which has 16 warps.
+#if defined(MATRIX_NV)
+constexpr int kStreamDepth = 3;
+#elif defined(MATRIX_GFX11)
+constexpr int kStreamDepth = 8;
+#else
+constexpr int kStreamDepth = 6;
+#endif
+
+constexpr int kStreamWords = 16;  // of two bf16, in a block
+
+#if defined(MATRIX_NV)
+// Weights are left times 2^-32: codes are subnormal bf16 of 2^-126 their value, and the factor that
+// makes both of a word right is a bf16 too.
+constexpr float kStreamUnscale = 0x1p32f;
+
+// Both bf16 of a word times those of another; exact here.
+__device__ __forceinline__ unsigned times_bf16x2(unsigned a, unsigned b) {
+#if defined(GPU_NVIDIA) && __CUDA_ARCH__ >= 900
+  unsigned r;
+  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+#elif defined(GPU_NVIDIA)
+  unsigned r;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(0x80008000u));
+  return r;
+#else
+  return to_bf16x2(low_bf16(a) * low_bf16(b), high_bf16(a) * high_bf16(b));
+#endif
+}
+
+// What unpacks the codes of a block with this scale.
+struct Unpacker {
+  unsigned factor;
+  __device__ __forceinline__ explicit Unpacker(unsigned scale) {
+    factor = ((scale < 160 ? scale : 160) + 94) * 0x00800080u;
+  }
+  // Codes I and I + 4 of eight.
+  template <int I>
+  __device__ __forceinline__ unsigned pair(unsigned q) const {
+    const unsigned size = I < 2 ? q << (6 - 4 * I) : q >> (4 * I - 6);
+    return times_bf16x2((size & 0x01c001c0u) | (q << (12 - 4 * I) & 0x80008000u), factor);
+  }
+  __device__ __forceinline__ void unpack(unsigned* w, unsigned q) const {
+    w[0] = pair<0>(q);
+    w[1] = pair<1>(q);
+    w[2] = pair<2>(q);
+    w[3] = pair<3>(q);
+  }
+};
+#else
+constexpr float kStreamUnscale = 1;
+
+// Bytes of {high, low} by the four indices in `at`; those of low are 0 to 3.
+__device__ __forceinline__ unsigned bytes_at(unsigned high, unsigned low, unsigned at) {
+#if defined(GPU_AMD)
+  return __builtin_amdgcn_perm(high, low, at);
+#else
+  const uint64_t both = static_cast<uint64_t>(high) << 32 | low;
+  unsigned r = 0;
+  for (int i = 0; i < 32; i += 8) r |= static_cast<unsigned>(both >> (at >> i & 7) * 8 & 0xff) << i;
+  return r;
+#endif
+}
+
+// No packed product of bf16 there: the bf16 of all eight sizes times the scale are looked up, by
+// their lower and upper bytes.
+struct Unpacker {
+  unsigned low[2], high[2];
+  __device__ __forceinline__ explicit Unpacker(unsigned scale) {
+    const unsigned one = (scale < 2 ? 2 : scale < 160 ? scale : 160) << 7, two = one | one << 16;
+    const unsigned t01 = (one - 0x80) << 16, t23 = two + 0x00400000u;
+    const unsigned t45 = two + 0x00c00080u, t67 = two + 0x01400100u;
+    low[0] = bytes_at(t23, t01, 0x06040200u);
+    high[0] = bytes_at(t23, t01, 0x07050301u);
+    low[1] = bytes_at(t67, t45, 0x06040200u);
+    high[1] = bytes_at(t67, t45, 0x07050301u);
+  }
+  // Bytes 0 and 2, or with `odd` 1 and 3, of four codes' halves as two bf16.
+  static __device__ __forceinline__ unsigned joined(unsigned high, unsigned low, bool odd) {
+    return bytes_at(high, low, odd ? 0x07030501u : 0x06020400u);
+  }
+  __device__ __forceinline__ void unpack(unsigned* w, unsigned q) const {
+    const unsigned even = q & 0x07070707u, odd = q >> 4 & 0x07070707u;
+    const unsigned le = bytes_at(low[1], low[0], even), he = bytes_at(high[1], high[0], even);
+    const unsigned lo = bytes_at(low[1], low[0], odd), ho = bytes_at(high[1], high[0], odd);
+    w[0] = joined(he, le, false) | (q << 12 & 0x80008000u);
+    w[1] = joined(ho, lo, false) | (q << 8 & 0x80008000u);
+    w[2] = joined(he, le, true) | (q << 4 & 0x80008000u);
+    w[3] = joined(ho, lo, true) | (q & 0x80008000u);
+  }
+};
+#endif
+
+// A lane's blocks of one chunk, on their way.
+struct StreamChunk {
+  uint4 q[kOperandRows];
+  unsigned scale[kOperandRows];
+};
+
+// Where a lane's blocks of a warp's 16 rows are.
+struct StreamRows {
+  const uint8_t* blocks[kOperandRows];
+  const uint8_t* scales[kOperandRows];
+
+  // The chunk that is so many after this one; 0: this one.
+  __device__ __forceinline__ void ask(StreamChunk& c, int after) const {
+#pragma unroll
+    for (int r = 0; r < kOperandRows; r++) {
+      c.q[r] = stream16(blocks[r] + after * (kShares * kBlock / 2));
+      c.scale[r] = scales[r][after * kShares];
+    }
+  }
+  __device__ __forceinline__ void advance(int chunks) {
+#pragma unroll
+    for (int r = 0; r < kOperandRows; r++) {
+      blocks[r] += chunks * (kShares * kBlock / 2);
+      scales[r] += chunks * kShares;
+    }
+  }
+};
+
+// A staged column is pieces of eight bf16, four to a block. In a chunk the first pieces of all
+// blocks are neighbours, then the second ones, and columns are a multiple of a chunk and a few
+// pieces apart: lanes that read together meet different banks, and no lane computes where.
+constexpr int kChunkPieces = 4 * kShares, kPitchMore = kOperandRows == 2 ? 4 : 1;
+
+__device__ __forceinline__ int stream_at(int p) {
+  return p / kChunkPieces * kChunkPieces + p % 4 * kShares + p / 4 % kShares;
+}
+
+// sum += a chunk of 16 rows times COLUMNS staged columns, `pitch` pieces apart. `staged` is the
+// chunk in the lane's first column, with its share.
+template <int COLUMNS>
+__device__ __forceinline__ void multiply_chunk(Sums (&sum)[(COLUMNS + 15) / 16],
+                                               const StreamChunk& c, const uint4* staged,
+                                               int pitch) {
+  constexpr int kTiles = (COLUMNS + 15) / 16, kWide = COLUMNS < 16 ? COLUMNS : 16;
+  constexpr int kHalves = kWide == 8 ? 1 : kOperandRows;  // of NVIDIA's columns
+  unsigned a[kOperandRows][kStreamWords];
+#pragma unroll
+  for (int r = 0; r < kOperandRows; r++) {
+    const Unpacker u(c.scale[r]);
+    u.unpack(a[r], c.q[r].x);
+    u.unpack(a[r] + 4, c.q[r].y);
+    u.unpack(a[r] + 8, c.q[r].z);
+    u.unpack(a[r] + 12, c.q[r].w);
+  }
+#pragma unroll
+  for (int t = 0; t < kTiles; t++) {
+    unsigned b[kOperandRows][kStreamWords] = {};
+#pragma unroll
+    for (int r = 0; r < kHalves; r++)
+#pragma unroll
+      for (int w = 0; w < 4; w++) {
+        const uint4 v = staged[(t * 16 + r * kRowsApart) * pitch + w * kShares];
+        b[r][4 * w] = v.x;
+        b[r][4 * w + 1] = v.y;
+        b[r][4 * w + 2] = v.z;
+        b[r][4 * w + 3] = v.w;
+      }
+#pragma unroll
+    for (int w = 0; w < kStreamWords; w += kShareWords) {
+      unsigned wa[kOperandRows][kShareWords], wb[kOperandRows][kShareWords];
+#pragma unroll
+      for (int r = 0; r < kOperandRows; r++)
+#pragma unroll
+        for (int i = 0; i < kShareWords; i++) {
+          wa[r][i] = a[r][w + i];
+          wb[r][i] = b[r][w + i];
+        }
+      multiply<kWide>(sum[t], fragment_a(wa), fragment_b(wb));
+    }
+  }
+}
+
+#endif  // OSSRUN_GPU_STREAM_H_

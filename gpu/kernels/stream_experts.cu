@@ -1,0 +1,281 @@
+// The experts of steps of up to some hundred rows: weights are the long side of the product, the
+// tokens of an expert its 8, 16 or 32 columns, so each weight is unpacked once for all of them.
+//
+// A unit of work is 32 rows of one expert's matrix by one tile of its tokens. Units of a tile are
+// neighbours, and a block takes a run of them, all blocks of one length: it stages a tile's
+// activations once. Its warps are two tall; the others divide k between them, and their sums meet
+// in shared memory. The first weights of the next unit are asked for before that.
+//
+// With two TERMS an activation is two bf16 in two columns, and keeps 16 bits; with one it is
+// rounded.
+//
+// What must stay true: n and k are multiples of 32; a token's sums do not depend on the others, and
+// k is cut by the target alone, so with the same TERMS a row has the same bits in any step. Columns
+// without a token hold anything.
+#include "stream.h"
+
+constexpr int kStreamRows = 32, kStreamPieces = kDecodeWarps / 2;  // of k
+constexpr int kSumStride = kStreamRows + 1;
+
+// Eight activations rounded to bf16, in the order of unpacked weights; what is left out replaces
+// them.
+__device__ __forceinline__ uint4 take_paired(float4& a, float4& b) {
+  const uint4 t = {to_bf16x2(a.x, b.x), to_bf16x2(a.y, b.y), to_bf16x2(a.z, b.z),
+                   to_bf16x2(a.w, b.w)};
+  a.x -= low_bf16(t.x);
+  b.x -= high_bf16(t.x);
+  a.y -= low_bf16(t.y);
+  b.y -= high_bf16(t.y);
+  a.z -= low_bf16(t.z);
+  b.z -= high_bf16(t.z);
+  a.w -= low_bf16(t.w);
+  b.w -= high_bf16(t.w);
+  return t;
+}
+
+// A tile of an expert's tokens: places begin to end of order, of which it takes the first.
+struct TokenTile {
+  int group, expert, begin, end;
+};
+
+// As find_tile, with the group.
+__device__ __forceinline__ TokenTile tile_at(const int* groups, int tile, int most) {
+  TokenTile t = {0, 0, 0, 0};
+  for (int start = 0;; t.group++) {
+    t.end = groups[2 + 2 * t.group];
+    const int tiles = (t.end - start + most - 1) / most;
+    if (tile < tiles) {
+      t.expert = groups[1 + 2 * t.group];
+      t.begin = start + tile * most;
+      return t;
+    }
+    tile -= tiles;
+    start = t.end;
+  }
+}
+
+__device__ __forceinline__ void next_tile(const int* groups, TokenTile& t, int most) {
+  t.begin += most;
+  if (t.begin < t.end) return;
+  t.group++;
+  t.begin = t.end;
+  t.expert = groups[1 + 2 * t.group];
+  t.end = groups[2 + 2 * t.group];
+}
+
+// How many tiles there are. All lanes of a warp.
+__device__ __forceinline__ int count_tiles(const int* groups, int most, int lane) {
+  float tiles = 0;  // exact: there are fewer than 2^24
+  for (int g = lane; g < groups[0]; g += WARP) {
+    const int start = g == 0 ? 0 : groups[2 * g];
+    tiles += static_cast<float>((groups[2 + 2 * g] - start + most - 1) / most);
+  }
+  return static_cast<int>(warp_sum(tiles));
+}
+
+// Stages `live` rows of x, row order[i] / top the i-th: of each TERMS columns of bf16, `tokens`
+// apart, with zeros from k on. Warps without a row of their own take part of another's.
+template <int TERMS>
+__device__ __forceinline__ void stage_tokens(uint4* staged, const float* x, const int* order,
+                                             int live, int tokens, int top, int k, int pieces,
+                                             int lane, int warp) {
+  constexpr int kAtOnce = 2;
+  const int pitch = pieces + kPitchMore;
+  const int shift = live > 4 && kDecodeWarps > 4 ? 3 : live > 2 ? 2 : live > 1 ? 1 : 0;
+  const int parts = kDecodeWarps >> shift;  // of a row
+  for (int i = warp & ((1 << shift) - 1); i < live; i += 1 << shift) {
+    const float4* from =
+        reinterpret_cast<const float4*>(x + static_cast<int64_t>(order[i] / top) * k);
+    for (int base = (warp >> shift) * WARP + lane; base < pieces; base += kAtOnce * parts * WARP) {
+      float4 v[kAtOnce][2];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++) {
+        const int p = base + u * parts * WARP;
+        v[u][0] = p < k / 8 ? from[2 * p] : float4{0, 0, 0, 0};
+        v[u][1] = p < k / 8 ? from[2 * p + 1] : float4{0, 0, 0, 0};
+      }
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++) {
+        const int p = base + u * parts * WARP;
+        if (p >= pieces) continue;
+#pragma unroll
+        for (int t = 0; t < TERMS; t++) {
+          const int column = t * tokens + i;
+          staged[column * pitch + stream_at(p)] = take_paired(v[u][0], v[u][1]);
+        }
+      }
+    }
+  }
+}
+
+// y[slot] = the expert's matrix [n, k] · x[slot / top], with bias; GATED as expert_tile.
+template <int COLUMNS, int TERMS, bool GATED>
+__device__ __forceinline__ void stream_experts(float* y, const int* order, const int* groups,
+                                               const float* x, const uint8_t* blocks,
+                                               const uint8_t* scales, const bf16* bias, int n,
+                                               int k, int top, float limit) {
+  constexpr int kTokens = COLUMNS / TERMS, kTiles = (COLUMNS + 15) / 16;
+  DYNAMIC_SHARED(uint4, staged);
+  SHARED(float, part, 2 * kStreamPieces * COLUMNS * kSumStride);
+  const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
+  const int down = warp / kStreamPieces * 16, piece = warp % kStreamPieces;
+  const int nb = k / kBlock, chunks = (nb + kShares - 1) / kShares;
+  const int pieces = chunks * kChunkPieces, pitch = pieces + kPitchMore;
+  const int share = (chunks + kStreamPieces - 1) / kStreamPieces, first = piece * share;
+  const int last = first + share < chunks ? first + share : chunks;
+  const int units = n / kStreamRows;
+  const int all = count_tiles(groups, kTokens, lane) * units;
+  const int run = all / static_cast<int>(gridDim.x), longer = all % static_cast<int>(gridDim.x);
+  const int block = blockIdx.x, begin = block * run + (block < longer ? block : longer);
+  int remaining = run + (block < longer);
+  if (remaining == 0) return;  // the whole block
+  TokenTile tile = tile_at(groups, begin / units, kTokens);
+  int unit = begin % units;
+  StreamRows rows;
+  StreamChunk ahead[kStreamDepth];
+  const auto aim = [&](int expert, int unit) {
+#pragma unroll
+    for (int r = 0; r < kOperandRows; r++) {
+      const int row = unit * kStreamRows + down + operand_row(lane) + r * kRowsApart;
+      // far below 2^31
+      const int at = (expert * n + row) * nb + first * kShares + operand_share(lane);
+      rows.blocks[r] = blocks + static_cast<int64_t>(at) * (kBlock / 2);
+      rows.scales[r] = scales + at;
+    }
+#pragma unroll
+    for (int d = 0; d < kStreamDepth; d++) rows.ask(ahead[d], d);
+    asked();
+  };
+  aim(tile.expert, unit);
+  const uint4* const column =
+      staged + operand_row(lane) % (COLUMNS < 16 ? COLUMNS : 16) * pitch + operand_share(lane);
+  bool fresh = true;
+  for (int turn = 0; remaining > 0; remaining--, turn ^= 1) {
+    const int live = tile.end - tile.begin < kTokens ? tile.end - tile.begin : kTokens;
+    if (fresh) {  // all warps have multiplied the tile before: they met behind it
+      stage_tokens<TERMS>(staged, x, order + tile.begin, live, kTokens, top, k, pieces, lane, warp);
+      __syncthreads();
+    }
+    Sums sum[kTiles];
+#pragma unroll
+    for (int t = 0; t < kTiles; t++)
+#pragma unroll
+      for (int i = 0; i < kFragmentSums; i++) sum[t].v[i] = 0;
+    const uint4* at = column + first * kChunkPieces;
+#pragma unroll 1
+    for (int c = first; c < last; c += kStreamDepth) {
+#pragma unroll
+      for (int d = 0; d < kStreamDepth; d++) {
+        if (c + d >= last) break;
+        multiply_chunk<COLUMNS>(sum, ahead[d], at + d * kChunkPieces, pitch);
+        if (c + d + kStreamDepth < last) rows.ask(ahead[d], d + kStreamDepth);
+#if defined(GPU_AMD)  // NVIDIA's assembler leaves loads where they are
+        asked();
+#endif
+      }
+      rows.advance(kStreamDepth);
+      at += kStreamDepth * kChunkPieces;
+    }
+    const TokenTile own = tile;
+    const int row0 = unit * kStreamRows;
+    fresh = ++unit == units;
+    if (fresh) unit = 0;
+    if (remaining > 1) {
+      if (fresh) next_tile(groups, tile, kTokens);
+      aim(tile.expert, unit);
+    }
+    float* const sums = part + turn * kStreamPieces * COLUMNS * kSumStride;
+#pragma unroll
+    for (int t = 0; t < kTiles; t++)
+#pragma unroll
+      for (int i = 0; i < kFragmentSums; i++) {
+        const int column = t * 16 + sum_column(lane, i);
+        if (column < COLUMNS)
+          sums[(piece * COLUMNS + column) * kSumStride + down + sum_row(lane, i)] = sum[t].v[i];
+      }
+    __syncthreads();  // once a unit: the next one's sums go to the other half
+    constexpr int kStep = GATED ? 2 : 1, kResults = kStreamRows / kStep;
+    for (int i = threadIdx.x; i < live * kResults; i += kDecodeThreads) {
+      const int token = i / kResults, at = i % kResults * kStep, row = row0 + at;
+      float v[kStep] = {};
+#pragma unroll
+      for (int p = 0; p < kStreamPieces; p++)
+#pragma unroll
+        for (int t = 0; t < TERMS; t++)
+#pragma unroll
+          for (int g = 0; g < kStep; g++)
+            v[g] += sums[(p * COLUMNS + t * kTokens + token) * kSumStride + at + g];
+      const bf16* const add = bias + static_cast<int64_t>(own.expert) * n + row;
+#pragma unroll
+      for (int g = 0; g < kStep; g++) v[g] = fmaf(v[g], kStreamUnscale, from_bf16(add[g]));
+      float* const to =
+          y + static_cast<int64_t>(order[own.begin + token]) * (n / kStep) + row / kStep;
+      *to = GATED ? clamped_swiglu(v[0], v[kStep - 1], limit) : v[0];
+    }
+  }
+}
+
+// gate_up of float32; the name ends in the columns of a tile, and in 2 with two terms of half as
+// many tokens. n is the width of h. Behind blocks and scales 512 bytes can be read.
+// grid (any), shared 16 * columns * (16 * ceil(k / 128) + 4)
+KERNEL(256, 2)
+stream_gate_up_8(float* h, const int* order, const int* groups, const float* x,
+                 const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
+                 int top, float limit) {
+  stream_experts<8, 1, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
+}
+EMULATE(stream_gate_up_8, 256)
+
+KERNEL(256, 2)
+stream_gate_up_16(float* h, const int* order, const int* groups, const float* x,
+                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
+                  int top, float limit) {
+  stream_experts<16, 1, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
+}
+EMULATE(stream_gate_up_16, 256)
+
+KERNEL(256, 1)
+stream_gate_up_32(float* h, const int* order, const int* groups, const float* x,
+                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
+                  int top, float limit) {
+  stream_experts<32, 1, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
+}
+EMULATE(stream_gate_up_32, 256)
+
+KERNEL(256, 2)
+stream_gate_up_8_2(float* h, const int* order, const int* groups, const float* x,
+                   const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
+                   int top, float limit) {
+  stream_experts<8, 2, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
+}
+EMULATE(stream_gate_up_8_2, 256)
+
+// down of float32, likewise.
+// grid (any), shared as above
+KERNEL(256, 2)
+stream_down_8(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
+              const uint8_t* scales, const bf16* bias, int n, int k) {
+  stream_experts<8, 1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
+}
+EMULATE(stream_down_8, 256)
+
+KERNEL(256, 2)
+stream_down_16(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
+               const uint8_t* scales, const bf16* bias, int n, int k) {
+  stream_experts<16, 1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
+}
+EMULATE(stream_down_16, 256)
+
+KERNEL(256, 1)
+stream_down_32(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
+               const uint8_t* scales, const bf16* bias, int n, int k) {
+  stream_experts<32, 1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
+}
+EMULATE(stream_down_32, 256)
+
+KERNEL(256, 2)
+stream_down_8_2(float* y, const int* order, const int* groups, const float* h,
+                const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
+  stream_experts<8, 2, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
+}
+EMULATE(stream_down_8_2, 256)
