@@ -256,8 +256,12 @@ func TestDamagedOrderedWeightsAreNotUsed(t *testing.T) {
 	hosttest.Check(t, f.Close())
 	heard(t, said, "the ordered copy of "+found.Name+" is made again: "+ordered+" is damaged in its "+
 		"bytes")
-	if got := answered(t, m); !slices.Equal(got, want) || found.Ordered() != "" {
-		t.Errorf("%q is there, another turn: %v", found.Ordered(), !slices.Equal(got, want))
+	// a turn that begins before the model is loaded again still has the damaged ones
+	hosttest.Until(t, "turns are as before", func() bool {
+		return slices.Equal(answered(t, m), want)
+	})
+	if found.Ordered() != "" {
+		t.Errorf("%q is there", found.Ordered())
 	}
 }
 
