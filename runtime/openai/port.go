@@ -107,7 +107,7 @@ func NewHandler(o Options) *Handler {
 func newPort(o Options) *port {
 	d := answer.New(o.Options)
 	o.Options = d.Options
-	p := &port{Options: o, driver: d, tools: tools.NewPool(o.Tools)}
+	p := &port{Options: o, driver: d, tools: tools.NewPool(o.Tools, o.Offers)}
 	p.metrics = newMetrics(d.Options, d.Preparing)
 	d.Count = p.metrics
 	if o.Keys != nil {

@@ -47,7 +47,7 @@ func New(d *answer.Driver, tools *tools.Pool) API { return API{d, tools} }
 func (p API) Read(o *fields.Object) (*answer.Request, answer.Form) {
 	req := Parse(o, p.MaxReasoning)
 	var wanted []tools.Requested
-	if wanted, req.Ignored = p.tools.ReadRequested(o, req.offer, false); len(wanted) > 0 {
+	if wanted, req.Ignored = p.tools.ReadRequested(o, &req.offer, false); len(wanted) > 0 {
 		req.Start = p.tools.StartHidden(wanted, req.offer.Hosted)
 	}
 	return &req.Request, &form{req: req, clientNames: req.offer.ClientNames()}

@@ -69,7 +69,7 @@ func TestChatRefusesWhatItCannotRead(t *testing.T) {
 		{`{"messages":[` + porttest.Hello + `],"tool_choice":"required"}`, "tool_choice", "",
 			"offers no function"},
 		{`{"messages":[` + porttest.Hello + `],"tool_choice":"required","tools":[{"type":"web_search"}]}`,
-			"tool_choice", "", "offers no function"},
+			"tools", "unsupported_parameter", "--tools browser"},
 		{`{"messages":[` + porttest.Hello + `],"tools":[` + porttest.WeatherTool +
 			`],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[]}}}`, "tool_choice", "", "offers no function"},
 		{`{"messages":[` + porttest.Hello + `],"tool_choice":"maybe"}`, "tool_choice", "", "auto"},

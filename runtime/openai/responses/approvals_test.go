@@ -139,8 +139,8 @@ func TestApprovalRefuses(t *testing.T) {
 		t.Errorf("%d calls were run", n)
 	}
 	// chat completions have no words for it
-	r := porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],`+sumsTool(`"always"`)+`}`)
-	if r.Header.Get("X-Ossrun-Ignored") != "mcp" {
-		t.Errorf("%v %s", r.Header, r.Body)
-	}
+	r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+porttest.Hello+`],`+
+		sumsTool(`"always"`)+`}`)
+	porttest.WantFault(t, r, 400, fields.KindInvalid, "tools[0].require_approval",
+		"unsupported_parameter", "/v1/responses")
 }

@@ -73,7 +73,7 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 		fields.Row("input any", r.readInput),               // read after both
 		fields.Row("tools objects", func(o *fields.Object, _ string) { // the input has more
 			r.offer = tools.Read(o, r.itemTools(o)...)
-			builtins, ignored := p.tools.ReadRequested(o, r.offer, true)
+			builtins, ignored := p.tools.ReadRequested(o, &r.offer, true)
 			r.builtins, r.Ignored = builtins, append(r.Ignored, ignored...)
 		}), fields.Row("tool_choice any", nil),
 		fields.Boolean("parallel_tool_calls", true, &echo.ParallelToolCalls),

@@ -176,13 +176,13 @@ func TestResponsesTools(t *testing.T) {
 	srv, f := porttest.Server(t, sessiontest.Calls("get_weather", `{"city":"Paris"}`))
 	r := porttest.Post(t, srv, "/v1/responses",
 		`{"input":"hi","tool_choice":"auto","tools":[`+porttest.WeatherFunction+
-			`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","description":"d","tools":[{"type":"custom","name":"x"}]},{"type":"custom","name":"c"},{"type":"local_shell"}]}`)
+			`,{"type":"web_search","external_web_access":true},{"type":"namespace","name":"n","description":"d","tools":[{"type":"custom","name":"x"}]},{"type":"custom","name":"c"}]}`)
 	m := porttest.Decode(t, r.Body)
 	porttest.Conform(t, "Response", m)
-	if got := r.Header.Get("X-Ossrun-Ignored"); got != "local_shell, web_search" {
+	if got := r.Header.Get("X-Ossrun-Ignored"); got != "web_search" {
 		t.Errorf("X-Ossrun-Ignored: %q", got)
 	}
-	if n := len(f.Last(t).Functions); n != 3 || len(m["tools"].([]any)) != 5 {
+	if n := len(f.Last(t).Functions); n != 3 || len(m["tools"].([]any)) != 3 {
 		t.Errorf("%d tools offered, %v echoed", n, m["tools"])
 	}
 	call := porttest.At(m, "output", 1).(map[string]any)

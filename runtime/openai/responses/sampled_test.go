@@ -20,7 +20,7 @@ func TestSampledPassesThroughEveryWrapper(t *testing.T) {
 		session.AssistantAnswer("Fine."), session.User("And now?")}
 	store := records.NewStore()
 	dropped := 0
-	kept := tools.NewPool(nil)
+	kept := tools.NewPool(nil, nil)
 	defer kept.Close()
 	for name, start := range map[string]func(context.Context, session.Runner, session.Request) (
 		session.Turn, error){

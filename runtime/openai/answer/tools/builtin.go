@@ -1,9 +1,9 @@
 // Built-in tools: those that a request names by their type and this process runs; and a tool_choice
 // that names one: {"type":"web_search"}, {"type":"mcp","server_label":...,"name":...}.
 //
-// What must stay true: if a requested tool has no back end, the request continues without it and
-// the client is told; a tool belongs to one turn at a time (pool.go); the first call of a chosen
-// tool's turn is of that tool, and an impossible choice is refused.
+// What must stay true: a requested tool without a back end is refused, but for those of types.go; a
+// tool belongs to one turn at a time (pool.go); the first call of a chosen tool's turn is of that
+// tool, and an impossible choice is refused.
 
 package tools
 
@@ -31,17 +31,6 @@ const (
 	MCP     = "mcp"
 )
 
-// builtinKinds maps the types in requests to kinds.
-var builtinKinds = map[string]string{
-	"web_search": Browser, "web_search_2025_08_26": Browser,
-	"web_search_preview": Browser, "web_search_preview_2025_03_11": Browser,
-	"code_interpreter": Python,
-	"mcp":              MCP,
-}
-
-// offeredTypes are the types of tools that the client runs.
-var offeredTypes = []string{"function", "custom", "namespace"}
-
 // Requested is a built-in tool that a request names.
 type Requested struct {
 	typ       string // its type in the request
@@ -65,26 +54,35 @@ type Tool struct {
 	clock    *time.Timer // closes it while it is kept
 }
 
-// ReadRequested reads the built-in tools of a request and returns the types that are ignored.
-// responses tells whether the route supports approvals and containers.
-func (k *Pool) ReadRequested(o *fields.Object, offer Offer, responses bool) (list []Requested,
+// ReadRequested reads the built-in tools of a request and returns the types that it goes on
+// without. responses tells whether the route supports approvals and containers.
+func (k *Pool) ReadRequested(o *fields.Object, offer *Offer, responses bool) (list []Requested,
 	ignored []string) {
 	if offer.Choice.mode == grammar.None {
 		return nil, offer.Ignored
 	}
-	for _, t := range offer.listed {
+	ignored = offer.Ignored
+	for i, t := range offer.listed {
 		w := Requested{typ: t.Text("type"), Label: t.Text("server_label"),
 			approval: readApproval(t)}
-		w.Kind = builtinKinds[w.typ]
+		w.Kind = handlingOf(w.typ).runs
 		w.allowed = allowedNames(t)
 		switch {
-		case slices.Contains(offeredTypes, w.typ) || w.Kind != "" && offer.allowed != nil &&
+		case w.Kind == "" || offer.allowed != nil &&
 			!slices.ContainsFunc(offer.allowed, func(a Requested) bool {
 				return a.typ == w.typ && (a.Label == "" || a.Label == w.Label)
 			}):
-		case w.Kind == "" || k.newTools == nil ||
-			!responses && w.Kind == MCP && !w.approval.unset && w.approval.needsAny():
+		case !k.has(w):
+			if !w.mayGo(len(offer.Functions)) || offer.Hosted != nil && offer.Hosted.matches(w) {
+				t.Value().AddFault(w.missing())
+			}
+			if i < len(offer.ToolsEcho) { // else an item of the input has it
+				offer.ToolsEcho[i] = nil
+			}
 			ignored = append(ignored, w.typ)
+		case !responses && w.Kind == MCP && !w.approval.unset && w.approval.needsAny():
+			t.Get("require_approval").Unsupported("approval of calls on this route",
+				`send require_approval "never", or use /v1/responses`)
 		default:
 			w.path, w.cannotAsk = t.Value().Path, !responses
 			if c := t.Get("container"); responses && c.Kind() == jsondoc.String {
@@ -93,6 +91,7 @@ func (k *Pool) ReadRequested(o *fields.Object, offer Offer, responses bool) (lis
 			list = append(list, w)
 		}
 	}
+	offer.ToolsEcho = slices.DeleteFunc(offer.ToolsEcho, func(e any) bool { return e == nil })
 	if offer.Choice.mode == grammar.Required && len(offer.Functions)+len(list) == 0 {
 		o.AddFault(fields.Invalid("tool_choice",
 			`tool_choice is "required", but the request offers no `+
@@ -102,6 +101,20 @@ func (k *Pool) ReadRequested(o *fields.Object, offer Offer, responses bool) (lis
 		o.AddFault(unavailableChoice(offer.Hosted.typ))
 	}
 	return list, ignored
+}
+
+// mayGo tells whether a request with so many functions may go on without the tool.
+func (w Requested) mayGo(functions int) bool { return w.Kind != MCP && functions > 0 }
+
+// missing is the fault of a tool without a back end.
+func (w Requested) missing() *fields.Fault {
+	if w.Kind == MCP {
+		return fields.Refusal(http.StatusBadRequest, "tools", "mcp_server_unavailable",
+			fmt.Sprintf("the MCP server %q cannot be used: this server's mcp.json does not name "+
+				"it, or it does not answer", fields.Brief(w.Label)))
+	}
+	return fields.Unsupported("tools", "a tool of type "+w.typ,
+		"start the server with --tools "+w.Kind)
 }
 
 // Citations are those of a tool that has any.
@@ -161,8 +174,12 @@ func (k *Pool) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(missing) > 0 {
-		a.Ignore(missing)
+	for _, w := range missing {
+		if !w.mayGo(len(r.Functions)) {
+			k.Release(open, "")
+			return nil, nil, w.missing()
+		}
+		a.Ignore([]string{w.typ})
 	}
 	var tools []session.Tool
 	for _, t := range open {
@@ -259,7 +276,7 @@ type HostedChoice struct {
 	name  string // mcp: of its tool; "": any
 }
 
-func (h *HostedChoice) kind() string { return builtinKinds[h.typ] }
+func (h *HostedChoice) kind() string { return handlingOf(h.typ).runs }
 
 func (h *HostedChoice) matches(w Requested) bool {
 	return h.kind() == w.Kind && (w.Kind != MCP || h.label == w.Label)
@@ -283,7 +300,7 @@ func (offer *Offer) chooseHosted(o, c *fields.Object, kind string) {
 	}
 	for _, t := range offer.listed {
 		w := Requested{typ: t.Text("type"), Label: t.Text("server_label")}
-		w.Kind = builtinKinds[w.typ]
+		w.Kind = handlingOf(w.typ).runs
 		switch {
 		case w.Kind != "" && h.matches(w):
 			offer.Hosted = h

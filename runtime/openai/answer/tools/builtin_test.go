@@ -5,10 +5,13 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
@@ -147,19 +150,52 @@ func TestBuiltinToolsAreBounded(t *testing.T) {
 	}
 }
 
-// Tools without a back end are skipped, and reported to the client.
-func TestBuiltinToolsPassedOver(t *testing.T) {
-	for fields, want := range map[string]string{
-		`{"type":"web_search"},{"type":"mcp","server_label":"unknown"}`:                      "mcp",
-		`{"type":"file_search","vector_store_ids":[]}`:                                       "file_search",
-		`{"type":"mcp","server_label":"sums","require_approval":"never"},{"type":"imagine"}`: "imagine",
+// No tool vanishes: without a back end it is refused, alone and beside functions; but a search and
+// an interpreter beside functions are dropped from the answer's tools too.
+func TestToolsWithoutABackEnd(t *testing.T) {
+	searches := porttest.WeatherFunction + `,{"type":"web_search"},{"type":"code_interpreter",` +
+		`"container":{"type":"auto"}}`
+	for _, c := range []struct{ tools, want string }{
+		{`{"type":"web_search"},{"type":"mcp","server_label":"unknown"}`,
+			"--tools browser"},
+		{porttest.WeatherFunction + `,{"type":"mcp","server_label":"unknown"}`, "cannot be used"},
+		{`{"type":"file_search","vector_store_ids":[]}`, "no vector stores"},
+		{`{"type":"mcp","server_label":"sums","require_approval":"never"},{"type":"imagine"}`,
+			"a tool of type imagine"},
+		{`{"type":"web_search_2025_08_26"}`, "--tools browser"},
+		{`{"type":"code_interpreter","container":{"type":"auto"}}`, "--tools python"},
+		{searches, ""},
 	} {
 		for path, input := range map[string]string{"/v1/responses": `"input":"x"`,
 			"/v1/chat/completions": `"messages":[` + porttest.Hello + `]`} {
-			srv, _ := porttest.ToolServer(t, porttest.ToolUser, nil)
-			r := porttest.Post(t, srv, path, `{`+input+`,"tools":[`+fields+`]}`)
-			if got := r.Header.Get("X-Ossrun-Ignored"); got != want {
-				t.Errorf("%s %s: ignored %q", path, fields, got)
+			if strings.HasPrefix(path, "/v1/chat") {
+				c.tools = strings.Replace(c.tools, porttest.WeatherFunction,
+					porttest.WeatherTool, 1)
+			}
+			for _, offers := range []func() ([]string, []string){nil, func() ([]string, []string) {
+				return nil, []string{"sums"}
+			}} {
+				var open atomic.Int64
+				srv, f := porttest.Server(t, porttest.ToolUser, func(o *openai.Options) {
+					o.Offers = offers
+					o.Tools = func(kind, label string) ([]session.Tool, error) {
+						if label != "sums" {
+							return nil, nil
+						}
+						open.Add(1)
+						return []session.Tool{&porttest.ScriptedTool{Kind: kind, Open: &open}}, nil
+					}
+				})
+				r := porttest.Ask(t, "POST", srv.URL+path, `{`+input+`,"tools":[`+c.tools+`]}`)
+				if c.want == "" {
+					list, _ := porttest.Decode(t, r.Body)["tools"].([]any)
+					if last := f.Last(t); r.Status != 200 || last.Browser || last.Python ||
+						offers != nil && len(list) != 1 && path == "/v1/responses" {
+						t.Errorf("%s %s: %d, echoed %v", path, c.tools, r.Status, list)
+					}
+				} else if r.Status != 400 || !strings.Contains(r.Body, c.want) || open.Load() != 0 {
+					t.Errorf("%s %s: %d %s", path, c.tools, r.Status, r.Body)
+				}
 			}
 		}
 	}

@@ -58,9 +58,9 @@ func TestHostedToolThatCannotBeChosen(t *testing.T) {
 		{`{"type":"mcp","server_label":"sums","name":"sums_add"}`,
 			`[{"type":"mcp","server_label":"sums"}]`, "tool_choice", "no such tool"},
 		{`{"type":"mcp","server_label":"unknown"}`, `[{"type":"mcp","server_label":"unknown"}]`,
-			"tool_choice", "no such tool"},
-		{`{"type":"file_search"}`, `[{"type":"file_search","vector_store_ids":[]}]`, "tool_choice",
-			"no such tool"},
+			"tools", "cannot be used"},
+		{`{"type":"file_search"}`, `[{"type":"file_search","vector_store_ids":[]}]`,
+			"tools[0].type", "no vector stores"},
 		{`{"type":"custom","name":"f"}`, `[]`, "tool_choice", "not among the tools"},
 		{`{"type":"robot"}`, `[]`, "tool_choice", "not among the tools"},
 	} {
@@ -77,8 +77,8 @@ func TestHostedToolThatCannotBeChosen(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok")) // without tools of its own
 	r := porttest.Ask(t, "POST", srv.URL+"/v1/responses",
 		`{"input":"x","tool_choice":{"type":"web_search"},"tools":[{"type":"web_search"}]}`)
-	porttest.WantFault(t, r, 400, fields.KindInvalid, "tool_choice", "unsupported_parameter",
-		"no such tool")
+	porttest.WantFault(t, r, 400, fields.KindInvalid, "tools", "unsupported_parameter",
+		"--tools browser")
 }
 
 // Of two servers, allowed_tools names one.

@@ -172,8 +172,8 @@ func TestRulesHoldForExactNames(t *testing.T) {
 					t.Errorf("%s: %q %s, not %s; ran %q", offer, tool, got, want, ran)
 				}
 				x.aim("db", tool)
-				porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],`+
-					offer+`}`)
+				porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+
+					porttest.Hello+`],`+offer+`}`) // refused, if the rule asks
 				if ran := x.calls(); (chat == runs) != (len(ran) == 1) ||
 					chat == runs && ran[0] != tool {
 					t.Errorf("chat, %s: %q ran %q, want: %s", offer, tool, ran, chat)
@@ -267,9 +267,9 @@ func TestUnsaidApproval(t *testing.T) {
 				t.Errorf("%s: ran %q, %v", offer, x.calls(), m)
 			}
 			x.aim("db", "query")
-			r := porttest.Post(t, srv, "/v1/chat/completions", `{"messages":[`+porttest.Hello+`],`+
-				offer+`}`)
-			if passed := r.Header.Get("X-Ossrun-Ignored") == "mcp"; passed == runs ||
+			r := porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", `{"messages":[`+
+				porttest.Hello+`],`+offer+`}`)
+			if refused := r.Status == 400; refused == runs ||
 				(len(x.calls()) == 1) != runs {
 				t.Errorf("chat, %s: ran %q, %v %s", offer, x.calls(), r.Header, r.Body)
 			}

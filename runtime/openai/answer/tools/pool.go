@@ -31,6 +31,8 @@ var toolIdle = 20 * time.Minute
 type Pool struct {
 	// newTools tools for one turn; nil: there are none (see Options.Tools)
 	newTools func(kind, label string) ([]session.Tool, error)
+	// offers lists the kinds, and the labels of MCP servers, that newTools makes; nil: unknown
+	offers func() (kinds, labels []string)
 
 	mu     sync.Mutex
 	list   []*Tool // the oldest first
@@ -38,8 +40,17 @@ type Pool struct {
 	closed bool
 }
 
-func NewPool(makes func(kind, label string) ([]session.Tool, error)) *Pool {
-	return &Pool{newTools: makes, places: quota.New("idle tools", maxIdleTools)}
+func NewPool(makes func(kind, label string) ([]session.Tool, error),
+	offers func() (kinds, labels []string)) *Pool {
+	return &Pool{newTools: makes, offers: offers, places: quota.New("idle tools", maxIdleTools)}
+}
+
+func (k *Pool) has(w Requested) bool {
+	if k.newTools == nil || k.offers == nil {
+		return k.newTools != nil
+	}
+	kinds, labels := k.offers()
+	return slices.Contains(kinds, w.Kind) || w.Kind == MCP && slices.Contains(labels, w.Label)
 }
 
 // take removes and returns the tools of a kind that an owner has left, or the container with this
@@ -160,11 +171,11 @@ func closeTools(tools []*Tool) {
 	}
 }
 
-// Open makes the tools of a turn, or takes over those that owner has left. missing are the types
+// Open makes the tools of a turn, or takes over those that owner has left. missing are those
 // without a back end.
 func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
-	missing []string, err error) {
-	fail := func(err error) ([]*Tool, []string, error) {
+	missing []Requested, err error) {
+	fail := func(err error) ([]*Tool, []Requested, error) {
 		k.Release(tools, "")
 		return nil, nil, err
 	}
@@ -212,7 +223,7 @@ func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 			list, tools = nil, tools[:n]
 		}
 		if len(list) == 0 {
-			missing = append(missing, w.typ)
+			missing = append(missing, w)
 		}
 	}
 	if fault != nil {

@@ -44,8 +44,7 @@ type functionTool struct {
 
 func (f Function) strict() bool { return f.Strict != nil && *f.Strict }
 
-// Offer is the tools of a request. Ignored are the types of unsupported tools: clients such as
-// Codex send those along with the functions they need, so they are no fault.
+// Offer is the tools of a request. Ignored are items of the input whose tools have a fault.
 type Offer struct {
 	Functions []Function
 	listed    []*fields.Object // all tools of the request
@@ -138,7 +137,9 @@ func (offer *Offer) read(o *fields.Object) {
 		case "":
 			t.Get("type").Missing()
 		default:
-			offer.Ignored = append(offer.Ignored, kind)
+			if h := handlingOf(kind); h.runs == "" {
+				h.refuse(t, kind)
+			}
 		}
 		offer.listed, offer.ToolsEcho = append(offer.listed, t), append(offer.ToolsEcho, echo)
 	}
@@ -361,7 +362,7 @@ func (offer *Offer) readNamespace(o *fields.Object) {
 		case "custom":
 			f = readCustom(t)
 		default:
-			offer.Ignored = append(offer.Ignored, kind)
+			handling{refused: offerFunction}.refuse(t, kind)
 			continue
 		}
 		f.space, f.localName, f.Name = space, f.Name, request.SpacedName(space, f.Name)
