@@ -62,10 +62,10 @@ func (r *resolver) schema(s *jsondoc.Value) *jsondoc.Value {
 		s = withMember(s, "type", list(text(c.String())))
 	}
 	s = withTypes(s)
-	others := slices.DeleteFunc(slices.Clone(s.Member("type").Items), isNull)
-	if len(others) == 1 && len(s.Member("type").Items) == 2 && (s.Get("enum") != nil ||
-		others[0].Text == "object" || others[0].Text == "array") { // more than the type's name
-		s, null = withMember(s, "type", others[0]), true
+	types := slices.DeleteFunc(slices.Clone(s.Member("type").Items), isNull)
+	if len(types) == 1 && len(s.Member("type").Items) == 2 && (s.Get("enum") != nil ||
+		types[0].Text == "object" || types[0].Text == "array") { // more than the type's name
+		s, null = withMember(s, "type", types[0]), true
 	}
 	if values := s.Member("enum").Items; len(values) > 0 && s.Member("type").Text != "string" {
 		var names []*jsondoc.Value
@@ -144,8 +144,8 @@ var types = []string{"string", "number", "integer", "boolean", "object", "array"
 // one.
 func withTypes(s *jsondoc.Value) *jsondoc.Value {
 	name := func(ty *jsondoc.Value) *jsondoc.Value {
-		if known := jsondoc.TypeName(ty.Text); slices.Contains(types, known) {
-			return text(known)
+		if name := jsondoc.TypeName(ty.Text); slices.Contains(types, name) {
+			return text(name)
 		}
 		return ty
 	}

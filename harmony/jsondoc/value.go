@@ -134,8 +134,8 @@ var typeNames = map[string]string{"str": "string", "text": "string", "date": "st
 // TypeName returns JSON Schema's name of a type, which may be in capitals, or AnyType.
 func TypeName(name string) string {
 	name = strings.ToLower(name)
-	if known, ok := typeNames[name]; ok {
-		return known
+	if usual, ok := typeNames[name]; ok {
+		return usual
 	}
 	return name
 }

@@ -1,5 +1,5 @@
-// Keywords with values that no JSON Schema has, as generators write them: null for what is not set,
-// an unknown type, a number as text, an empty list.
+// Keywords with values that no JSON Schema has, as generators write them: null for one that is not
+// set, an unknown type, a number as text, an empty list.
 //
 // What must stay true: a schema that is not strict loses only these keywords, and they are named.
 
@@ -71,18 +71,18 @@ func (r *rounds) dropInvalid(relaxed map[*jsondoc.Value]map[string]bool, d *json
 			Reason: "has an invalid value"})
 	}
 	for i, m := range d.Members {
-		v, at, ok, keyword := m.Value, path+"/"+escape(m.Name), true, m.Name
+		v, place, ok, keyword := m.Value, path+"/"+escape(m.Name), true, m.Name
 		switch {
 		case slices.Contains(schemaMap, m.Name):
 			ok = v.Kind == jsondoc.Object
 			for k, named := range v.Members {
-				at := at + "/" + escape(named.Name)
+				inner := place + "/" + escape(named.Name)
 				if !isSchema(named.Value) && (m.Name != "dependencies" ||
 					!isNames(named.Value) && named.Value.Kind != jsondoc.String) {
-					drop(at, "schema")
+					drop(inner, "schema")
 					v.Members[k].Value = objectValue()
 				}
-				r.dropInvalid(relaxed, v.Members[k].Value, at)
+				r.dropInvalid(relaxed, v.Members[k].Value, inner)
 			}
 		case slices.Contains(schemaList, m.Name), m.Name == "items" && v.Kind == jsondoc.Array:
 			if ok = len(v.Items) > 0 || m.Name == "items"; m.Name == "items" {
@@ -90,11 +90,11 @@ func (r *rounds) dropInvalid(relaxed map[*jsondoc.Value]map[string]bool, d *json
 			}
 			for k, item := range v.Items {
 				ok = ok && isSchema(item)
-				r.dropInvalid(relaxed, item, at+"/"+strconv.Itoa(k))
+				r.dropInvalid(relaxed, item, place+"/"+strconv.Itoa(k))
 			}
 		case slices.Contains(oneSchema, m.Name):
 			ok = isSchema(v)
-			r.dropInvalid(relaxed, v, at)
+			r.dropInvalid(relaxed, v, place)
 		default:
 			ok = isValid(m.Name, v)
 		}

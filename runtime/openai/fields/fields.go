@@ -160,6 +160,9 @@ func (v Value) IgnoreFaults(read func(v Value)) {
 // Try returns the fault of what read reads, which the caller may replace by a note. A request that
 // is too large or was cancelled keeps its fault.
 func (v Value) Try(read func()) *Fault {
+	if v.c.isCancelled() {
+		return v.c.first
+	}
 	first := v.c.first
 	v.c.first = nil
 	read()
@@ -172,7 +175,14 @@ func (v Value) Try(read func()) *Fault {
 }
 
 // Note records a part of the request of which the model reads only a note.
-func (v Value) Note(kind string) { v.c.notes = append(v.c.notes, v.Path+": "+kind) }
+func (v Value) Note(kind string) {
+	if len(v.c.notes) < maxNotes {
+		v.c.notes = append(v.c.notes, v.Path+": "+kind)
+	}
+}
+
+// maxNotes is more than fit in a header.
+const maxNotes = 100
 
 // Notes are the parts that Note recorded.
 func (o *Object) Notes() []string { return o.c.notes }

@@ -149,6 +149,8 @@ func Texts(m *fields.Object, parts []fields.Value, lenient, readable bool, gap s
 			}
 		})
 		switch {
+		case m.Ctx().Err() != nil:
+			return nil
 		case f == nil:
 			readable = readable || strings.TrimSpace(text) != ""
 		case m.IsPast() && !lenient:
