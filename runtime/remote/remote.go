@@ -53,7 +53,8 @@ type Model struct {
 	info session.ModelInfo
 }
 
-// Open asks the port at base for its models. Missing features are reported later, once.
+// Open asks the port at base for its models, once it has loaded. Missing features are reported
+// later, once.
 func Open(ctx context.Context, base, key string, report func(string)) (*Port, error) {
 	to, err := client.New(base, key)
 	if err != nil {
@@ -61,6 +62,7 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 	}
 	p := &Port{client: to, report: report}
 	p.reasoning.Store("reasoning")
+	p.waitUntilLoaded(ctx)
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	list, err := to.Models(ctx)
@@ -178,6 +180,9 @@ func (m *Model) Start(ctx context.Context, r session.Request) (session.Turn, err
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if _, loading := loads(err); loading && m.port.waitUntilLoaded(ctx) && ctx.Err() == nil {
+			continue
 		}
 		if err = m.handleRefusal(err, body); err != nil {
 			return nil, err
