@@ -40,12 +40,18 @@ type Tool struct {
 	mu        sync.Mutex // one call at a time
 	views     []*page    // indexed by cursor
 	viewBytes int        // bytes of text in views
+	reach     reach
 }
 
 // New makes a browser without pages.
 func New(o Options) *Tool {
 	o.Time, o.Size = cmp.Or(o.Time, 20*time.Second), cmp.Or(o.Size, 10<<20)
-	return &Tool{o: o, client: pageClient(o.Allow)}
+	t := &Tool{o: o, client: pageClient(o.Allow)}
+	check := t.client.CheckRedirect
+	t.client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		return cmp.Or(t.reach.refuses(r.URL), check(r, via))
+	}
+	return t
 }
 
 func (t *Tool) Offer(r *session.Request) { r.Browser = true }
@@ -123,14 +129,21 @@ func (t *Tool) search(ctx context.Context, a arguments) (session.ToolResult, err
 		return session.ToolResult{}, errors.New("this browser has no search engine; " +
 			"open a page by its URL instead")
 	}
+	if t.reach.offline {
+		return session.ToolResult{}, errOffline
+	}
 	ctx, cancel := context.WithTimeout(ctx, t.o.Time)
 	defer cancel()
 	n := min(max(a.number("topn", defaultHits), 1), maxHits)
-	hits, err := t.o.Search(ctx, query, n)
+	most := n
+	if t.reach.only != nil {
+		most = maxHits // many are left out
+	}
+	hits, err := t.o.Search(ctx, query, most)
 	if err != nil {
 		return session.ToolResult{}, fmt.Errorf("the search failed: %w", err)
 	}
-	if len(hits) == 0 {
+	if hits = t.reach.allowed(hits); len(hits) == 0 {
 		return session.ToolResult{}, fmt.Errorf("no results for %q; try other words", query)
 	}
 	p := resultsPage(query, hits[:min(n, len(hits))])

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -435,4 +437,102 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("%q was taken", arguments)
 		}
 	})
+}
+
+// A browser that counts: no request leaves offline, and under a list of domains only to those, by
+// a search's results, pages, links and redirects.
+func TestReach(t *testing.T) {
+	counted := map[string]int{}
+	var mu sync.Mutex
+	var other *httptest.Server
+	handler := func(name string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			counted[name]++
+			mu.Unlock()
+			if r.URL.Path == "/away" {
+				http.Redirect(w, r, other.URL+"/page", http.StatusFound)
+				return
+			}
+			fmt.Fprintf(w, `<html><body>%s has <a href="%s/page">a link</a></body></html>`, name,
+				other.URL)
+		}
+	}
+	one := httptest.NewServer(handler("one"))
+	defer one.Close()
+	other = httptest.NewServer(handler("other"))
+	defer other.Close()
+	searches := 0
+	tool := New(Options{Allow: thisHost, Search: func(context.Context, string, int) ([]Hit, error) {
+		searches++
+		return []Hit{{one.URL + "/page", "One", ""}, {other.URL + "/page", "Other", ""}}, nil
+	}})
+	defer tool.Close()
+	run := func(call, arguments string) (string, error) {
+		r, err := tool.Run(t.Context(), session.Call{Recipient: "browser." + call,
+			Arguments: arguments}, nil)
+		return r.Text, err
+	}
+	open := func(address string) (string, error) {
+		return run("open", fmt.Sprintf(`{"id":%q}`, address))
+	}
+	if _, err := open(one.URL + "/page"); err != nil {
+		t.Fatal(err)
+	}
+
+	tool.Limit(true, nil, nil)
+	before := fmt.Sprint(counted, searches)
+	for _, c := range [][2]string{{"search", `{"query":"x"}`}, {"open", `{"id":0}`},
+		{"open", fmt.Sprintf(`{"id":%q}`, other.URL)}} {
+		if _, err := run(c[0], c[1]); err == nil || !strings.Contains(err.Error(), "no live access") {
+			t.Errorf("offline, %s %s: %v", c[0], c[1], err)
+		}
+	}
+	if text, err := open(one.URL + "/page"); err != nil || !strings.Contains(text, "one has") {
+		t.Errorf("offline, a page that was opened before: %q %v", text, err)
+	}
+	if now := fmt.Sprint(counted, searches); now != before {
+		t.Errorf("offline, requests left: %s, before %s", now, before)
+	}
+
+	host := strings.TrimPrefix(one.URL, "http://")
+	tool.Limit(false, []string{host}, nil)
+	if text, err := run("search", `{"query":"x"}`); err != nil || strings.Contains(text, "Other") ||
+		!strings.Contains(text, "One") {
+		t.Errorf("allowed results: %q %v", text, err)
+	}
+	for _, address := range []string{other.URL + "/page", one.URL + "/away"} {
+		if _, err := open(address); err == nil || !strings.Contains(err.Error(), "pages of "+host) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if _, err := open(one.URL + "/page"); err != nil {
+		t.Error(err)
+	}
+	if _, err := run("open", `{"id":0}`); err == nil {
+		t.Error("a link leads out of the domains")
+	}
+	tool.Limit(false, nil, []string{host})
+	if _, err := open(one.URL + "/page"); err == nil {
+		t.Error("a blocked domain is opened")
+	}
+	if counted["other"] != 0 {
+		t.Errorf("%d requests went elsewhere", counted["other"])
+	}
+	tool.Limit(false, nil, nil)
+	if _, err := open(one.URL + "/away"); err != nil || counted["other"] != 1 {
+		t.Errorf("without limits: %v, %v", err, counted)
+	}
+}
+
+func TestDomains(t *testing.T) {
+	for domain, want := range map[string]bool{"example.com": true, "www.example.com": true,
+		"EXAMPLE.com.": true, "https://example.com/": true, "example.com/blog": true,
+		"example.com/blog/a": true, "example.com/blo": false, "ample.com": false, "com": true,
+		"": false, "/blog": false, "example.org": false, "a.www.example.com": false} {
+		u := hosttest.Must(url.Parse("https://www.example.com/blog/a?b"))(t)
+		if got := isWithin(u, domain); got != want {
+			t.Errorf("%q: %v", domain, got)
+		}
+	}
 }

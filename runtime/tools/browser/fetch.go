@@ -110,6 +110,12 @@ func (t *Tool) fetch(ctx context.Context, address string, source bool) (*page, e
 	if err != nil {
 		return nil, err
 	}
+	if err := t.reach.refuses(u); err != nil {
+		if p := t.opened(u.String()); t.reach.offline && p != nil {
+			return p, nil
+		}
+		return nil, fmt.Errorf("%s cannot be opened: %w", u, err)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.o.Time,
 		fmt.Errorf("it took longer than %v", t.o.Time))
 	defer cancel()

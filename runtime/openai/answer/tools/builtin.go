@@ -40,6 +40,7 @@ type Requested struct {
 	allowed   []string     // mcp: its tools that may be called; nil: all
 	approval  approvalRule // mcp
 	cannotAsk bool         // the route cannot ask for approval
+	web       web          // of a browser
 	Container string       // of python: its id; in a request "": a new one
 	client    string       // its owner
 }
@@ -85,6 +86,9 @@ func (k *Pool) ReadRequested(o *fields.Object, offer *Offer, responses bool) (li
 				`send require_approval "never", or use /v1/responses`)
 		default:
 			w.path, w.cannotAsk = t.Value().Path, !responses
+			if w.Kind == Browser {
+				w.web = readWeb(t)
+			}
 			if c := t.Get("container"); responses && c.Kind() == jsondoc.String {
 				w.Container = c.Text()
 			}
@@ -103,6 +107,35 @@ func (k *Pool) ReadRequested(o *fields.Object, offer *Offer, responses bool) (li
 	return list, ignored
 }
 
+// web is what a request's search may reach: nothing live, and some domains only.
+type web struct {
+	offline     bool
+	only, never []string
+}
+
+// readWeb reads external_web_access, and domains in OpenAI's place and in Anthropic's.
+func readWeb(t *fields.Object) (w web) {
+	w.offline = t.Has("external_web_access") && !t.Flag("external_web_access")
+	for _, o := range []*fields.Object{t, t.Object("filters")} {
+		if only := fields.TextsOf(o.List("allowed_domains")); len(only) > 0 {
+			w.only = only
+		}
+		w.never = append(w.never, fields.TextsOf(o.List("blocked_domains"))...)
+	}
+	return w
+}
+
+// limitWeb limits a browser's next calls, and reports whether it can: an MCP server's cannot.
+func (t *Tool) limitWeb() (can bool) {
+	l, can := t.Tool.(interface {
+		Limit(offline bool, only, never []string)
+	})
+	if can {
+		l.Limit(t.web.offline, t.web.only, t.web.never)
+	}
+	return can || !t.web.offline && t.web.only == nil && t.web.never == nil
+}
+
 // mayGo tells whether a request with so many functions may go on without the tool.
 func (w Requested) mayGo(functions int) bool { return w.Kind != MCP && functions > 0 }
 
@@ -112,6 +145,10 @@ func (w Requested) missing() *fields.Fault {
 		return fields.Refusal(http.StatusBadRequest, "tools", "mcp_server_unavailable",
 			fmt.Sprintf("the MCP server %q cannot be used: this server's mcp.json does not name "+
 				"it, or it does not answer", fields.Brief(w.Label)))
+	}
+	if w.web.offline || w.web.only != nil || w.web.never != nil {
+		return fields.Unsupported("tools", "a limited tool of type "+w.typ,
+			"its browser is an MCP server's or none; start the server with --tools browser")
 	}
 	return fields.Unsupported("tools", "a tool of type "+w.typ,
 		"start the server with --tools "+w.Kind)

@@ -181,11 +181,13 @@ func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 	}
 	var fault *fields.Fault
 	for _, w := range requested {
+		limited := true // as the request limits it
 		add := func(t session.Tool, container string) *Tool {
 			tool := &Tool{Tool: t, Requested: w}
 			tool.Container = container
 			tool.Offer(&session.Request{}) // a server may have other tools now
 			fault = cmp.Or(fault, tool.applyRules())
+			limited = limited && tool.limitWeb()
 			tools = append(tools, tool)
 			return tool
 		}
@@ -196,6 +198,8 @@ func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 			tool.used.Store(true)
 		}
 		switch {
+		case len(inherited) > 0 && !limited:
+			return fail(w.missing())
 		case len(inherited) > 0:
 			continue
 		case w.Container != "":
@@ -216,9 +220,8 @@ func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 			}
 			add(t, container)
 		}
-		if w.Kind == MCP && w.cannotAsk && slices.ContainsFunc(tools[n:], func(t *Tool) bool {
-			return t.approval.needsAny()
-		}) {
+		if asks := func(t *Tool) bool { return t.approval.needsAny() }; !limited ||
+			w.Kind == MCP && w.cannotAsk && slices.ContainsFunc(tools[n:], asks) {
 			closeTools(tools[n:])
 			list, tools = nil, tools[:n]
 		}
