@@ -31,7 +31,7 @@ func (s *Scheduler) withinPatience(decode, budget int) (rows int) {
 	// n/(fixed+row*n) >= cheap*all/(fixed+row*all)
 	all := float64(budget)
 	n = max(n, cheap*all*fixed/(fixed+(1-cheap)*row*all))
-	return min(budget, max(kv.PageTokens, int(n)))
+	return min(budget, max(kv.PageTokens, int(min(n, all))))
 }
 
 // stepCosts is the seconds that a step takes, and each row of it: one that gives a token, and one
@@ -39,7 +39,9 @@ func (s *Scheduler) withinPatience(decode, budget int) (rows int) {
 // counts by its part of the time.
 type stepCosts struct {
 	step, token, row float64
-	doubt            [3][3]float64 // covariance of the three
+	// The covariance of the three is U D transposed U: D is the diagonal here, the unit matrix U
+	// has what is above it. So it stays positive: updated as one matrix, it does not for an hour.
+	doubt [3][3]float64
 }
 
 func (c *stepCosts) observe(tokens, rows int, took time.Duration) {
@@ -53,20 +55,35 @@ func (c *stepCosts) observe(tokens, rows int, took time.Duration) {
 		*p = [3][3]float64{{most}, {0, most}, {0, 0, most}}
 	}
 	x := [3]float64{1 / y, float64(tokens) / y, float64(rows) / y}
-	var px [3]float64
 	forgets := recent
 	for i := range p {
-		px[i] = p[i][0]*x[0] + p[i][1]*x[1] + p[i][2]*x[2]
-		if p[i][i] > most { // what steps do not tell any more stays as it was
+		variance := p[i][i]
+		for j := i + 1; j < len(p); j++ {
+			variance += p[i][j] * p[i][j] * p[j][j]
+		}
+		if variance > most { // what steps do not tell any more stays as it was
 			forgets = 1
 		}
 	}
-	weight := 1 / (forgets + x[0]*px[0] + x[1]*px[1] + x[2]*px[2])
 	wrong := 1 - (c.step*x[0] + c.token*x[1] + c.row*x[2])
-	for i, value := range []*float64{&c.step, &c.token, &c.row} {
-		*value += weight * px[i] * wrong
-		for j := range p {
-			p[i][j] = (p[i][j] - weight*px[i]*px[j]) / forgets
+	var gain [3]float64 // times all, by Bierman's update
+	all := forgets
+	for j := range p {
+		f := x[j]
+		for i := range j {
+			f += p[i][j] * x[i]
 		}
+		before, v := all, p[j][j]*f
+		all += f * v
+		p[j][j] *= before / all / forgets
+		for i := range j {
+			u := p[i][j]
+			p[i][j] = u - gain[i]*f/before
+			gain[i] += u * v
+		}
+		gain[j] = v
 	}
+	c.step += gain[0] / all * wrong
+	c.token += gain[1] / all * wrong
+	c.row += gain[2] / all * wrong
 }
