@@ -111,24 +111,35 @@ func TestABurstIsComputedLeastFirst(t *testing.T) {
 	}
 }
 
-// A long prompt has a page of each step, though its client fills every step with shorter ones.
+// A long prompt has a page of each step, though its client fills every step with shorter ones; also
+// where all want scores, which one prompt of a step has.
 func TestALongPromptIsNotForgotten(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { longAmongShorter(t, 8, 1024, false) })
+	t.Run("scored", func(t *testing.T) { longAmongShorter(t, 1, 32, true) })
+}
+
+// longAmongShorter submits n prompts of so many tokens in each step beside a long one.
+func longAmongShorter(t *testing.T, n, tokens int, score bool) {
 	const long = 3000
+	each := kv.PageTokens
+	if score {
+		each = mostScored
+	}
 	e := &timed{Engine: new(simtest.Engine), costs: h200, clock: time.Unix(0, 0)}
 	e.step = func(time.Time) {}
 	var s *Scheduler
 	var first *Stream
 	submitted, steps := make(chan struct{}), 0
 	shorter := func() {
-		for _, r := range prompts("a", 8, 1024, 8*steps) {
-			r.Params = sample.Params{Logprobs: -1}
+		for _, r := range prompts("a", n, tokens, n*steps) {
+			r.Params, r.ScorePrompt = sample.Params{Logprobs: -1}, score
 			if _, err := s.Submit(t.Context(), r); err != nil && !errors.Is(err, ErrClosed) {
 				t.Error(err)
 			}
 		}
 	}
 	s = New(&observed{e, func(*timed, *engine.Batch, time.Duration) {
-		if first.Timing().Generated == 0 {
+		if first.Timing().Generated == 0 && steps < 500 {
 			steps++
 			shorter()
 		}
@@ -136,13 +147,13 @@ func TestALongPromptIsNotForgotten(t *testing.T) {
 		MaxNumSeqs: 256}, now: e.now, launch: func(*engine.Batch) { <-submitted }})
 	defer s.Close()
 	r := prompts("a", 1, long, 0)[0]
-	r.Params = sample.Params{Logprobs: -1}
+	r.Params, r.ScorePrompt = sample.Params{Logprobs: -1}, score
 	first = submit(t, s, t.Context(), r)
 	shorter()
 	close(submitted)
 	for _, ok := first.Next(t.Context()); ok; _, ok = first.Next(t.Context()) {
 	}
-	if most := long/kv.PageTokens + 3; steps > most {
+	if most := long/each + 3; steps > most {
 		t.Errorf("a prompt of %d took %d steps, more than %d", long, steps, most)
 	}
 }

@@ -203,12 +203,15 @@ func (s *Scheduler) grantPrefill(budget int) {
 		slices.SortStableFunc(list[:n], func(a, b *sequence) int {
 			return cmp.Compare(a.remaining(), b.remaining())
 		})
-		reserve := min(kv.PageTokens, oldest.remaining())
+		oldestMost := s.mostRows(oldest, &scored) // first, since one has scores in a step
+		reserve := min(kv.PageTokens, oldestMost)
 		for _, q := range list[:n] {
+			most := oldestMost
 			if q == oldest {
 				reserve = 0
+			} else {
+				most = s.mostRows(q, &scored)
 			}
-			most := s.mostRows(q, &scored)
 			q.rows = max(0, min(most, part-reserve))
 			part, remaining, s.rowLimits = part-q.rows, remaining-q.rows, append(s.rowLimits, most)
 		}
