@@ -68,16 +68,19 @@ func (s *Spill) Forget(names []Hash) {
 		forget.(func([]Hash))(names)
 		return true
 	})
+	list := pagesOf(names)
 	s.disking.Lock()
 	defer s.disking.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range pagesOf(names) {
+	for _, name := range list {
 		if e, ok := s.pages[name]; ok {
 			e.Value.(*spilledPage).inMemory = true
 		}
 		delete(s.writing, name)
-		if s.disk != nil {
+	}
+	s.mu.Unlock() // Put waits for no disk
+	if s.disk != nil {
+		for _, name := range list {
 			s.disk.drop(name)
 		}
 	}

@@ -83,6 +83,30 @@ func TestDeletedPagesOfAnotherComeBack(t *testing.T) {
 	}
 }
 
+// Put waits for no disk while pages are removed from it.
+func TestDeletingHoldsUpNoPage(t *testing.T) {
+	s := open(t, SpillOptions{HostBytes: 5000, Folder: t.TempDir(), DiskBytes: 1 << 20})
+	s.Put(nameOf(1), false, false, pageOf(1))
+	s.disk.mu.Lock() // a slow one
+	unlock := sync.OnceFunc(s.disk.mu.Unlock)
+	defer unlock()
+	forgotten := make(chan struct{})
+	go func() {
+		s.Forget([]Hash{nameOf(1)})
+		close(forgotten)
+	}()
+	hosttest.Until(t, "the page is marked, and others are put", func() bool {
+		if !s.mu.TryLock() {
+			return false
+		}
+		defer s.mu.Unlock()
+		return s.pages[pageName{nameOf(1), false}].Value.(*spilledPage).inMemory
+	})
+	unlock()
+	<-forgotten
+	hosttest.Check(t, s.Close())
+}
+
 // However writing and deleting interleave, no deleted page is left.
 func TestDeletedWhileWritten(t *testing.T) {
 	folder := t.TempDir()

@@ -230,13 +230,20 @@ func (p *API) clean(owner string, ids []string) error {
 	if owner != "" {
 		p.tools.CloseOf(p.owner, owner)
 	}
-	var failed error
+	var pages kv.PageLog // responses of a conversation have many in common
 	for _, id := range ids {
-		if s, ok := getResponse(p.store, id); ok && p.ForgetPages != nil && len(s.Pages) > 0 {
-			failed = errors.Join(failed, p.ForgetPages(s.Pages))
-		}
+		s, _ := getResponse(p.store, id)
+		pages.Add(s.Pages)
 	}
-	return failed
+	return p.forget(&pages)
+}
+
+// forget removes pages from the disk.
+func (p *API) forget(pages *kv.PageLog) error {
+	if names := pages.Names(); p.ForgetPages != nil && len(names) > 0 {
+		return p.ForgetPages(names)
+	}
+	return nil
 }
 
 type deletion struct {
