@@ -247,7 +247,7 @@ func TestDeepSchemas(t *testing.T) {
 func TestRequestIDs(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	for sent, kept := range map[string]bool{"": false, "mine-1": true, "é": false,
-		strings.Repeat("x", 129): false} {
+		"task-1": true, "sk-1": false, "for sk-1": false, "a-disk-ossrun-1": false, strings.Repeat("x", 129): false} {
 		r := porttest.Ask(t, "GET", srv.URL+"/v1/nothing", "", "X-Request-Id", sent)
 		got := r.Header.Get("X-Request-Id")
 		if kept && got != sent || !kept && !strings.HasPrefix(got, "req_") {
