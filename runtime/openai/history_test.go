@@ -199,6 +199,9 @@ func TestToolsInItems(t *testing.T) {
 		{`{"type":"additional_tools","tools":[` + function("ls") + `]},` +
 			`{"type":"additional_tools","tools":[` + function("cat") + `,` + function("cat") +
 			`]}`, function("ls"), "ls cat"},
+		{`{"type":"additional_tools","tools":[{"type":"web_search"},{"type":"local_shell"},` +
+			`{"type":"mcp","server_label":"gone"},` + function("cat") + `]}`, ``, "cat"},
+		{`{"type":"additional_tools","tools":[{"type":"web_search"}]}`, ``, ""},
 	} {
 		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":[`+c.items+`,`+
 			user+`],"tools":[`+c.tools+`]}`).Body)

@@ -74,10 +74,11 @@ func (k *Pool) ReadRequested(o *fields.Object, offer *Offer, responses bool) (li
 				return a.typ == w.typ && (a.Label == "" || a.Label == w.Label)
 			}):
 		case !k.has(w):
-			if !w.mayGo(len(offer.Functions)) || offer.Hosted != nil && offer.Hosted.matches(w) {
-				t.Value().AddFault(w.missing())
-			}
-			if i < len(offer.ToolsEcho) { // else an item of the input has it
+			if i < len(offer.ToolsEcho) { // else an item of the input has it, which is history
+				if !w.mayGo(len(offer.Functions)) || offer.Hosted != nil &&
+					offer.Hosted.matches(w) {
+					t.Value().AddFault(w.missing())
+				}
 				offer.ToolsEcho[i] = nil
 			}
 			ignored = append(ignored, w.typ)

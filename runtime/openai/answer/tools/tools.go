@@ -44,11 +44,13 @@ type functionTool struct {
 
 func (f Function) strict() bool { return f.Strict != nil && *f.Strict }
 
-// Offer is the tools of a request. Ignored are items of the input whose tools have a fault.
+// Offer is the tools of a request. Ignored are items of the input whose tools have a fault, and
+// types of tools in items that are not there any more.
 type Offer struct {
 	Functions []Function
 	listed    []*fields.Object // all tools of the request
 	tools     int              // number of listed tools
+	history   bool             // what is read now is an item of the input
 	Choice    toolChoice
 	Hosted    *HostedChoice // a built-in tool is chosen
 	allowed   []Requested   // types, and labels of servers, of allowed_tools; nil: all
@@ -102,6 +104,7 @@ func Read(o *fields.Object, items ...*fields.Object) Offer {
 	offer := Offer{ToolsEcho: []any{}}
 	offer.read(o)
 	first := len(offer.ToolsEcho)
+	offer.history = true
 	for _, item := range items {
 		previous := offer
 		if item.Value().Try(func() { offer.read(item) }) != nil {
@@ -138,7 +141,7 @@ func (offer *Offer) read(o *fields.Object) {
 			t.Get("type").Missing()
 		default:
 			if h := handlingOf(kind); h.runs == "" {
-				h.refuse(t, kind)
+				offer.refuse(t, kind, h)
 			}
 		}
 		offer.listed, offer.ToolsEcho = append(offer.listed, t), append(offer.ToolsEcho, echo)
@@ -362,7 +365,7 @@ func (offer *Offer) readNamespace(o *fields.Object) {
 		case "custom":
 			f = readCustom(t)
 		default:
-			handling{refused: offerFunction}.refuse(t, kind)
+			offer.refuse(t, kind, handling{refused: offerFunction})
 			continue
 		}
 		f.space, f.localName, f.Name = space, f.Name, request.SpacedName(space, f.Name)

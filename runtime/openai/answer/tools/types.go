@@ -57,7 +57,12 @@ func handlingOf(typ string) handling {
 	return handling{refused: offerFunction}
 }
 
-// refuse refuses the tool t of a type that is neither run nor offered.
-func (h handling) refuse(t *fields.Object, typ string) {
+// refuse refuses the tool t of a type that is neither run nor offered; one of an item is history,
+// which refuses nothing.
+func (offer *Offer) refuse(t *fields.Object, typ string, h handling) {
+	if offer.history {
+		offer.Ignored = append(offer.Ignored, typ)
+		return
+	}
 	t.Get("type").Unsupported("a tool of type "+fields.Brief(typ), h.refused)
 }
