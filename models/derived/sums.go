@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"strings"
@@ -22,6 +23,9 @@ import (
 
 // ErrDamaged is wrapped by errors about a file that does not have its checksums.
 var ErrDamaged = errors.New("is damaged")
+
+// ErrStays is wrapped too where a damaged file cannot be discarded.
+var ErrStays = errors.New("it stays")
 
 // blockBytes is the block size of a checksum.
 const blockBytes = 4 << 20
@@ -69,8 +73,12 @@ func Check(f *os.File, begin, end int64, want []byte, discard func(path string) 
 	for len(have) >= 4 && bytes.HasPrefix(want, have[:4]) {
 		have, want, begin = have[4:], want[4:], begin+blockBytes
 	}
-	return errors.Join(fmt.Errorf("%s %w in its bytes %d to %d", f.Name(), ErrDamaged, begin,
-		min(begin+blockBytes, end)), discard(f.Name()))
+	err = fmt.Errorf("%s %w in its bytes %d to %d", f.Name(), ErrDamaged, begin,
+		min(begin+blockBytes, end))
+	if kept := discard(f.Name()); kept != nil && !errors.Is(kept, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; %w: %w", err, ErrStays, kept)
+	}
+	return err
 }
 
 // sumsKey is the metadata of a safetensors file with the checksums of its tensors' bytes, in hex.

@@ -179,6 +179,10 @@ func (m *Models) checkDerived(model *Model, list []copySource, folder string) ba
 					err = q8.Check(q8.Ready(c.Model, folder), waitIdle)
 				}
 			}
+			if errors.Is(err, derived.ErrStays) { // loading the model again would change nothing
+				notify(fmt.Sprintf("answers of %s may be wrong: %s", source.Name, err))
+				return
+			}
 			if errors.Is(err, derived.ErrDamaged) {
 				notify(fmt.Sprintf(report, source.Name, err))
 				m.loaded.reload(ctx, keyOf(source), model, func() bool { return true }, minIdle,

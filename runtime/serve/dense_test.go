@@ -289,8 +289,14 @@ func TestADamagedImportIsNotUsed(t *testing.T) {
 	part := hosttest.Must(filepath.Glob(filepath.Join(out, "model-00002-*")))(t)[0]
 	f := hosttest.Must(os.OpenFile(part, os.O_WRONLY, 0))(t)
 	size := hosttest.Must(f.Stat())(t).Size()
+	other := filepath.Join(part+".damaged", "other") // so that it cannot be put aside
+	hosttest.Check(t, os.MkdirAll(other, 0o755))
 	hosttest.Must(f.WriteAt([]byte{0x55, 0xaa}, size-2))(t)
 	hosttest.Check(t, f.Close())
+	heard(t, said, "answers of "+found.Name+" may be wrong: "+part+" is damaged in its bytes")
+	hosttest.Check(t, os.RemoveAll(part+".damaged"))
+	m, said = denseModels(t, found, engine.DenseBF16, t.TempDir())
+	answered(t, m)
 	heard(t, said, "a part of the import "+found.Name+" is put aside: "+part+" is damaged in its "+
 		"bytes")
 	heard(t, said, "repeat its ossrun import, which writes that file again")
