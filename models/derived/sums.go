@@ -75,8 +75,8 @@ func Check(f *os.File, begin, end int64, want []byte, discard func(path string) 
 	}
 	err = fmt.Errorf("%s %w in its bytes %d to %d", f.Name(), ErrDamaged, begin,
 		min(begin+blockBytes, end))
-	if kept := discard(f.Name()); kept != nil && !errors.Is(kept, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; %w: %w", err, ErrStays, kept)
+	if failed := discard(f.Name()); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; %w: %w", err, ErrStays, failed)
 	}
 	return err
 }

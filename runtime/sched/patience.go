@@ -39,8 +39,8 @@ func (s *Scheduler) withinPatience(decode, budget int) (rows int) {
 // counts by its part of the time.
 type stepCosts struct {
 	step, token, row float64
-	// The covariance of the three is U D transposed U: D is the diagonal here, the unit matrix U
-	// has what is above it. So it stays positive: updated as one matrix, it does not for an hour.
+	// The covariance of the three is U D transposed U: the diagonal here is D, the rest above it is
+	// the unit matrix U's. So it stays positive: updated as one matrix, it does not for an hour.
 	doubt [3][3]float64
 }
 
@@ -73,12 +73,12 @@ func (c *stepCosts) observe(tokens, rows int, took time.Duration) {
 		for i := range j {
 			f += p[i][j] * x[i]
 		}
-		before, v := all, p[j][j]*f
+		previous, v := all, p[j][j]*f
 		all += f * v
-		p[j][j] *= before / all / forgets
+		p[j][j] *= previous / all / forgets
 		for i := range j {
 			u := p[i][j]
-			p[i][j] = u - gain[i]*f/before
+			p[i][j] = u - gain[i]*f/previous
 			gain[i] += u * v
 		}
 		gain[j] = v

@@ -50,7 +50,7 @@ type Offer struct {
 	Functions []Function
 	listed    []*fields.Object // all tools of the request
 	tools     int              // number of listed tools
-	history   bool             // what is read now is an item of the input
+	history   bool             // an item of the input is being read
 	Choice    toolChoice
 	Hosted    *HostedChoice // a built-in tool is chosen
 	allowed   []Requested   // types, and labels of servers, of allowed_tools; nil: all
