@@ -126,15 +126,19 @@ func bare(name string) string {
 
 // ShortName removes what Ollama adds to a name: its library in front, the default tag at the end.
 func ShortName(name string) string {
-	lower := strings.ToLower(name)
-	start := 0
+	const tag = ":latest"
 	for _, prefix := range [...]string{"library/", "ollama.com/library/",
 		"registry.ollama.ai/library/"} {
-		if strings.HasPrefix(lower, prefix) {
-			start = len(prefix)
+		// not by ToLower, which changes the length of some letters
+		if n := len(prefix); len(name) >= n && strings.EqualFold(name[:n], prefix) {
+			name = name[n:]
+			break
 		}
 	}
-	return name[start : start+len(strings.TrimSuffix(lower[start:], ":latest"))]
+	if n := len(name) - len(tag); n >= 0 && strings.EqualFold(name[n:], tag) {
+		name = name[:n]
+	}
+	return name
 }
 
 // Lookup finds a model of the catalogue by any of its names, ignoring case. A prefix hf:, Hugging

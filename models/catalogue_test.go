@@ -16,10 +16,15 @@ func TestNames(t *testing.T) {
 		"library/gpt-oss-safeguard:120b": "safeguard-120b",
 		"demo:latest":                    "demo", "library/demo": "demo",
 		"": "", ":latest": "", "library/": "", "library/:latest": "", "latest": "",
+		// their capital and small letters differ in length
+		"Ⱥ": "", "library/Ⱥ:latest": "", "Ⱥ:latest": "", "\xff:latest": "", "İ:LATEST": "",
 		"gpt-oss:": "", "gpt-oss:7b": "", "mylibrary/gpt-oss": "", "gpt-oss:latest:latest": "",
 	} {
 		if e, ok := Lookup(name); e.ID != want || ok != (want != "") {
 			t.Errorf("%q is %q, not %q", name, e.ID, want)
 		}
+	}
+	if short := ShortName("Library/Ⱥ:Latest"); short != "Ⱥ" {
+		t.Errorf("%q", short)
 	}
 }

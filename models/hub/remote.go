@@ -61,8 +61,8 @@ func (r *Remote) Measure(ctx context.Context) (size int64, rate float64) {
 		return size, 0
 	}
 	received, start := int64(0), time.Now()
-	for piece := int64(1 << 18); time.Since(start) < measureTime; piece *= 2 {
-		buffer := make([]byte, min(piece, f.want.Size-received, 64<<20))
+	for piece := int64(1 << 18); time.Since(start) < measureTime; piece = min(2*piece, 64<<20) {
+		buffer := make([]byte, min(piece, f.want.Size-received))
 		n, err := f.ReadAt(buffer, received)
 		if received += int64(n); err != nil || received == f.want.Size {
 			break
