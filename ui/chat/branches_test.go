@@ -207,6 +207,15 @@ func TestRestoredModels(t *testing.T) {
 		if len(opened) != c.opens {
 			t.Errorf("%+v opens %q", c, opened)
 		}
+		// saved without a further answer it stays that model's, so that --resume returns to it
+		if k := s.m.snapshot(); k.Model != c.model || k.Endpoint != c.at {
+			t.Errorf("%+v is saved as of %s at %q", c, k.Model, k.Endpoint)
+		}
+		s.ask("Hello?")
+		s.play(0, step)
+		if k := s.m.snapshot(); k.Model != s.m.options.Model.ID() || k.Endpoint != c.now {
+			t.Errorf("%+v: after an answer it is saved as of %s at %q", c, k.Model, k.Endpoint)
+		}
 	}
 	s := newStage(t, 80, 24, Options{Switch: open})
 	same := &savedChat{ID: "1234", Model: s.m.options.Model.ID()}

@@ -220,7 +220,7 @@ func switchModel(m *Model, name string) tea.Cmd {
 type modelOpened struct{ model session.Runner }
 
 func (o modelOpened) apply(m *Model) tea.Cmd {
-	m.options.Model = o.model
+	m.options.Model, m.record.model = o.model, ""
 	m.showNotice("The next answers come from " + o.model.ID() +
 		". It is loaded with the next message.")
 	m.save()

@@ -207,6 +207,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	m.appendEntry(a)
 
 	req := m.request()
+	m.record.model = "" // the chat's model answers now
 	m.save()
 	a.tools = len(m.tools.current()) > 0
 	clock, runner, pictures := m.clock, m.tools.recordOffers(m.options.Model), m.options.Pictures

@@ -225,7 +225,7 @@ func (m *Model) begin() {
 	t.conversation, t.context, t.rate = conversation{}, 0, 0
 	t.queued, t.unsaved, t.preparing = nil, 0, ""
 	m.input.pastes, m.input.recent = nil, nil
-	m.record.name, m.record.startTime = "", m.now
+	m.record.name, m.record.model, m.record.startTime = "", "", m.now
 	m.record.setID(newID(), &m.background)
 	m.show(nil)
 }

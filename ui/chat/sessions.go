@@ -35,15 +35,17 @@ const saveTimeout = 2 * time.Second
 
 // A record is where and how the conversation is saved.
 type record struct {
-	saver     saver
-	lock      func(id string) (release func(), ok bool) // Options.Claim
-	unlock    func()                                    // only the work of claiming accesses it
-	claiming  <-chan struct{}
-	id, name  string // of the conversation; name is "" until it is set
-	startTime time.Time
-	changed   time.Time       // when the conversation last got a message or token
-	savedAt   time.Time       // when the conversation was last saved
-	exported  map[string]bool // files written by /export
+	saver    saver
+	lock     func(id string) (release func(), ok bool) // Options.Claim
+	unlock   func()                                    // only the work of claiming accesses it
+	claiming <-chan struct{}
+	id, name string // of the conversation; name is "" until it is set
+	// model and endpoint of a restored conversation, until another answers in it; "": the chat's
+	model, endpoint string
+	startTime       time.Time
+	changed         time.Time       // when the conversation last got a message or token
+	savedAt         time.Time       // when the conversation was last saved
+	exported        map[string]bool // files written by /export
 }
 
 // A savedChat is the value of a conversation's record.
@@ -100,6 +102,9 @@ func (m *Model) snapshot() *savedChat {
 	k := &savedChat{ID: r.id, Name: r.name, Model: m.options.Model.ID(), Effort: t.effort,
 		Endpoint: m.options.Endpoint, System: t.system, Began: r.startTime, Changed: r.changed,
 		Current: -1, Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.input.pastes}
+	if r.model != "" {
+		k.Model, k.Endpoint = r.model, r.endpoint
+	}
 	var walk func(list []*exchange, prev int)
 	walk = func(list []*exchange, prev int) {
 		for _, e := range list {
@@ -222,6 +227,7 @@ func (m *Model) restore(r claimedChat) {
 		m.record.setOwner(k.ID, &m.background, func() func() { return r.release })
 	}
 	m.record.name, m.record.startTime, m.record.changed = k.Name, k.Began, k.Changed
+	m.record.model, m.record.endpoint = k.Model, k.Endpoint
 	m.input.pastes = k.Pastes
 	t := &m.talk
 	t.system, t.queued, t.preparing, t.unsaved = k.System, k.Queued, "", 0

@@ -242,13 +242,17 @@ func openChats(c *cli.Context, program bool, report func(string)) (store records
 		if saved.Endpoint != "" { // else one of the config file stays
 			err = errors.Join(err, c.Set("endpoint", saved.Endpoint))
 		}
+		for _, name := range []string{"model", "endpoint"} {
+			noteOrigin(c, name, "conversation "+saved.ID)
+		}
 	}
 	return store, saved.ID, err
 }
 
 // explainSaved adds to err that a continued conversation asked for the model.
 func explainSaved(c *cli.Context, err error) error {
-	if err == nil || !c.Bool("continue") && !c.IsSet("resume") || errors.Is(err, context.Canceled) {
+	if err == nil || !c.Bool("continue") && !c.IsSet("resume") || onCommandLine(c, "model") ||
+		onCommandLine(c, "endpoint") || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return fail(exitCode(err), "the conversation was with %s: %s. Give --model NAME or --endpoint "+

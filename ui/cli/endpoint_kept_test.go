@@ -55,4 +55,11 @@ func TestConversationsKeepTheirServer(t *testing.T) {
 		!strings.Contains(string(out), "Give --model NAME") {
 		t.Errorf("without its server: %v, %s", err, out)
 	}
+	for _, named := range [][]string{{"--endpoint", server.URL}, {"--model", "120b"}} {
+		out, err := sameHome(cmd, append([]string{"chat", "-c", "And now?"},
+			named...)...).CombinedOutput()
+		if err == nil || strings.Contains(string(out), "conversation was with") {
+			t.Errorf("%q is not the conversation's: %v, %s", named, err, out)
+		}
+	}
 }
