@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // unnamed are command lines of every verb that name no file of a home.
@@ -76,20 +78,7 @@ func TestHomeThatCannotBeUsed(t *testing.T) {
 		}
 		t.Skip("only root can play another user")
 	}
-	folder := t.TempDir()
-	for path := folder; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
-		if err := os.Chmod(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(folder, "ossrun") // others cannot enter the folder of the test's
-	if out, err := exec.Command("cp", self, program).CombinedOutput(); err != nil {
-		t.Fatalf("%s, %v", out, err)
-	}
+	program, folder := programForAll(t)
 	ofRoot, usable := filepath.Join(folder, "root"), filepath.Join(folder, "nobody")
 	if err := errors.Join(os.Mkdir(ofRoot, 0o700), os.Mkdir(usable, 0o700),
 		os.Chown(usable, 65534, 65534)); err != nil {
@@ -120,6 +109,64 @@ func TestHomeThatCannotBeUsed(t *testing.T) {
 			t.Errorf("no line has the verb %s", c.Name)
 		}
 	}
+}
+
+// A server that others can reach does not start without a key where a file that may ask for one
+// cannot be read: in a home of another user, or in a folder of root in one's own (sudo made it).
+func TestUnreadableKeysOpenNoServer(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatal("only root can play another user")
+		}
+		t.Skip("only root can play another user")
+	}
+	program, folder := programForAll(t)
+	ofRoot, own := filepath.Join(folder, "root"), filepath.Join(folder, "own")
+	settings := filepath.Join(folder, "settings")
+	for _, path := range []string{own, settings} {
+		hosttest.Check(t, os.MkdirAll(filepath.Join(path, ".config", "ossrun"), 0o755))
+		hosttest.Check(t, os.Chown(path, 65534, 65534))
+	}
+	hosttest.Check(t, os.Mkdir(ofRoot, 0o700))
+	hosttest.Check(t, os.Chmod(filepath.Join(own, ".config", "ossrun"), 0o700))
+	hosttest.Check(t, os.WriteFile(filepath.Join(settings, ".config", "ossrun", "config.yaml"),
+		[]byte("api-key: secret\n"), 0o600))
+	const public = "serve --model demo --port 0 --host 0.0.0.0"
+	for _, home := range []string{ofRoot, own, settings} {
+		for _, line := range []string{public, "serve --model demo --port 0 --any-user"} {
+			if code, _, errs := runAs(t, program, 65534, home, line); code != exitUsage ||
+				!strings.Contains(errs, "may ask for one and cannot be read") {
+				t.Errorf("%s, HOME=%s: %d, %s", line, home, code, errs)
+			}
+		}
+		for _, line := range []string{"serve --model demo --port 0",
+			public + " --api-key 0123456789abcdefghij"} {
+			if code, _, errs := runAs(t, program, 65534, home, line); code != exitOK {
+				t.Errorf("%s, HOME=%s: %d, %s", line, home, code, errs)
+			}
+		}
+	}
+	for _, home := range []string{os.DevNull, filepath.Join(folder, "none")} { // no file at all
+		if code, _, errs := runAs(t, program, 65534, home, public); code != exitOK {
+			t.Errorf("HOME=%s: %d, %s", home, code, errs)
+		}
+	}
+}
+
+// programForAll copies this program to a folder that every user can enter.
+func programForAll(t *testing.T) (program, folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for path := folder; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
+		hosttest.Check(t, os.Chmod(path, 0o755))
+	}
+	self := hosttest.Must(os.Executable())(t)
+	program = filepath.Join(folder, "ossrun") // others cannot enter the folder of the test's
+	if out, err := exec.Command("cp", self, program).CombinedOutput(); err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	return program, folder
 }
 
 // lastLine is the last line but notices of what was skipped, with CACHE for the home's cache.
@@ -154,7 +201,14 @@ func runAs(t *testing.T, program string, uid uint32, home, line string) (code in
 		_ = c.Wait() // ProcessState has it
 	}()
 	if strings.HasPrefix(line, "serve") {
-		e.until(t, "startup complete")
+		happens(func() bool {
+			select {
+			case <-ended:
+				return true
+			default:
+				return strings.Contains(e.String(), "startup complete")
+			}
+		})
 		_ = c.Process.Signal(os.Interrupt)
 	}
 	<-ended

@@ -150,6 +150,9 @@ func (v *serveVerb) run() (err error) {
 	}
 	m.SetToolMemory(toolset.Memory())
 	if v.answers.Keys, err = keys.Open(keys.File(), m.Store(), o.Notify); err == nil {
+		err = v.refuseToBeOpen(listener)
+	}
+	if err == nil {
 		err = newServer(v, m, listener, secure, toolset).run(c.Context)
 	}
 	return errors.Join(err, toolset.Close())

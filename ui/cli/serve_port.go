@@ -1,8 +1,9 @@
 // The listener of ossrun serve and its access: an address or a Unix socket, TLS, the key, the
 // accepted host names and web origins.
 //
-// What must stay true: a port open to other machines without a key is reported; a key need not be
-// on the command line, which every process of this machine can read.
+// What must stay true: a port open to other machines without a key is reported, and refused where a
+// file that may ask for a key cannot be read; a key need not be on the command line, which every
+// process of this machine can read.
 
 package cli
 
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -26,6 +28,7 @@ import (
 
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
@@ -120,6 +123,26 @@ func (p *portFlags) key() (string, error) {
 }
 
 func (p *portFlags) asksForKey() bool { return p.apiKey != "" || p.answers.Keys.NeedsKey() }
+
+// refuseToBeOpen refuses to serve others without a key, if a default file that this user may not
+// read could ask for one.
+func (v *serveVerb) refuseToBeOpen(l net.Listener) error {
+	if v.asksForKey() || isLocal(l) && !v.anyUser {
+		return nil
+	}
+	files := []string{keys.File()}
+	if !v.c.IsSet("config") {
+		files = append(files, defaultConfigPath())
+	}
+	for _, path := range files {
+		if _, err := mapping.ReadText(path, mapping.MaxSettings); errors.Is(err, fs.ErrPermission) {
+			return fail(exitUsage, "others could use this port without a key, but %s may ask for "+
+				"one and cannot be read. Give --api-key-file FILE, or set XDG_CONFIG_HOME to a "+
+				"folder that this user can read", path)
+		}
+	}
+	return nil
+}
 
 func (p *portFlags) allowedHosts() []string {
 	names := append(splitList(p.hosts), p.host)

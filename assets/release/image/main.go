@@ -156,7 +156,7 @@ func files(program string) ([]byte, error) {
 		{"etc/ssl/certs/", 0, 0o755, nil},
 		{"etc/ssl/certs/ca-certificates.crt", 0, 0o644, certificates.Bytes()},
 		{"home/", 0, 0o755, nil},
-		{home[1:] + "/", user, 0o700, nil},
+		{home[1:] + "/", user, 0o711, nil}, // --user can see that no key and no settings are here
 		{cache[1:] + "/", user, 0o700, nil},
 		{"ossrun", 0, 0o755, body},
 		{"tmp/", 0, 0o1777, nil},
