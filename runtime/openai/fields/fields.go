@@ -191,6 +191,9 @@ func (o *Object) Notes() []string { return o.c.notes }
 // faults are ignored: a client cannot correct them, and sends them with every request.
 func ReadDated(list []Value, read func(i int, v Value)) {
 	newest := len(list) - 1
+	if newest >= 0 && isResult(list[newest]) {
+		newest = -1
+	}
 	for i, v := range slices.Backward(list) {
 		if isUsers(v) {
 			newest = i
@@ -209,6 +212,17 @@ func ReadDated(list []Value, read func(i int, v Value)) {
 		v.Try(func() { read(i, v) })
 		v.c.past = false
 	}
+}
+
+// isResult tells whether a message or item is a tool's result. A list that ends with one and has no
+// user's message continues an agent's work.
+func isResult(v Value) (is bool) {
+	v.IgnoreFaults(func(v Value) {
+		m := v.Object()
+		role := m.Text("role")
+		is = role == "tool" || role == "function" || strings.HasSuffix(m.Text("type"), "_output")
+	})
+	return is
 }
 
 // isUsers tells whether a message or item is the user's. Anthropic's API has results of tools in

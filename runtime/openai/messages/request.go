@@ -189,10 +189,16 @@ func readBlock(b *fields.Object, kind string) (text string) {
 	switch {
 	case kind == "text":
 		return b.Text("text")
+	case kind == "document":
+		// in the history as in the newest message, for the prefix cache
+		f := b.Value().Try(func() { text = documentText(b) })
+		if f == nil && text != "" || !b.IsPast() {
+			b.AddFault(f)
+			return text
+		}
+		text = request.TextInside(b)
 	case b.IsPast() || kind == "search_result":
 		text = request.TextInside(b)
-	case kind == "document":
-		return documentText(b)
 	}
 	if text == "" {
 		b.Unreadable("the model reads text only")
@@ -230,9 +236,13 @@ func messagesUser(conv *request.Conversation, m *fields.Object) {
 	var rest []fields.Value
 	list := blocksOf(conv, m)
 	for _, b := range list {
-		if isResult(b) {
-			conv.Result(b.Text("tool_use_id"), "", request.Content(b, "content", true))
-		} else {
+		result := false
+		b.Value().Try(func() { // a result's faults are no reason to refuse the text next to it
+			if result = isResult(b); result {
+				conv.Result(b.Text("tool_use_id"), "", request.Content(b, "content", true))
+			}
+		})
+		if !result {
 			rest = append(rest, b.Value())
 		}
 	}
@@ -299,6 +309,9 @@ func documentText(block *fields.Object) string {
 	default:
 		block.Get("source").Unsupported(fmt.Sprintf("a document by %q", kind),
 			"send it in base64 or as text")
+	}
+	if context := block.Text("context"); context != "" && text != "" {
+		text = context + "\n" + text
 	}
 	if title := block.Text("title"); title != "" && text != "" {
 		return title + ":\n" + text
