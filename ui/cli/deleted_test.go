@@ -119,7 +119,7 @@ func deletedLeavesNoPage(t *testing.T, unloads bool, args []string) {
 	if !unloads { // else it begins at 0 again
 		before = s.metric(queries)
 	}
-	s.with("chat", "--model", "demo", "--max-tokens", "20", secret(12))
+	s.with("chat", "--model", "demo", "--max-tokens", "400", secret(12))
 	if !unloads && s.metric(queries) <= before {
 		t.Error("the chat in the terminal has not used the server")
 	}

@@ -25,6 +25,9 @@ func TestConversationsKeepTheirServer(t *testing.T) {
 	}
 	var asked atomic.Int32
 	proxy := httputil.NewSingleHostReverseProxy(to)
+	connections := &http.Transport{} // other tests close the default's
+	defer connections.CloseIdleConnections()
+	proxy.Transport = connections
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			asked.Add(1)

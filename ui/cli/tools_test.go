@@ -155,7 +155,7 @@ func TestMCPOverHTTP(t *testing.T) {
 func TestServeTools(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		flags, ignored string
+		flags, refused string
 	}{
 		{"--search none", "mcp"},
 		{"--host 0.0.0.0 --search none", "mcp, web_search"},
@@ -164,15 +164,20 @@ func TestServeTools(t *testing.T) {
 	} {
 		s := serveDemo(t, strings.Fields(c.flags)...)
 		s.url = "http://127.0.0.1" + s.url[strings.LastIndex(s.url, ":"):]
-		answer, _ := s.send("POST", "/v1/responses", `{"model":"demo","input":"Hello","tools":[
-			{"type":"web_search"},{"type":"mcp","server_label":"x","require_approval":"never"}],
-			"max_output_tokens":1}`)
-		if got := answer.Header.Get("X-Ossrun-Ignored"); answer.StatusCode != 200 || got != c.ignored {
-			t.Errorf("%s: %d, ignored %q, not %q", c.flags, answer.StatusCode, got, c.ignored)
+		var list []string
+		for _, kind := range []string{"mcp", "web_search"} {
+			answer, _ := s.send("POST", "/v1/responses", `{"model":"demo","input":"Hello","tools":[`+
+				`{"type":"`+kind+`","server_label":"x"}],"max_output_tokens":1}`)
+			if answer.StatusCode == 400 {
+				list = append(list, kind)
+			}
+		}
+		if refused := strings.Join(list, ", "); refused != c.refused {
+			t.Errorf("%s: refused %q, not %q", c.flags, refused, c.refused)
 		}
 		s.end(os.Interrupt)
 		if log := s.err.String(); strings.Contains(log, "tools for requests: browser") !=
-			!strings.Contains(c.ignored, "web_search") {
+			!strings.Contains(c.refused, "web_search") {
 			t.Errorf("%s: log: %s", c.flags, log)
 		}
 	}

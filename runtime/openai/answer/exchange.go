@@ -132,10 +132,11 @@ func (d *Driver) LogRequest(r *http.Request, e *Exchange, took time.Duration) {
 	if e.Fault != nil {
 		attrs = append(attrs, slog.String("error", e.Fault.Logged(d.LogPrompts)))
 	}
-	for name, parts := range map[string][]string{"ignored": e.ignored, "relaxed": e.relaxed} {
-		if len(parts) > 0 {
-			attrs = append(attrs, slog.Int(name, len(parts)))
-		}
+	if len(e.ignored) > 0 {
+		attrs = append(attrs, slog.Int("ignored", len(e.ignored)))
+	}
+	if len(e.relaxed) > 0 {
+		attrs = append(attrs, slog.Int("relaxed", len(e.relaxed)))
 	}
 	d.Log.LogAttrs(r.Context(), level, "request", attrs...)
 }

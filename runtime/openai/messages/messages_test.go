@@ -284,3 +284,29 @@ func TestCountTokens(t *testing.T) {
 	wantAnthropic(t, porttest.Ask(t, "POST", srv.URL+messagesRoute+"/count_tokens", `{}`), 400,
 		"invalid_request_error", "messages")
 }
+
+// Anthropic's typed tools are not answered from memory: a search beside functions is skipped, the
+// others are refused.
+func TestMessagesTypedTools(t *testing.T) {
+	const function = `{"name":"f","input_schema":{"type":"object"}}`
+	for tools, want := range map[string]string{
+		`{"type":"web_search_20250305","name":"web_search","max_uses":8}`: "web_search_20250305",
+		`{"type":"web_fetch_20250910","name":"web_fetch"}`:                "web_fetch_20250910",
+		`{"type":"bash_20250124","name":"bash"},` + function:              "bash_20250124",
+		`{"type":"new_20300101","name":"n"},` + function:                  "new_20300101",
+		`{"type":"function_20250101","name":"n"}`:                         "as a function",
+		function + `,{"type":"code_execution_20250825","name":"c"}`:       "",
+	} {
+		srv, f := porttest.Server(t, sessiontest.Answers("ok"))
+		r := porttest.Ask(t, "POST", srv.URL+"/v1/messages", `{"max_tokens":9,"messages":[`+
+			porttest.Hello+`],"tools":[`+tools+`]}`)
+		if want == "" {
+			if r.Status != 200 || len(f.Last(t).Functions) != 1 ||
+				r.Header.Get("X-Ossrun-Ignored") != "code_execution_20250825" {
+				t.Errorf("%s: %d %v %s", tools, r.Status, r.Header, r.Body)
+			}
+		} else if r.Status != 400 || !strings.Contains(r.Body, want) || len(f.Requests) != 0 {
+			t.Errorf("%s: %d %s", tools, r.Status, r.Body)
+		}
+	}
+}

@@ -115,16 +115,19 @@ func (r *messagesRequest) readOutput(o *fields.Object, name string) {
 	}
 }
 
-// readTools reads tools and tool_choice. Tools of Anthropic's own types are ignored.
+// readTools reads tools and tool_choice. Tools of Anthropic's own types are not run here.
 func (r *messagesRequest) readTools(o *fields.Object, name string) {
-	offer := &r.offer
+	offer, typed := &r.offer, []*fields.Object(nil)
 	for _, v := range offer.List(o, name) {
 		t := v.Object()
 		if kind := t.Text("type"); kind != "" && kind != "custom" {
-			offer.Ignored = append(offer.Ignored, kind)
+			typed = append(typed, t)
 			continue
 		}
 		offer.Functions = append(offer.Functions, tools.ReadFunctionWith(t, "input_schema"))
+	}
+	for _, t := range typed {
+		offer.Lack(t, t.Text("type"))
 	}
 	c := o.Object("tool_choice")
 	if c == nil {

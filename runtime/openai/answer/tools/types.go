@@ -43,15 +43,23 @@ var handlings = map[string]handling{
 	"computer":                  {refused: "gpt-oss reads no pictures"},
 	"computer_use_preview":      {refused: "gpt-oss reads no pictures"},
 	"programmatic_tool_calling": {refused: "offer code_interpreter"},
+
+	// Anthropic's
+	"web_fetch":      {runs: Browser},
+	"code_execution": {runs: Python},
+	"bash":           {refused: offerFunction},
+	"text_editor":    {refused: offerFunction},
+	"memory":         {refused: offerFunction},
 }
 
 // version ends the types of makers that date their tools: web_search_20250305,
 // web_search_preview_2025_03_11.
 var version = regexp.MustCompile(`_20\d\d_?[01]\d_?[0-3]\d$`)
 
-// handlingOf refuses unknown types.
+// handlingOf refuses unknown types, and dates of types that have none.
 func handlingOf(typ string) handling {
-	if h, is := handlings[version.ReplaceAllString(typ, "")]; is {
+	if h, is := handlings[version.ReplaceAllString(typ, "")]; is && (!h.offered ||
+		!version.MatchString(typ)) {
 		return h
 	}
 	return handling{refused: offerFunction}
@@ -65,4 +73,18 @@ func (offer *Offer) refuse(t *fields.Object, typ string, h handling) {
 		return
 	}
 	t.Get("type").Unsupported("a tool of type "+fields.Brief(typ), h.refused)
+}
+
+// Lack refuses a tool on a route that runs none. A search or an interpreter is skipped if there are
+// functions.
+func (offer *Offer) Lack(t *fields.Object, typ string) {
+	h := handlingOf(typ)
+	switch {
+	case (Requested{Kind: h.runs}).mayGo(len(offer.Functions)) && h.runs != "":
+		offer.Ignored = append(offer.Ignored, typ)
+		return
+	case h.runs != "":
+		h.refused = "ask /v1/responses, which runs it"
+	}
+	offer.refuse(t, typ, h)
 }
