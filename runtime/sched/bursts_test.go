@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -199,5 +200,25 @@ func TestTokensWaitWithinPatience(t *testing.T) {
 		if rate := float64(rows) / spent.Seconds(); rate < 0.95*whole {
 			t.Errorf("%s: %.0f rows a second, %.0f in whole steps", c.name, rate, whole)
 		}
+	}
+}
+
+// However short a step is, each client that has a prompt to compute has a row of it.
+func TestEveryClientHasRowsOfAStep(t *testing.T) {
+	const clients = 90
+	requests := prompts("tokens", 1, 40, 0)
+	requests[0].MaxTokens = 400
+	for i := range clients {
+		requests = append(requests, prompts(fmt.Sprint("client ", i), 1, 400, 1+i)...)
+	}
+	steps, without := 0, 0
+	burst(t, costs{time.Millisecond, time.Millisecond, 10 * time.Millisecond}, requests,
+		func(_ *timed, b *engine.Batch, _ time.Duration) {
+			if steps++; steps > 30 && steps < 60 && len(b.Seqs) < clients {
+				without++
+			}
+		})
+	if without > 0 {
+		t.Errorf("in %d of 30 steps some client has no row", without)
 	}
 }

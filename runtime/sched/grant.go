@@ -183,7 +183,7 @@ func (s *Scheduler) grant(ahead bool) {
 	}
 	decodes := s.o.MaxNumBatchedTokens - budget
 	if decodes > 0 || !isAlone {
-		budget = s.withinPatience(decodes, budget)
+		budget = max(s.withinPatience(decodes, budget), min(budget, prefills)) // a row for each
 	}
 	s.stepRows = decodes + budget
 	s.grantPrefill(budget)
