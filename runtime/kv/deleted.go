@@ -1,10 +1,9 @@
 // Pages that no disk may have: those of sequences whose client asked that nothing be stored, and
 // those of a deleted record, which has their names for this.
 //
-// What must stay true: once Forget has returned, the disk has none of the pages, and none that
-// a pool or the host's memory still has is written, until another sequence has it. Pages that
-// another record has too are not spared: they are computed again, or written when they are evicted
-// the next time.
+// What must stay true: once Forget has returned, none of the pages is on the disk, and no copy of
+// one in a pool or in the host's memory is written to it before another sequence has the page.
+// Pages that another record has too are removed as well: they are computed again when needed.
 
 package kv
 

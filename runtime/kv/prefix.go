@@ -55,7 +55,7 @@ type node struct {
 	pinned   bool   // the window page is kept like a full one
 	maker    uint64 // table that computed it
 	evicted  bool
-	inMemory bool // all tables that had it were, see Table.InMemory, or its contents were deleted
+	inMemory bool // no disk may have its contents: see Table.InMemory and Withhold
 }
 
 // KeepPrefixes makes the pool find prefixes. It is called before the first table is used.

@@ -2,8 +2,8 @@
 // next token, another client its first. Shorter steps compute fewer rows a second, since each has
 // costs of its own, the weights above all.
 //
-// What must stay true: prompts lose no more than a little of their speed by it, whatever the
-// machine; until steps have been measured, they are as long as they may be.
+// What must stay true: it costs prompts at most 3 % of their speed on any machine; until steps have
+// been measured, they are as long as they may be.
 
 package sched
 
@@ -39,8 +39,8 @@ func (s *Scheduler) withinPatience(decode, budget int) (rows int) {
 // counts by its part of the time.
 type stepCosts struct {
 	step, token, row float64
-	// The covariance of the three is U D transposed U: the diagonal here is D, the rest above it is
-	// the unit matrix U's. So it stays positive: updated as one matrix, it does not for an hour.
+	// The covariance of the three is U D transposed U: the diagonal here is D, the part above it is
+	// that of the unit triangle U. Kept as one matrix it turns negative within an hour.
 	doubt [3][3]float64
 }
 

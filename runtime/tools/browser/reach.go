@@ -1,5 +1,7 @@
-// What of the web a request may reach: a client that allows no live access, or some domains only,
-// is obeyed by every way out: searches, pages, and redirects of pages.
+// The part of the web that a request may reach: a client can forbid live access, or allow some
+// domains only.
+//
+// What must stay true: searches, pages and their redirects all keep to it.
 
 package browser
 
