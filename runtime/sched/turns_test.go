@@ -86,7 +86,7 @@ func TestWhoComesIsNotDelayedByAFlood(t *testing.T) {
 		prompt, tokens int // of each sequence of the flood
 		most           time.Duration
 	}{
-		{"one that decodes", 20, 400, 2 * newcomer * row},
+		{"one that decodes", 20, 400, (2*newcomer + 2) * row}, // a row for each prompt beside
 		{"one that prefills", 1000, 1, 2 * budget * row},
 	} {
 		o := Options{Settings: engine.Settings{Pages: 20_000, MaxNumBatchedTokens: budget,
