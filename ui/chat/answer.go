@@ -67,7 +67,16 @@ func (a *answer) take(e session.Event, now time.Time) bool {
 	case session.Answer:
 		a.textPart(false, now).push(e.Text)
 	case session.CallStart:
-		a.push(&call{index: e.Index, name: term.Clean(e.Recipient)}, now)
+		a.push(&call{index: e.Index, id: e.ID, name: recipientName(e.Recipient)}, now)
+		return false
+	case toolResolved:
+		for _, p := range a.parts {
+			if c, ok := p.(*call); ok && c.id == e.id {
+				if c.resolved = true; e.tool != "" {
+					c.name = toolName(e.server, e.tool)
+				}
+			}
+		}
 		return false
 	case session.CallEnd:
 		c := a.call(e.Index)
@@ -352,134 +361,4 @@ func link(address, painted string) string {
 		return painted
 	}
 	return "\x1b]8;;" + address + "\x1b\\" + painted + "\x1b]8;;\x1b\\"
-}
-
-// Rows of a call that are shown while reasoning is folded.
-const (
-	argumentRows = 6
-	outputRows   = 6
-)
-
-// maxSavedOutput is how many bytes of a call's output are saved with the conversation for the
-// screen; the model's history has all of it.
-const maxSavedOutput = 32 << 10
-
-// A call is the model asking for a tool.
-type call struct {
-	index     int // in the turn
-	name      string
-	arguments string
-	clean     term.Cleaner
-
-	output        string // printed so far, or its result
-	outputCleaner term.Cleaner
-	files         []string // written by it
-	failed        string   // the error that the model was told
-	started       time.Time
-	endTime       time.Time // zero: running, or not run here
-	running       bool
-}
-
-func (c *call) end(time.Time) {}
-
-func (c *call) recordResult(e session.ToolEnd, now time.Time) {
-	c.running, c.started, c.endTime = false, now.Add(-e.Took), now
-	if e.Err != nil {
-		c.failed = term.Clean(e.Err.Error())
-	}
-	c.output = term.Clean(cmp.Or(e.Result.Title, c.output, e.Result.Text))
-	c.files = e.Result.Files
-	for _, f := range e.Result.Files {
-		c.output = strings.TrimRight(c.output, "\n") + "\nwrote " + term.Clean(f)
-	}
-}
-
-func (c *call) save() savedPart {
-	output := c.output
-	if cut := len(output) - maxSavedOutput; cut > 0 {
-		output = "…" + strings.ToValidUTF8(output[cut:], "")
-	}
-	return savedPart{Kind: "call", Name: c.name, Text: c.arguments, Output: output,
-		Files: c.files, Failed: c.failed, Seconds: c.endTime.Sub(c.started).Seconds()}
-}
-
-func (c *call) state(l layout) string {
-	switch {
-	case c.running && l.asking:
-		return " · waits for your answer"
-	case c.running:
-		return " · running, " + formatDuration(l.now.Sub(c.started))
-	case c.failed != "":
-		return " · failed after " + formatDuration(c.endTime.Sub(c.started))
-	case !c.endTime.IsZero() && c.endTime.After(c.started):
-		return " · " + formatDuration(c.endTime.Sub(c.started))
-	}
-	return ""
-}
-
-func (c *call) runs(l layout, _ bool) []run {
-	arguments := strings.TrimSpace(c.arguments)
-	flat := strings.Join(strings.Fields(arguments), " ")
-	name := term.Cut("→ "+c.name, l.width)
-	state := term.Cut(c.state(l), max(l.width-term.Width(name), 0))
-	row := term.Row{{Text: name, Style: term.Cyan}}
-	room := l.width - term.Width(name) - term.Width(state) - 1
-	code := c.language()
-	lines := strings.Contains(arguments, "\n") ||
-		l.unfolded && (term.Width(flat) > room || code != "" && flat != "")
-	if room > 3 && flat != "" && !lines {
-		row = append(row, term.Span{Text: " " + term.Cut(flat, room), Style: term.Dim})
-	}
-	out := []run{{rows: []string{l.palette.Paint(append(row, term.Span{Text: state,
-		Style: term.Dim}))}}}
-	bar := l.dim("│ ", 2)
-	if lines {
-		out = append(out, run{bar, c.rows(l, code, arguments, term.Plain, argumentRows, false)})
-	}
-	if text := strings.TrimRight(c.output, "\n"); text != "" {
-		out = append(out, run{bar, c.rows(l, "", text, term.Dim, outputRows, true)})
-	}
-	if c.failed != "" {
-		out = append(out, run{bar, c.rows(l, "", c.failed, term.Red, outputRows, false)})
-	}
-	return out
-}
-
-// language is the language of the arguments, "" unless they are code.
-func (c *call) language() string {
-	if c.name == "python" {
-		return c.name
-	}
-	return ""
-}
-
-// rows are the first or last rows of a text, or all while nothing is folded. code is its language,
-// or "".
-func (c *call) rows(l layout, code, text string, style term.Style, limit int, last bool) []string {
-	total := strings.Count(text, "\n") + 1 // counted before cutting
-	if lines := strings.Split(text, "\n"); !l.unfolded && len(lines) > 4*limit {
-		if last {
-			text = strings.Join(lines[len(lines)-4*limit:], "\n")
-		} else {
-			text = strings.Join(lines[:4*limit], "\n")
-		}
-	}
-	var rows []term.Row
-	if width := max(l.width-2, 1); code == "" {
-		rows = term.Wrap([]term.Span{{Text: text, Style: style}}, width)
-	} else {
-		for _, line := range markdown.Code(code, text) {
-			rows = append(rows, term.Chop(line, width, term.Span{Text: "↪ ", Style: term.Dim})...)
-		}
-	}
-	if !l.unfolded && len(rows) > limit {
-		hint := term.Row{{Text: fmt.Sprintf("… Ctrl+T shows all of %s",
-			formatCount(total, "line")), Style: term.Dim}}
-		if last {
-			rows = append([]term.Row{hint}, rows[len(rows)-limit+1:]...)
-		} else {
-			rows = append(rows[:limit-1:limit-1], hint)
-		}
-	}
-	return l.palette.PaintAll(rows)
 }

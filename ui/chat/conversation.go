@@ -95,6 +95,26 @@ func (c *conversation) fork() *exchange {
 	return e
 }
 
+// branch is the place of e among its branches, "" if it has no other.
+func (c *conversation) branch(e *exchange) string {
+	list := *c.siblings(e)
+	if len(list) < 2 {
+		return ""
+	}
+	place := fmt.Sprintf("%d of %d", slices.Index(list, e)+1, len(list))
+	if e == c.fork() {
+		place += ", /branch shows the next"
+	}
+	return place
+}
+
+// newQuestion is the question of an exchange in the transcript, with its place among branches.
+func (m *Model) newQuestion(e *exchange) *markedText {
+	q := newQuestion(m.palette, e.question)
+	q.branch = func() string { return m.talk.conversation.branch(e) }
+	return q
+}
+
 func (c *conversation) messages() []session.Message {
 	var all []session.Message
 	for _, e := range c.path() {
@@ -150,16 +170,7 @@ func (c *conversation) document(model, system string) string {
 			case *answerText:
 				fmt.Fprintf(&b, "\n%s\n", p.text.Text())
 			case *call:
-				if code := p.language(); code != "" {
-					fence := "```"
-					for strings.Contains(p.arguments, fence) {
-						fence += "`"
-					}
-					fmt.Fprintf(&b, "\n%s%s\n%s\n%[1]s\n", fence, code,
-						strings.TrimSpace(p.arguments))
-					continue
-				}
-				fmt.Fprintf(&b, "\n`%s %s`\n", p.name, p.arguments)
+				b.WriteString(p.document())
 			}
 		}
 	}
@@ -202,7 +213,7 @@ func showBranch(m *Model, number string) tea.Cmd {
 	m.talk.context = m.talk.conversation.current.context
 	m.show(fork.prev)
 	m.save()
-	return m.note(fmt.Sprintf("Branch %d of %d. /branch shows the next.", n, len(list)))
+	return m.note(fmt.Sprintf("Branch %d of %d.", n, len(list)))
 }
 
 // end is the latest exchange after e, and the number of exchanges up to it, both included.

@@ -192,17 +192,18 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	if replaced != nil {
 		prev = replaced.prev
 	}
-	a, question := newAnswer(m.palette, m.now, len(prev.code())), newQuestion(m.palette, text)
+	a := newAnswer(m.palette, m.now, len(prev.code()))
 	ctx, cancel := context.WithCancel(m.ctx)
 	t.turns++
 	l := &live{number: t.turns, cancel: cancel, queue: newEventQueue(), answer: a,
-		question: question, started: m.now, prev: t.conversation.current, replaced: replaced}
+		started: m.now, prev: t.conversation.current, replaced: replaced}
 	t.live = l
 	t.conversation.current = prev
 	l.exchange = t.conversation.ask(text, len(m.transcript.entries), a)
 	l.exchange.messages[0] = session.User(sent)
+	l.question = m.newQuestion(l.exchange)
 	if replaced == nil || replaced.question != text {
-		m.transcript.add(question)
+		m.transcript.add(l.question)
 	}
 	m.appendEntry(a)
 
@@ -211,7 +212,11 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	m.save()
 	a.tools = len(m.tools.current()) > 0
 	clock, runner, pictures := m.clock, m.tools.recordOffers(m.options.Model), m.options.Pictures
-	o := session.ToolOptions{Approve: m.options.Approval.Ask}
+	approval := m.options.Approval
+	o := session.ToolOptions{Approve: func(ctx context.Context, c session.Call) error {
+		l.queue.put(toolResolved{id: c.ID, server: c.Server, tool: c.Tool}, clock())
+		return approval.Ask(ctx, c)
+	}}
 	start := func() (session.Turn, error) {
 		active, err := m.tools.ready()
 		if err != nil {

@@ -62,6 +62,10 @@ func TestPicturesAreKept(t *testing.T) {
 	if got := s.m.talk.conversation.pictures(); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("pictures %q, want %q", got, want)
 	}
+	if shown := s.text(); !strings.Contains(shown, "╰ wrote figure-1-2.png, data.csv, lie.png\n") {
+		t.Errorf("the folded cards:\n%s", shown)
+	}
+	s.keys("ctrl+t")
 	if shown := s.text(); !strings.Contains(shown, "wrote "+want[2]) ||
 		!strings.Contains(shown, "wrote "+text) {
 		t.Errorf("the cards:\n%s", shown)

@@ -17,7 +17,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
@@ -246,15 +245,18 @@ func (p *linePrinter) print(item part, complete bool) {
 	case *answerText:
 		p.text(t.text.Text())
 	case *call:
-		if t.started.IsZero() && !complete {
-			return // its arguments are incomplete
+		if t.started.IsZero() && !complete || t.running && !t.resolved {
+			return // its arguments are incomplete, or its name
 		}
-		p.text("-> " + t.name + " " + strings.TrimSpace(t.arguments) + "\n" + t.output)
-		if complete && t.failed != "" {
-			fmt.Fprint(p.out, "\n[failed: "+t.failed+"]")
-		} else if complete && t.endTime.After(t.started) {
-			took := t.endTime.Sub(t.started).Round(time.Millisecond)
-			fmt.Fprintf(p.out, "\n[%s]", formatDuration(took))
+		head := []string{"-> " + t.name}
+		for _, row := range p.model.palette.PaintAll(t.argumentRows(plainWidth-2, true)) {
+			head = append(head, "  "+strings.TrimRight(ansi.Strip(row), " "))
+		}
+		p.text(strings.Join(head, "\n") + "\n" + t.output)
+		if _, failed := t.result(); complete && failed != "" {
+			fmt.Fprint(p.out, "\n[failed: "+failed+"]")
+		} else if state := t.state(layout{}); complete && state != "" {
+			fmt.Fprint(p.out, "\n["+state+"]")
 		}
 	}
 	if complete {

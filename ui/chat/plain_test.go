@@ -73,7 +73,7 @@ func TestPlain(t *testing.T) {
 	if n := strings.Count(text, question); n != 6 {
 		t.Errorf("asked %d times", n)
 	}
-	for _, want := range []string{"[thought for ", "-> python import math", "0 1\n1 1\n",
+	for _, want := range []string{"[thought for ", "-> python\n  import math\n", "0 1\n1 1\n",
 		"Yes." + mark + " Done.\n" + mark + " Factorials "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)

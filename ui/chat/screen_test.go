@@ -324,7 +324,7 @@ func TestEndings(t *testing.T) {
 		s.ask("why?")
 		s.play(0, step)
 		if text := s.text(); !strings.Contains(text, want) ||
-			!strings.Contains(text, `→ functions.weather {"city": "Paris"}`) {
+			!strings.Contains(text, "→ weather\n   │ city  Paris\n") {
 			t.Errorf("want %q in\n%s", want, text)
 		}
 	}

@@ -310,10 +310,10 @@ func restoreAnswer(k savedExchange, palette term.Palette, now time.Time, codeOff
 			a.parts = append(a.parts, &reasoningText{text: newProse(palette, term.Dim, text),
 				tokens: p.Tokens, started: start, endTime: start.Add(took)})
 		case "call":
-			a.parts = append(a.parts, &call{name: term.Clean(p.Name), arguments: text,
+			a.parts = append(a.parts, &call{arguments: text,
+				name:   strings.TrimPrefix(term.Clean(p.Name), "functions."), // of old releases
 				output: term.Clean(p.Output), files: p.Files, failed: term.Clean(p.Failed),
-				started: start,
-				endTime: start.Add(took)})
+				started: start, endTime: start.Add(took)})
 		default:
 			code := codeOffset + len(a.code())
 			s := &answerText{text: markdown.New(palette, code), codeOffset: code,
@@ -351,7 +351,7 @@ func (m *Model) show(from *exchange) {
 			m.transcript.add(newSummary(m.palette, e.summary))
 			continue
 		}
-		m.transcript.add(newQuestion(m.palette, e.question))
+		m.transcript.add(m.newQuestion(e))
 		m.transcript.add(e.answer)
 	}
 	m.transcript.follow = true

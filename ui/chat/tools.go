@@ -169,7 +169,7 @@ func (a *Approval) Ask(ctx context.Context, c session.Call) error {
 		}
 	}
 	if !allowed {
-		return errors.New("the user did not allow this call")
+		return errors.New(refusal)
 	}
 	return nil
 }
@@ -222,8 +222,7 @@ func (a *approvalAsk) answer(m *Model, key string) bool {
 		if m.talk.live != nil {
 			m.talk.live.answer.callAllowed(m.clock())
 		}
-		name := strings.TrimSpace(a.server + " " + a.tool)
-		m.note(fmt.Sprintf(d.done, escapeHidden(name)))
+		m.note(fmt.Sprintf(d.done, toolName(a.server, a.tool)))
 		a.reply <- d.allowed
 		m.modes.close(approvalRank)
 		return true

@@ -2,13 +2,17 @@ package chat
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // A scriptTool is python that says what it was told to.
@@ -111,12 +115,12 @@ func TestApproval(t *testing.T) {
 	s.clock.advance(settleTime)
 	s.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("d")})
 	s.play(0, step)
-	if !strings.Contains(s.text(), "the user did not allow this call") {
+	if !strings.Contains(s.text(), "→ python · refused\n") {
 		t.Errorf("refused:\n%s", s.text())
 	}
 	s.ask("again")
 	s.play(0, step) // it was forbidden for good: no question
-	if strings.Count(s.text(), "the user did not allow this call") == 0 || !strings.Contains(s.text(), "Fine.") {
+	if strings.Count(s.text(), "→ python · refused\n") == 0 || !strings.Contains(s.text(), "Fine.") {
 		t.Errorf("refused again:\n%s", s.text())
 	}
 }
@@ -227,10 +231,10 @@ func TestAskedWhole(t *testing.T) {
 
 // A decision is reported, and the wait for it does not count as the call's time.
 func TestDecided(t *testing.T) {
-	for key, want := range map[string]string{"y": "files run was allowed once.",
-		"a": "files run is allowed in this chat.",
-		"n": "files run was refused once. The model continues without it.",
-		"d": "files run is refused in this chat."} {
+	for key, want := range map[string]string{"y": "files: run was allowed once.",
+		"a": "files: run is allowed in this chat.",
+		"n": "files: run was refused once. The model continues without it.",
+		"d": "files: run is refused in this chat."} {
 		s := newStage(t, 80, 24, toolOptions(&scriptTool{hold: make(chan struct{})})(t),
 			calling([]session.Event{nil})...)
 		s.ask("compute")
@@ -293,5 +297,84 @@ func TestACellIsCode(t *testing.T) {
 	if view := s.m.View(); strings.Contains(view, "import math") ||
 		!strings.Contains(s.text(), "import math") { // the keyword has a colour of its own
 		t.Errorf("the cell is not coloured:\n%q", view)
+	}
+}
+
+// A call has one form in a chat, folded or not, after a restart and in an export: the tool's one
+// name, the arguments as the question for approval has them, the result, and how it ended.
+func TestACallHasOneForm(t *testing.T) {
+	for _, c := range []struct {
+		name, recipient, server, tool, arguments string
+		result                                   session.ToolResult
+		err                                      error
+		want, unfolded                           []string
+	}{
+		{name: "of a server", recipient: "functions.files_delete_file", server: "files",
+			tool: "delete_file", arguments: `{"path":"/home/me/notes.md","force":true}`,
+			result:   session.ToolResult{Text: "deleted\nfrom the disk"},
+			want:     []string{"→ files: delete_file", "│ path   /home/me/notes.md", "│ force  true", "╰ deleted from the disk"},
+			unfolded: []string{"→ files: delete_file", "│ path   /home/me/notes.md", "│ force  true", "│ deleted", "│ from the disk"}},
+		{name: "refused", recipient: "functions.files_delete_file", server: "files",
+			tool: "delete_file", arguments: `{"path":"/etc"}`, err: errors.New(refusal),
+			want:     []string{"→ files: delete_file · refused", "│ path  /etc"},
+			unfolded: []string{"→ files: delete_file · refused", "│ path  /etc"}},
+		{name: "failed", recipient: "browser.open", arguments: `{"id":7}`,
+			err:      errors.New("there is no page\nnumber 7"),
+			want:     []string{"→ browser: open · failed", "│ id  7", "╰ there is no page number 7"},
+			unfolded: []string{"→ browser: open · failed", "│ id  7", "│ there is no page", "│ number 7"}},
+		{name: "without arguments", recipient: "functions.clock_now", server: "clock", tool: "now",
+			arguments: `{}`, result: session.ToolResult{Text: "12:00"},
+			want: []string{"→ clock: now", "╰ 12:00"}, unfolded: []string{"→ clock: now", "│ 12:00"}},
+		{name: "a long result", recipient: "functions.log", tool: "log", arguments: `{"last":40}`,
+			result:   session.ToolResult{Text: strings.Repeat("line\n", 39) + "end"},
+			want:     []string{"→ log", "│ last  40", "╰ " + strings.Repeat("line ", 12) + "line… · 40 lines"},
+			unfolded: append([]string{"→ log", "│ last  40"}, strings.Split(strings.Repeat("│ line\n", 39)+"│ end", "\n")...)},
+		{name: "a python of a server", recipient: "python", server: "python", tool: "python",
+			arguments: "print(4)", result: session.ToolResult{Text: "4"},
+			want: []string{"→ python", "│ print(4)", "╰ 4"}, unfolded: []string{"→ python", "│ print(4)", "│ 4"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, 80, 40, Options{})
+			a := newAnswer(s.m.palette, s.m.now, 0)
+			a.tools = true
+			e := s.m.talk.conversation.ask("do it", 0, a)
+			for _, event := range []session.Event{
+				session.CallStart{ID: "c1", Recipient: c.recipient},
+				session.CallArguments{Text: c.arguments}, session.CallEnd{},
+				toolResolved{id: "c1", server: c.server, tool: c.tool},
+				session.ToolEnd{Result: c.result, Err: c.err}} {
+				a.take(event, s.clock.read())
+			}
+			a.finish(s.clock.read(), "", 0)
+			restored := restoreAnswer(e.save(-1), s.m.palette, s.m.now, 0)
+			for name, a := range map[string]*answer{"": a, "restored ": restored} {
+				for _, unfolded := range []bool{false, true} {
+					var got []string
+					for _, r := range a.runs(layout{width: 80, wide: 80, unfolded: unfolded,
+						palette: term.Palette{NoColor: true}}) {
+						for _, row := range r.rows {
+							got = append(got, strings.TrimSpace(ansi.Strip(r.prefix+row)))
+						}
+					}
+					want := c.want
+					if unfolded {
+						want = c.unfolded
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("%sunfolded %v:\n%q\nwant\n%q", name, unfolded, got, want)
+					}
+				}
+			}
+			exported := s.m.talk.conversation.document("m", "")
+			head := strings.ReplaceAll(strings.TrimPrefix(c.want[0], "→ "), "╰ ", "")
+			if !strings.Contains(exported, "<details><summary>"+head) {
+				t.Errorf("exported:\n%s", exported)
+			}
+			for _, row := range c.unfolded[1:] {
+				if !strings.Contains(exported, "\n"+strings.TrimPrefix(row, "│ ")+"\n") {
+					t.Errorf("exported without %q:\n%s", row, exported)
+				}
+			}
+		})
 	}
 }

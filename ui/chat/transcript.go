@@ -161,16 +161,18 @@ type markedText struct {
 	mark  term.Span
 	text  *prose
 	folds bool // only the beginning of a long text is shown
+	// branch is the place of a question among its branches; nil or "": it has no other
+	branch func() string
 }
 
 func newQuestion(p term.Palette, text string) *markedText {
 	return &markedText{term.Span{Text: "❯ ", Style: term.Bold | term.Green},
-		newProse(p, term.Plain, text), true}
+		newProse(p, term.Plain, text), true, nil}
 }
 
 func newSummary(p term.Palette, text string) *markedText {
 	return &markedText{term.Span{Text: "≡ ", Style: term.Bold | term.Magenta},
-		newProse(p, term.Dim, "Summary of what was said before:\n"+term.Clean(text)), true}
+		newProse(p, term.Dim, "Summary of what was said before:\n"+term.Clean(text)), true, nil}
 }
 
 func (r *markedText) runs(l layout) []run {
@@ -188,6 +190,9 @@ func (r *markedText) runs(l layout) []run {
 			formatCount(len(rows)-maxQuestionRows+2, "more row"))
 		rows = rows[:maxQuestionRows-2]
 		hint = []run{{"  ", []string{l.dim(note, l.width-2)}}}
+	}
+	if r.branch != nil && r.branch() != "" {
+		hint = append(hint, run{"  ", []string{l.dim(r.branch(), l.width-2)}})
 	}
 	return append([]run{{l.palette.Paint(term.Row{r.mark}), rows[:1]}, {"  ", rows[1:]}}, hint...)
 }
