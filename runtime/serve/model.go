@@ -124,8 +124,8 @@ type loader struct {
 // load loads a model next to others that stay loaded. The error wraps errNoRoom if it fits only
 // without them.
 func (m *Models) load(source checkpoint.Model, loaded []loadedModel) (*Model, error) {
-	if m.upstreams != nil {
-		return m.loadUpstream(source)
+	if u := m.upstream(source); u != nil {
+		return m.loadUpstream(u)
 	}
 	l := &loader{Models: m, source: source, loaded: loaded, model: &Model{onDamage: m.reportDamage}}
 	for _, step := range []func() error{l.open, l.place, l.start} {
@@ -425,37 +425,76 @@ func fingerprint(ckpt *checkpoint.Checkpoint, s engine.Settings, discrete bool) 
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Upstreams are servers that generate a model's tokens instead of an engine.
-type Upstreams struct {
-	Name    string // of the model, as the catalogue knows it
+// Upstream is a model whose tokens other servers generate, instead of an engine.
+type Upstream struct {
+	Name    string // of the model, as the catalogue knows it, or its folder
 	Servers pool.Options
 	// Start starts the servers without waiting for them; nil: they already run. stop ends them;
 	// onExit is called if they exit before that.
 	Start func(ctx context.Context, onExit func(error)) (stop func() error, err error)
+
+	source checkpoint.Model
 }
 
-// NewUpstream is New and Choose for a model of other servers. No device is opened.
-func NewUpstream(ctx context.Context, o Options, e Upstreams) *Models {
+// NewUpstream is New and Choose for models of other servers, the default first. No device is
+// opened.
+func NewUpstream(ctx context.Context, o Options, list ...Upstream) *Models {
 	o.Keep.SwapSpace, o.Keep.SwapDisk = 0, 0 // the pages are on the servers
 	m := newModels(ctx, o)
-	m.upstreams, m.effective = &e, EffectiveOptions{Options: o}
+	m.effective = EffectiveOptions{Options: o}
 	m.effective.Settings.MaxWaiting = cmp.Or(o.Settings.MaxWaiting, defaultMaxWaiting)
-	source := checkpoint.Model{Name: e.Name, Path: "elsewhere"}
-	if entry, ok := models.Lookup(e.Name); ok {
-		source.Name = entry.ID
+	for _, u := range list {
+		u.source = checkpoint.Model{Name: u.Name, Path: "elsewhere/" + u.Name}
+		if entry, ok := models.Lookup(u.Name); ok {
+			u.source.Name, u.source.ID = entry.Spec.Name, entry.ID
+		} else if model, err := checkpoint.Resolve(u.Name); err == nil {
+			u.source.Name = model.Name
+		}
+		m.upstreams = append(m.upstreams, u)
+		m.sources[keyOf(u.source)] = u.source
 	}
-	m.Choose(source)
+	m.Choose(m.upstreams[0].source)
+	// one model's servers do not delay another's
+	m.loaded.maxLoaded, m.loaded.loading = len(list), make(chan struct{}, len(list))
 	return m
 }
 
-func (m *Models) loadUpstream(source checkpoint.Model) (_ *Model, err error) {
+// upstream returns the servers of a model; nil: this process loads it.
+func (m *Models) upstream(source checkpoint.Model) *Upstream {
+	for i := range m.upstreams {
+		if keyOf(m.upstreams[i].source) == keyOf(source) {
+			return &m.upstreams[i]
+		}
+	}
+	return nil
+}
+
+// ensureUpstreams returns when the servers of one model answer. A model whose servers cannot be
+// used ends the process, also later.
+func (m *Models) ensureUpstreams(ctx context.Context) error {
+	results := make(chan error, len(m.upstreams))
+	for _, u := range m.upstreams {
+		go func() { results <- m.loaded.ensure(ctx, keyOf(u.source)) }()
+	}
+	err := <-results
+	go func() {
+		for range m.upstreams[1:] {
+			if err := <-results; err != nil && ctx.Err() == nil {
+				m.reportDamage(&ModelError{loadError(err)})
+			}
+		}
+	}()
+	return err
+}
+
+func (m *Models) loadUpstream(u *Upstream) (_ *Model, err error) {
 	e := servers{stop: func() error { return nil }}
-	o := m.upstreams.Servers
+	o := u.Servers
 	o.Notify, o.Context = m.options.Notify, m.options.Settings.MaxModelLen
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	defer cancel(nil)
 	var opened atomic.Bool
-	if m.upstreams.Start != nil {
+	if u.Start != nil {
 		o.Starting = true
 		onExit := func(err error) {
 			cancel(err)
@@ -463,7 +502,7 @@ func (m *Models) loadUpstream(source checkpoint.Model) (_ *Model, err error) {
 				m.reportDamage(&ModelError{err})
 			}
 		}
-		if e.stop, err = m.upstreams.Start(m.ctx, onExit); err != nil {
+		if e.stop, err = u.Start(m.ctx, onExit); err != nil {
 			return nil, err
 		}
 	}
@@ -475,7 +514,7 @@ func (m *Models) loadUpstream(source checkpoint.Model) (_ *Model, err error) {
 	if err != nil {
 		return nil, errors.Join(err, e.stop())
 	}
-	return &Model{servers: e.Pool, Model: session.NewModel(e, session.Options{ID: source.Name,
+	return &Model{servers: e.Pool, Model: session.NewModel(e, session.Options{ID: u.source.Name,
 		Device: fmt.Sprintf("servers (%d)", len(o.URLs)), Store: m.shared.store,
 		Scheduler: sched.Options{Settings: engine.Settings{MaxModelLen: e.Context()}}})}, nil
 }

@@ -31,6 +31,7 @@ var started = time.Now()
 // Models are the models of this process, safe for concurrent use once Choose returned.
 type Models struct {
 	ctx       context.Context // cancels loads
+	cancel    context.CancelFunc
 	options   Options
 	effective EffectiveOptions // for the device opened first
 	// memory plan of a server's requests; zero without a server
@@ -43,7 +44,7 @@ type Models struct {
 	oneEngine bool // first and adapters share one engine
 
 	damaged   chan error // see Damaged
-	upstreams *Upstreams // nil: models are loaded by this process
+	upstreams []Upstream // none: models are loaded by this process
 
 	mu sync.Mutex
 	// spare is the backend opened by New for the first load
@@ -74,7 +75,8 @@ func newModels(ctx context.Context, o Options) *Models {
 	if o.NotifyBackground == nil {
 		o.NotifyBackground = o.Notify
 	}
-	m := &Models{ctx: ctx, options: o, sources: map[string]checkpoint.Model{},
+	ctx, cancel := context.WithCancel(ctx)
+	m := &Models{ctx: ctx, cancel: cancel, options: o, sources: map[string]checkpoint.Model{},
 		contexts: map[string]int{}, damaged: make(chan error, 1)}
 	m.loaded = newLoadedSet(m.loadKey, o.KeepAlive)
 	return m
@@ -157,9 +159,15 @@ func (m *Models) Store() records.Store { return m.shared.store }
 // ForgetPages removes cached pages of a deleted record from the disk.
 func (m *Models) ForgetPages(names []kv.Hash) error { return m.shared.forget(names) }
 
-// Ensure loads the default model.
+// Ensure loads the default model, or the first of the upstream models that answers.
 func (m *Models) Ensure(ctx context.Context) error {
-	err := m.loaded.ensure(ctx, keyOf(m.first))
+	if len(m.upstreams) > 0 {
+		return loadError(m.ensureUpstreams(ctx))
+	}
+	return loadError(m.loaded.ensure(ctx, keyOf(m.first)))
+}
+
+func loadError(err error) error {
 	if u, ok := errors.AsType[*unavailable](err); ok {
 		return u.error
 	}
@@ -179,16 +187,23 @@ func (m *Models) First() session.Runner { return &runner{m, m.first} }
 
 // Lines describe the plan of the default model; none while it is not loaded.
 func (m *Models) Lines() []string {
+	var lines []string
+	for _, u := range m.upstreams {
+		what := "tokens"
+		if len(m.upstreams) > 1 {
+			what += " of " + m.names(u.source)[0]
+		}
+		lines = append(lines, what+" come from "+strings.Join(u.Servers.URLs, ", "))
+	}
+	if lines != nil {
+		return append(lines, m.shared.lines()...)
+	}
 	model, ok := m.loaded.stateOf(keyOf(m.first)).model.(*Model)
 	if !ok {
 		return nil
 	}
-	if m.upstreams != nil {
-		return append([]string{"tokens come from " + strings.Join(m.upstreams.Servers.URLs, ", ")},
-			m.shared.lines()...)
-	}
 	plan, _ := m.Plan()
-	lines := plan.Lines()
+	lines = plan.Lines()
 	if line := model.denseLine(); line != "" {
 		lines = append(lines, line)
 	}
@@ -199,7 +214,7 @@ func (m *Models) Lines() []string {
 // loaded, or if other servers run it.
 func (m *Models) Plan() (Plan, bool) {
 	model, ok := m.loaded.stateOf(keyOf(m.first)).model.(*Model)
-	if !ok || m.upstreams != nil {
+	if !ok || len(m.upstreams) > 0 {
 		return Plan{}, false
 	}
 	if plan := model.Plan(); m.requests.Ceiling > 0 {
@@ -212,13 +227,18 @@ func (m *Models) Plan() (Plan, bool) {
 // how many turns it had to end. Close must follow.
 func (m *Models) Drain(ctx context.Context) (cut int, err error) { return m.loaded.drain(ctx) }
 
-// Ready returns why a loaded default model cannot answer, or nil.
-func (m *Models) Ready() error {
-	model, ok := m.loaded.stateOf(keyOf(m.first)).model.(*Model)
-	if !ok || model.servers == nil {
-		return nil
+// Ready is nil if a model can answer; upstream servers may be down.
+func (m *Models) Ready() (err error) {
+	for _, u := range m.upstreams {
+		model, ok := m.loaded.stateOf(keyOf(u.source)).model.(*Model)
+		if !ok {
+			continue
+		}
+		if err = model.servers.Ready(); err == nil {
+			return nil
+		}
 	}
-	return model.servers.Ready()
+	return err
 }
 
 // Damaged yields a *ModelError if files of a loaded model were truncated, or its upstream servers
@@ -227,6 +247,7 @@ func (m *Models) Damaged() <-chan error { return m.damaged }
 
 // Close ends everything at once. lost says what could not be saved for the next start.
 func (m *Models) Close() (err, lost error) {
+	m.cancel()
 	err = m.loaded.close()
 	if m.spare != nil {
 		err = errors.Join(err, m.spare.Close())
@@ -271,12 +292,16 @@ func (m *Models) names(f checkpoint.Model) []string {
 	return append([]string{f.Name}, slices.Compact(aliases)...)
 }
 
-func (m *Models) servesOne() bool { return m.upstreams != nil || len(m.options.ServedNames) > 0 }
-
-// all are the first model, those with adapters, and the other cached models of the catalogue.
+// all are the first model, those with adapters or other upstream servers, and the other cached
+// models of the catalogue.
 func (m *Models) all() []checkpoint.Model {
 	list := append([]checkpoint.Model{m.first}, m.adapters...)
-	if m.servesOne() {
+	for i := range m.upstreams {
+		if i > 0 {
+			list = append(list, m.upstreams[i].source)
+		}
+	}
+	if len(m.upstreams) > 0 || len(m.options.ServedNames) > 0 {
 		return list
 	}
 	cached, err := checkpoint.Cached()
@@ -312,7 +337,12 @@ func (m *Models) Get(_ context.Context, name string) (session.Runner, error) {
 		}
 	}
 	e, ok := models.Lookup(name)
-	if !ok || m.servesOne() {
+	for _, u := range m.upstreams {
+		if len(m.options.ServedNames) == 0 && (ok && u.source.ID == e.ID || same(u.source.Name)) {
+			return &runner{m, u.source}, nil
+		}
+	}
+	if !ok || len(m.upstreams) > 0 || len(m.options.ServedNames) > 0 {
 		return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
 	}
 	source, err := checkpoint.Resolve(e.ID)

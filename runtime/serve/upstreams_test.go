@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
 	"github.com/ossrun/ossrun/runtime/openai"
@@ -44,7 +48,7 @@ func TestElsewhere(t *testing.T) {
 	o := DefaultOptions()
 	o.Keep.RememberOnDisk, o.Notify = false, func(string) {}
 	stopped := 0
-	m := NewUpstream(t.Context(), o, Upstreams{Name: "demo", Servers: pool.Options{
+	m := NewUpstream(t.Context(), o, Upstream{Name: "demo", Servers: pool.Options{
 		URLs: []string{srv.URL}}, Start: func(context.Context, func(error)) (func() error, error) {
 		return func() error { stopped++; return nil }, nil
 	}})
@@ -108,7 +112,7 @@ func TestServersThatEndAsTheyStart(t *testing.T) {
 	o := DefaultOptions()
 	o.Keep.RememberOnDisk, o.Notify = false, func(string) {}
 	stopped := 0
-	m := NewUpstream(t.Context(), o, Upstreams{Name: "demo", Servers: pool.Options{
+	m := NewUpstream(t.Context(), o, Upstream{Name: "demo", Servers: pool.Options{
 		URLs: []string{"http://127.0.0.1:1"}}, Start: func(_ context.Context,
 		ended func(error)) (func() error, error) {
 		time.AfterFunc(50*time.Millisecond, func() { ended(errors.New("vLLM ended")) })
@@ -135,5 +139,67 @@ func run(t *testing.T, m session.Runner, r session.Request) string {
 		if a, ok := e.(session.Answer); ok {
 			logprobs = append(logprobs, a.Logprobs...)
 		}
+	}
+}
+
+// A front takes and lists the names of the engine of this process, for every model that it knows.
+func TestNamesOfUpstreams(t *testing.T) {
+	o := DefaultOptions()
+	o.Keep.RememberOnDisk, o.Notify = false, func(string) {}
+	for _, e := range models.Catalogue() {
+		m := NewUpstream(t.Context(), o, Upstream{Name: e.ID})
+		here := newModels(t.Context(), o)
+		here.Choose(checkpoint.Model{Name: e.Spec.Name, ID: e.ID, Path: "x"})
+		got, want := m.List()[0], here.List()[0]
+		if got.ID != want.ID || !slices.Equal(got.Aliases, want.Aliases) || len(m.List()) != 1 {
+			t.Errorf("%s: %+v, here %+v", e.ID, m.List(), want)
+		}
+		for _, other := range models.Catalogue() {
+			names := []string{other.ID, strings.ToUpper(other.ID), other.ID + ":latest"}
+			if other.HF != "" {
+				names = append(names, other.HF, "hf:"+other.HF)
+			}
+			for _, name := range append(names, other.Aliases...) {
+				r, err := m.Get(t.Context(), name)
+				if (err == nil) != (other.ID == e.ID) || err == nil && r.ID() != want.ID {
+					t.Errorf("%s: %s is %v, %v", e.ID, name, r, err)
+				}
+			}
+		}
+		for _, m := range []*Models{m, here} {
+			if err, lost := m.Close(); err != nil || lost != nil {
+				t.Error(err, lost)
+			}
+		}
+	}
+}
+
+// Two models in one front: each name answers with its own servers, and one that is down delays
+// neither the start nor the other.
+func TestTwoModelsUpstream(t *testing.T) {
+	here := loadHere(t, "demo", 4096)
+	defer here.Close()
+	handler := openai.NewHandler(openai.Options{Options: answer.Options{
+		Models: sessiontest.Single(here.Model, here.Stats, "demo")}})
+	defer handler.Close()
+	srv := httptest.NewServer(handler)
+	defer srv.Close()
+	o := DefaultOptions()
+	o.Keep.RememberOnDisk, o.Notify = false, func(string) {}
+	m := NewUpstream(t.Context(), o,
+		Upstream{Name: "120b", Servers: pool.Options{URLs: []string{"http://127.0.0.1:1"}}},
+		Upstream{Name: "20b", Servers: pool.Options{URLs: []string{srv.URL}}})
+	hosttest.Check(t, m.Ensure(t.Context()))
+	if m.Ready() != nil || len(m.List()) != 2 || m.First().ID() != "gpt-oss-120b" {
+		t.Errorf("%v, %+v", m.Ready(), m.List())
+	}
+	small := hosttest.Must(m.Get(t.Context(), "gpt-oss:20b"))(t)
+	got := run(t, small, session.Request{Messages: []session.Message{session.User("Hello!")},
+		Params: sample.Params{Logprobs: -1}, MaxTokens: 5})
+	if !strings.Contains(got, "+5 ") || small.ID() != "gpt-oss-20b" {
+		t.Errorf("%s: %s", small.ID(), got)
+	}
+	if err, lost := m.Close(); err != nil || lost != nil {
+		t.Error(err, lost)
 	}
 }

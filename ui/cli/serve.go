@@ -89,7 +89,7 @@ func (v *serveVerb) run() (err error) {
 	if err := modelArgument(c); err != nil {
 		return err
 	}
-	var upstreams *serve.Upstreams
+	var upstreams []serve.Upstream
 	printed := false
 	if v.engine == "vllm" {
 		upstreams, printed, err = v.upstreams()
@@ -112,7 +112,7 @@ func (v *serveVerb) run() (err error) {
 	var m *serve.Models
 	if upstreams != nil {
 		o.Notify = notify(t)
-		m = serve.NewUpstream(c.Context, *o, *upstreams)
+		m = serve.NewUpstream(c.Context, *o, upstreams...)
 	} else {
 		chosen := modelOptions(c, t, o)
 		chosen.Progress = v.withReadiness(chosen.Progress)

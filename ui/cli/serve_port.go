@@ -282,6 +282,9 @@ func (s *server) openSocket() (closeIt func()) {
 
 // reportOthers reports that another process has the weights in memory.
 func (s *server) reportOthers() {
+	if s.vllm.upstream != "" {
+		return // this process loads no weights
+	}
 	list, _ := local.Running(s.c.Context) // on an error none
 	for _, peer := range list {
 		for _, m := range peer.Models {

@@ -111,10 +111,20 @@ func (s *vllmSettings) flags() []cli.Flag {
 		minFlag(&r.Output, "output-len", 1, "answers have at most `N` tokens"),
 		minFlag(&r.Concurrency, "concurrency", 1, "clients send `N` requests at once"),
 		minFlag(&r.Nodes, "nodes", 1, "spread the model over `N` machines, by Ray"),
-		serversFlag(&s.upstream, "upstream", "answer through the servers at `URLS`, with commas "+
-			"between, that run already, vLLM's or ones like them, and start none", splitList),
+		serversFlag(&s.upstream, "upstream", "answer through running servers, vLLM's or ones like "+
+			"them, at `URLS` with commas between; 20b=URLS,120b=URLS is two models; "+
+			"dns+http://NAME:PORT is every address of a name", upstreamURLs),
 		textFlag(&s.upstreamModel, "upstream-model", "what those servers call the model (default: "+
 			"the first that each lists)"))
+}
+
+// upstreamURLs are the URLs of --upstream, without models and dns+.
+func upstreamURLs(text string) (list []string) {
+	for _, item := range splitList(text) {
+		_, address := upstreamItem(item)
+		list = append(list, strings.TrimPrefix(address, "dns+"))
+	}
+	return list
 }
 
 func (s *vllmSettings) refuseUnused(c *cli.Context) error {
@@ -148,7 +158,7 @@ func (v *serveVerb) native() (err error) {
 
 // upstreams returns the servers of ossrun vllm serve: running ones, or vLLM by the recipes for this
 // hardware. printed reports that the plan was only printed.
-func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
+func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error) {
 	s, c := &v.vllm, v.c
 	r := &s.request
 	if len(v.options.Adapters) > 0 {
@@ -157,7 +167,6 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
 	}
 	name := cmp.Or(v.options.Model, "20b")
 	r.Model = vllmModel(name)
-	e = &serve.Upstreams{Name: name}
 	show := s.dryRun || c.IsSet("print")
 	if s.upstream != "" {
 		for _, f := range s.flags() {
@@ -166,9 +175,8 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
 					"plan for --%s to change or show", n)
 			}
 		}
-		e.Servers = pool.Options{URLs: splitList(s.upstream), Key: os.Getenv("OSSRUN_UPSTREAM_KEY"),
-			Model: s.upstreamModel}
-		return e, false, nil
+		list, err = v.running(name)
+		return list, false, err
 	}
 	if text := v.speculative; text != "" && !json.Valid([]byte(text)) {
 		return nil, false, fail(exitUsage, notAnObject, asWritten(c, "speculative-config"))
@@ -224,14 +232,60 @@ func (v *serveVerb) upstreams() (e *serve.Upstreams, printed bool, err error) {
 	if show {
 		return nil, true, s.show(v.terminal, p, r.Model, v.port)
 	}
-	e.Servers.URLs = []string{fmt.Sprintf("http://%s:%d", r.Host, r.Port)}
 	// other programs on this machine can reach its port too
 	p.Key = rand.Text()
-	e.Servers.Key = p.Key
-	e.Start = func(ctx context.Context, onExit func(error)) (func() error, error) {
-		return v.startVLLM(ctx, p, folder, onExit)
+	return []serve.Upstream{{Name: name, Servers: pool.Options{Key: p.Key,
+		URLs: []string{fmt.Sprintf("http://%s:%d", r.Host, r.Port)}},
+		Start: func(ctx context.Context, onExit func(error)) (func() error, error) {
+			return v.startVLLM(ctx, p, folder, onExit)
+		}}}, false, nil
+}
+
+// running are the models of --upstream: its URLs are name's, or follow a name and =. The default
+// model is the first.
+func (v *serveVerb) running(name string) (list []serve.Upstream, err error) {
+	last := 0
+	for _, item := range splitList(v.vllm.upstream) {
+		model, address := upstreamItem(item)
+		if model != "" || list == nil {
+			model = cmp.Or(model, name)
+			same := func(u serve.Upstream) bool { return vllmModel(u.Name) == vllmModel(model) }
+			if last = slices.IndexFunc(list, same); last < 0 {
+				last = len(list)
+				list = append(list, serve.Upstream{Name: model, Servers: pool.Options{
+					Key: os.Getenv("OSSRUN_UPSTREAM_KEY"), Model: v.vllm.upstreamModel}})
+				if e, ok := models.Lookup(model); ok {
+					list[last].Servers.Names = append(slices.Clone(e.Aliases), e.ID)
+				}
+			}
+		}
+		list[last].Servers.URLs = append(list[last].Servers.URLs, address)
 	}
-	return e, false, nil
+	if len(list) > 1 && (v.vllm.upstreamModel != "" || v.servedNames != "") {
+		return nil, fail(exitUsage, "--upstream-model and --served-model-name name one model, and "+
+			"--upstream has %d", len(list))
+	}
+	if v.options.Model == "" {
+		return list, nil
+	}
+	i := slices.IndexFunc(list, func(u serve.Upstream) bool {
+		return vllmModel(u.Name) == vllmModel(name)
+	})
+	if i < 0 {
+		return nil, fail(exitUsage, "--upstream has no servers of %s. Add %[1]s=http://HOST:PORT",
+			name)
+	}
+	list[0], list[i] = list[i], list[0]
+	return list, nil
+}
+
+// upstreamItem splits MODEL=URL; without a model it is "".
+func upstreamItem(item string) (model, address string) {
+	model, address, ok := strings.Cut(item, "=")
+	if !ok || strings.Contains(model, "://") {
+		return "", item
+	}
+	return model, address
 }
 
 func freePort() (host string, port int, err error) {
@@ -248,14 +302,16 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 	if err := vllm.WriteVocabulary(folder); err != nil {
 		return nil, err
 	}
-	v.terminal.report("vLLM is started: %s", p.Command())
-	for _, w := range p.Warnings {
-		v.terminal.report("%s: %s", w.Text, w.Why)
-	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() {
 		err := vllm.Run(ctx, p, folder, vllm.Watcher{Log: cleanWriter{v.terminal.Err},
+			Begin: func() {
+				v.terminal.report("vLLM is started: %s", p.Command())
+				for _, w := range p.Warnings {
+					v.terminal.report("%s: %s", w.Text, w.Why)
+				}
+			},
 			Trouble: func(t vllm.Trouble) {
 				v.terminal.report("known trouble: %s; %s (%s)", t.Name, t.Cure, t.Place)
 			}})

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,9 +30,10 @@ import (
 
 // Options configure the servers.
 type Options struct {
-	URLs    []string // of their ports
+	URLs    []string // of their ports; dns+http://name:port is every address of the name
 	Key     string
-	Model   string        // the servers' name for it; "": the first that each lists
+	Model   string        // the servers' name for it; "": one of Names, or the first of each
+	Names   []string      // of the model, in lower case
 	Context int           // tokens; 0: the least that a server reports
 	Check   time.Duration // interval of a server's checks; 0: two seconds
 	Notify  func(string)  // receives messages about servers that fail and come back; may be nil
@@ -42,7 +44,7 @@ type Options struct {
 // Pool is the servers of one model. It is safe for concurrent use.
 type Pool struct {
 	o        Options
-	list     []*server
+	names    []*url.URL // whose addresses are servers
 	context  int
 	ctx      context.Context // ends at Close
 	stop     context.CancelFunc
@@ -50,6 +52,7 @@ type Pool struct {
 	checked  chan struct{} // has a value if a server was checked since the last read
 
 	mu       sync.Mutex
+	list     []*server
 	affinity affinity
 	turn     int // start of the next search for the least busy server
 	closed   bool
@@ -58,6 +61,8 @@ type Pool struct {
 
 type server struct {
 	client *client.Client
+	name   *url.URL           // whose address it is; nil: none
+	stop   context.CancelFunc // ends its checks
 
 	// guarded by Pool.mu
 	model         string
@@ -91,16 +96,14 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		o.Check = defaultCheck
 	}
 	p := &Pool{o: o, affinity: newAffinity(), checked: make(chan struct{}, 1)}
-	for _, url := range o.URLs {
-		client, err := client.New(url, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		p.list = append(p.list, &server{client: client})
-	}
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
-	for _, s := range p.list {
-		p.watchers.Go(func() { p.watch(p.ctx, s) })
+	for _, address := range o.URLs {
+		if err := p.addURL(address); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	for _, name := range p.names {
+		p.watchers.Go(func() { p.follow(p.ctx, name) })
 	}
 	if err := p.awaitFirst(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -108,6 +111,8 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	p.context = o.Context
 	if p.context == 0 {
 		p.context = defaultContext
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		for _, s := range p.list {
 			if s.context > 0 {
 				p.context = min(p.context, s.context)
@@ -118,14 +123,18 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 }
 
 // awaitFirst waits until a server is up and the others were checked, or take too long. The error
-// says why none is up.
+// says why none can be used, however long the wait.
 func (p *Pool) awaitFirst(ctx context.Context) error {
-	began := time.Now()
+	began, quiet := time.Now(), p.o.Starting
+	report := func(why string) {
+		p.o.Notify(fmt.Sprintf("waiting for the first answer of %s: %s",
+			strings.Join(p.o.URLs, ", "), why))
+	}
 	clock := time.NewTicker(waitNotice)
 	defer clock.Stop()
 	timeout := time.After(othersTimeout)
 	for isLate := false; ; {
-		up, pending, failed := 0, 0, []error(nil)
+		up, pending, later, failed := 0, 0, len(p.names) > 0 || p.o.Starting, []error(nil)
 		p.mu.Lock()
 		for _, s := range p.list {
 			switch {
@@ -135,6 +144,7 @@ func (p *Pool) awaitFirst(ctx context.Context) error {
 				pending++
 			default:
 				failed = append(failed, s.lastErr)
+				later = later || mayRecover(s.lastErr)
 			}
 		}
 		p.mu.Unlock()
@@ -142,25 +152,39 @@ func (p *Pool) awaitFirst(ctx context.Context) error {
 		case up > 0 && (pending == 0 || isLate):
 			p.reportDown()
 			return nil
-		case up+pending == 0 && !p.o.Starting:
+		case up+pending == 0 && !later:
 			return fmt.Errorf("no server can be used: %w", errors.Join(failed...))
+		case up+pending == 0 && !quiet && len(failed) > 0:
+			quiet = true
+			report(cause(failed[0]).Error())
 		}
 		select {
 		case <-p.checked:
 		case <-timeout:
 			isLate = true
 		case <-clock.C:
-			p.o.Notify(fmt.Sprintf("waiting for the first answer of %s: %s so far",
-				strings.Join(p.o.URLs, ", "), time.Since(began).Round(time.Second)))
+			report(fmt.Sprint(time.Since(began).Round(time.Second), " so far"))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
+// mayRecover tells a server that does not answer yet from one that answers and cannot be used.
+func mayRecover(err error) bool {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return refused.Status >= 500 || refused.Status == http.StatusTooManyRequests
+	}
+	_, ok := errors.AsType[*url.Error](err)
+	return ok
+}
+
 // reportDown reports the servers that are not used at the start.
 func (p *Pool) reportDown() {
-	for _, s := range p.list {
+	p.mu.Lock()
+	list := slices.Clone(p.list)
+	p.mu.Unlock()
+	for _, s := range list {
 		p.mu.Lock()
 		why := s.lastErr
 		if !s.up && why == nil {
@@ -197,6 +221,8 @@ func (p *Pool) Close() error {
 }
 
 func (p *Pool) closeClients() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, s := range p.list {
 		s.client.Close()
 	}
@@ -232,12 +258,14 @@ func (p *Pool) probe(ctx context.Context, s *server) error {
 	if err != nil {
 		return err
 	}
-	model, length := "", 0
+	model, length, named := "", 0, false
 	var names []string
 	for _, m := range listed {
 		names = append(names, m.ID)
-		if model == "" && (p.o.Model == "" || strings.EqualFold(m.ID, p.o.Model)) {
-			model, length = m.ID, m.Max
+		matches := p.o.Model == "" && slices.Contains(p.o.Names, strings.ToLower(m.ID))
+		if model == "" && p.o.Model == "" || matches && !named ||
+			strings.EqualFold(m.ID, p.o.Model) {
+			model, length, named = m.ID, m.Max, matches
 		}
 	}
 	if model == "" {

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,7 +147,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 func TestServersThatCannotBeUsed(t *testing.T) {
 	f := newFake(t)
 	for _, o := range []Options{{URLs: []string{f.URL}, Model: "gpt-4"},
-		{URLs: []string{"http://127.0.0.1:1"}}, {URLs: []string{"ftp://x"}}, {}} {
+		{URLs: []string{"ftp://x"}}, {URLs: []string{"dns+https://x"}}, {}} {
 		if _, err := Open(t.Context(), o); err == nil {
 			t.Errorf("%+v", o)
 		}
@@ -186,4 +189,117 @@ func TestNoServer(t *testing.T) {
 		!errors.Is(got.Done.Err, session.ErrUnavailable) {
 		t.Errorf("%+v", got.Done)
 	}
+}
+
+// A server that runs already, but does not answer yet, is waited for, and the reason is reported.
+func TestServersThatComeLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	f := newFake(t)
+	var notes []string
+	var p *Pool
+	p, err := Open(t.Context(), Options{URLs: []string{"unix:" + path}, Check: time.Millisecond,
+		Notify: func(text string) {
+			if notes = append(notes, text); len(notes) > 1 {
+				return
+			}
+			l, err := net.Listen("unix", path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			server := &http.Server{Handler: f}
+			go server.Serve(l) //nolint:errcheck // it ends with the test
+			t.Cleanup(func() { server.Close() })
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosttest.Check(t, p.Close())
+	if len(notes) == 0 || notes[0] != "waiting for the first answer of unix:"+path+
+		": no such file or directory" {
+		t.Error(notes)
+	}
+}
+
+// Every address of a name is a server: new ones are used, and those that are gone are not.
+func TestServersByName(t *testing.T) {
+	before, every := lookup, lookupInterval
+	t.Cleanup(func() { lookup, lookupInterval = before, every })
+	lookupInterval = time.Millisecond
+	var mu sync.Mutex
+	var addresses []netip.Addr
+	var failing error
+	lookup = func(context.Context, string) ([]netip.Addr, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return addresses, failing
+	}
+	become := func(err error, list ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		addresses, failing = nil, err
+		for _, ip := range list {
+			addresses = append(addresses, netip.MustParseAddr(ip))
+		}
+	}
+	f := newFake(t)
+	// one port on all addresses of this machine
+	l, err := net.Listen("tcp4", "0.0.0.0:0")
+	hosttest.Check(t, err)
+	server := &http.Server{Handler: f}
+	go server.Serve(l) //nolint:errcheck // it ends with the test
+	t.Cleanup(func() { server.Close() })
+	port := l.Addr().(*net.TCPAddr).Port
+	notes := make(chan string, 100)
+	become(errors.New("no such host"))
+	opened := make(chan *Pool)
+	go func() {
+		p, err := Open(context.Background(), Options{Check: time.Millisecond,
+			URLs:   []string{fmt.Sprintf("dns+http://vllm.example:%d/v1", port)},
+			Notify: func(text string) { notes <- text }})
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- p
+	}()
+	if text := <-notes; text != "vllm.example is not looked up: no such host" {
+		t.Error(text)
+	}
+	become(nil, "127.0.0.2", "127.0.0.3")
+	p := <-opened
+	has := func(want ...string) func() bool {
+		return func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			var got []string
+			for _, s := range p.list {
+				if s.up {
+					got = append(got, s.client.Root())
+				}
+			}
+			slices.Sort(got)
+			for i := range want {
+				want[i] = fmt.Sprintf("http://%s:%d", want[i], port)
+			}
+			same := slices.Equal(got, want)
+			for i := range want {
+				want[i] = strings.TrimSuffix(strings.TrimPrefix(want[i], "http://"),
+					fmt.Sprintf(":%d", port))
+			}
+			return same
+		}
+	}
+	hosttest.Until(t, "both are up", has("127.0.0.2", "127.0.0.3"))
+	become(nil, "127.0.0.3", "127.0.0.4")
+	hosttest.Until(t, "one is replaced", has("127.0.0.3", "127.0.0.4"))
+	become(errors.New("the name server is away"))
+	for text := range notes {
+		if strings.HasSuffix(text, "is away") {
+			break
+		}
+	}
+	if !has("127.0.0.3", "127.0.0.4")() {
+		t.Error("a failed lookup changes the servers")
+	}
+	hosttest.Check(t, p.Close())
 }

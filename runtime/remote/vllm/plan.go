@@ -324,6 +324,9 @@ func (p *planner) model() {
 		p.Model = "openai/gpt-oss-" + p.r.Model
 	}
 	p.Args.add(p.Model, why, p.chip.recipe())
+	if p.r.HasFront {
+		p.Args.add("--enable-prompt-tokens-details", "cached tokens in the usage", NotInGuide)
+	}
 	switch p.chip.family {
 	case "ampere":
 		p.Warnings.add(

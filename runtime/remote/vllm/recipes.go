@@ -31,7 +31,9 @@ func (p *planner) config() {
 	}
 	add("max-cudagraph-capture-size: 2048", "CUDA graphs for batches up to this size")
 	add("max-num-batched-tokens: 8192", "tokens of one step; works well for most loads")
-	add("stream-interval: 20", "tokens in one event; fewer events, more throughput")
+	if !p.r.HasFront { // it would drop most of each event, and its clients would see bursts
+		add("stream-interval: 20", "tokens in one event; fewer events, more throughput")
+	}
 	if p.r.Speculative == "eagle3" {
 		add(`speculative-config: '{"model":"nvidia/gpt-oss-120b-Eagle3-v2",`+
 			`"num_speculative_tokens":3,"method":"eagle3","draft_tensor_parallel_size":1}'`,

@@ -45,6 +45,7 @@ func WriteVocabulary(folder string) error {
 // Watcher receives the log and the troubles of a start.
 type Watcher struct {
 	Log     io.Writer     // vLLM's own log
+	Begin   func()        // called once vLLM is known to be installed; nil: not
 	Trouble func(Trouble) // called once for each
 }
 
@@ -74,8 +75,11 @@ func Run(ctx context.Context, p Plan, folder string, w Watcher) error {
 		program = "docker"
 	}
 	if _, err := exec.LookPath(program); err != nil {
-		return fmt.Errorf("%w; the plan's first lines install it, and --launch docker or local "+
-			"chooses between both", err)
+		return fmt.Errorf("%s is not installed. Install it, or choose another way by --launch "+
+			"docker or local", program)
+	}
+	if w.Begin != nil {
+		w.Begin()
 	}
 	if err := prepare(ctx, p, w.Log); err != nil {
 		return err
