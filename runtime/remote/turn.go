@@ -167,7 +167,8 @@ func (t *turn) end(err error) {
 			done.Finish, done.Err = session.FinishError, err
 		}
 	}
-	if !t.usageKnown && done.Finish != session.FinishCancelled {
+	if !t.usageKnown && done.Finish != session.FinishCancelled &&
+		done.Finish != session.FinishError {
 		t.port.reportOnce("the server does not report token counts, so context use is an estimate")
 	}
 	t.addMessages(done.Finish == session.FinishToolCalls)

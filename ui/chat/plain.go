@@ -317,21 +317,39 @@ func (q *Question) Close() {
 	q.model.record.releaseLock()
 }
 
-// A Page is Markdown on a terminal while it is written. Finished rows stay; the rows of the
-// unfinished block below them are redrawn.
+// A Page is text on a terminal while it is written: Markdown, or reasoning. Finished rows stay; the
+// rows of the unfinished block below them are redrawn.
 type Page struct {
 	out           io.Writer
-	text          *markdown.Stream
+	text          growing
 	clean         term.Cleaner
 	width, height int
 	stable, tail  int // rows already written
 	complete      bool
 }
 
+// growing is a text with its rows: complete ones, and those that more text may change.
+type growing interface {
+	Push(text string)
+	End()
+	Rows(width, wide int) (stable, tail []string)
+}
+
 // NewPage begins a page at the start of a row on a terminal of width x height.
 func NewPage(out io.Writer, p term.Palette, width, height int) *Page {
 	return &Page{out: out, text: markdown.New(p, 0), width: width, height: height}
 }
+
+// NewReasoningPage is NewPage for plain text, dimmed as the chat's reasoning.
+func NewReasoningPage(out io.Writer, p term.Palette, width, height int) *Page {
+	return &Page{out: out, text: dimmed{newProse(p, term.Dim, "")}, width: width, height: height}
+}
+
+type dimmed struct{ *prose }
+
+func (t dimmed) Push(text string)                  { t.push(text) }
+func (t dimmed) End()                              {}
+func (t dimmed) Rows(width, _ int) (_, _ []string) { return t.rows(width) }
 
 func (p *Page) Push(text string) error {
 	p.text.Push(p.clean.Push(text))

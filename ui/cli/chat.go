@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/adrg/xdg"
@@ -63,8 +64,9 @@ type chatVerb struct {
 	theme            term.Theme
 	noColor          bool // --theme none
 
-	oneShot bool        // there is a PROMPT
-	notices chan string // for the person, during the chat
+	oneShot   bool        // there is a PROMPT
+	answering atomic.Bool // its answer is being written
+	notices   chan string // for the person, during the chat or after the answer
 }
 
 func (v *chatVerb) flags() []cli.Flag {
@@ -155,6 +157,7 @@ func (v *chatVerb) run() error {
 	o.Request, o.Tools, o.ReplaceTools = v.request, conversation.Tools, conversation.Renew
 	switch {
 	case v.oneShot:
+		v.answering.Store(true)
 		return answerOnce(c, t, o, prompt)
 	case plain:
 		return chat.RunPlain(c.Context, o)
@@ -173,7 +176,7 @@ func (v *chatVerb) printConfig() error {
 }
 
 func (v *chatVerb) report(line string) {
-	if v.oneShot {
+	if v.oneShot && !v.answering.Load() {
 		notify(v.terminal)(line)
 		return
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -64,16 +62,6 @@ func TestFirstScreens(t *testing.T) {
 		if strings.Contains(all.String(), "GiB") || strings.Contains(all.String(), "MiB") {
 			t.Errorf("%s: memory is not told in GB", name)
 		}
-		path := filepath.Join("testdata", "first-"+name+".screen")
-		if *updateScreens {
-			write(t, path, all.String())
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all.String() != string(want) {
-			t.Errorf("%s differs\ngot:\n%s\nwant:\n%s", path, &all, want)
-		}
+		goldenScreen(t, "first-"+name, all.String())
 	}
 }

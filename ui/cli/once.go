@@ -1,23 +1,13 @@
 // ossrun chat PROMPT: one answer on stdout, as it is generated.
 //
-// What must stay true: stdout has only the answer, in a pipe as the model wrote it; the progress
-// line is shown only on a terminal's stderr, and vanishes.
+// What must stay true: stdout has only the answer, in a pipe as the model wrote it; everything else
+// is on stderr.
 
 package cli
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"os"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	xterm "github.com/charmbracelet/x/term"
-	"github.com/muesli/termenv"
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/runtime/session"
@@ -45,16 +35,9 @@ func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error
 	question, r := chat.Ask(c.Context, o, prompt)
 	defer question.Close()
 	asJSON, show := c.Bool("json"), c.Bool("show-reasoning")
-	var page *chat.Page
-	if width, height, ok := screenOf(t.Out); ok && !asJSON {
-		page = chat.NewPage(t.Out, term.Palette{NoColor: o.NoColor, Theme: o.Theme}, width, height)
-	}
-	progress := t.Err
-	if show {
-		progress = nil
-	}
-	waitsOn, endWait := startWaiting(progress)
-	defer endWait()
+	palette := term.Palette{NoColor: o.NoColor, Theme: o.Theme}
+	screen := newOnceScreen(t, o.Notices, palette, c.Bool("plain"))
+	defer screen.close()
 	turn, err := session.StartWithTools(c.Context, o.Model, r, o.Tools, session.ToolOptions{})
 	if err != nil {
 		return err
@@ -63,54 +46,44 @@ func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error
 		question.Take(e)
 		switch e := e.(type) {
 		case session.Reasoning:
-			waitsOn("Thinking")
+			if screen.wait("Thinking"); show {
+				screen.push(reasoningText, e.Text)
+			}
+		case session.Commentary:
 			if show {
-				fmt.Fprint(t.Err, printable(e.Text, isTerminal(t.Err)))
+				screen.push(reasoningText, e.Text)
 			}
 		case session.CallEnd:
-			waitsOn("Running a tool")
+			screen.finish()
+			screen.wait("Running a tool")
 		case session.Answer:
-			if waitsOn("Writing"); isTerminal(t.Out) {
-				endWait()
+			if screen.wait("Writing"); asJSON {
+				continue
 			}
-			switch {
-			case page != nil:
-				err = page.Push(e.Text)
-			case !asJSON:
-				_, err = io.WriteString(t.Out, printable(e.Text, isTerminal(t.Out)))
-			}
-			if err != nil {
+			if err := screen.push(answerText, e.Text); err != nil {
 				return fail(exitFailure, "writing the answer: %s", err)
 			}
 		case session.ToolEnd:
 			if show || e.Err != nil {
-				endWait()
-				fmt.Fprintf(t.Err, "\n%s\n", printable(toolLine(e, turn.Result()), true))
+				screen.note(toolLine(e, turn.Result()))
 			}
+			screen.wait("Reading")
 		}
 	}
-	endWait()
 	res := turn.Result()
-	if show && res.Reasoning != "" {
-		fmt.Fprintln(t.Err)
-	}
-	switch {
-	case asJSON:
+	if asJSON {
 		u := res.Done.Usage
 		out := onceResult{o.Model.ID(), res.Answer, res.Reasoning, res.Done.Finish,
 			onceUsage{u.Prompt, u.Completion, u.Reasoning}, res.Citations}
+		screen.begin(answerText)
 		err = json.NewEncoder(t.Out).Encode(out)
-	case page != nil:
-		err = page.End()
-	case res.Answer != "" && !strings.HasSuffix(res.Answer, "\n"):
-		_, err = fmt.Fprintln(t.Out)
+	} else if err = screen.end(); err == nil {
+		screen.note(sourceLines(res)...)
 	}
 	if err != nil {
 		return fail(exitFailure, "writing the answer: %s", err)
 	}
-	if !asJSON {
-		printSources(t, res)
-	}
+	screen.close()
 	if err := question.Save(res); err != nil {
 		t.report("This conversation was not saved: %s.", err)
 	}
@@ -130,49 +103,4 @@ func answerOnce(c *cli.Context, t Terminal, o chat.Options, prompt string) error
 		t.report("the answer was cut: %s", why)
 	}
 	return nil
-}
-
-// screenOf is the size of a terminal that can redraw rows.
-func screenOf(out io.Writer) (width, height int, ok bool) {
-	f, isFile := out.(*os.File)
-	if !isFile || !isTerminal(f) || os.Getenv("TERM") == "dumb" {
-		return 0, 0, false
-	}
-	width, height, err := xterm.GetSize(f.Fd())
-	if err == nil { // Windows consoles need this for escape sequences
-		_, err = termenv.EnableVirtualTerminalProcessing(termenv.NewOutput(f))
-	}
-	return width, height, err == nil && width > 0
-}
-
-// waitShown is the interval of the progress line, and the shortest wait with one.
-const waitShown = 400 * time.Millisecond
-
-// startWaiting shows on a terminal what an answer waits for, until end.
-func startWaiting(out io.Writer) (show func(what string), end func()) {
-	if _, _, ok := screenOf(out); !ok {
-		return func(string) {}, func() {}
-	}
-	var what atomic.Value
-	what.Store("Reading")
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		start, tick := time.Now(), time.NewTicker(waitShown)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				_, _ = io.WriteString(out, "\r\x1b[K")
-				return
-			case now := <-tick.C:
-				fmt.Fprintf(out, "\r\x1b[K%s, %.0f s. Ctrl+C stops.", what.Load(),
-					now.Sub(start).Seconds())
-			}
-		}
-	}()
-	return func(to string) { what.Store(to) }, sync.OnceFunc(func() {
-		close(stop)
-		<-done
-	})
 }

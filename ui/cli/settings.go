@@ -282,13 +282,14 @@ func toolLine(e session.ToolEnd, result session.Result) string {
 	return fmt.Sprintf("[%s, %.1f s]", line, e.Took.Seconds())
 }
 
-func printSources(t Terminal, res session.Result) {
-	answer, printed := []rune(res.Answer), map[string]bool{}
+// sourceLines are the citations of an answer, each once.
+func sourceLines(res session.Result) (lines []string) {
+	answer := []rune(res.Answer)
 	for _, x := range res.Citations {
 		line := fmt.Sprintf("%s %s, %s", string(answer[x.Start:x.End]), x.Title, x.URL)
-		if !printed[line] {
-			printed[line] = true
-			fmt.Fprintln(t.Err, printable(line, isTerminal(t.Err)))
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
 		}
 	}
+	return lines
 }
