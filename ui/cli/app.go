@@ -25,6 +25,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
@@ -236,6 +237,10 @@ func usageError(c *cli.Context, err error, _ bool) error {
 			}
 		}
 		name := dashed(strings.TrimLeft(m[1], "-"))
+		if _, ok := vllm.FlagValues(name); ok && c.Command != nil && c.Command.Name == "serve" {
+			return fail(exitUsage, "%s is a flag of vLLM, which the built-in engine lacks. "+
+				"Run ossrun vllm serve, which passes it on", name)
+		}
 		return fail(exitUsage, "%s", unknown("flag", name, models.Nearest(name, names),
 			helpCommand))
 	}

@@ -7,7 +7,8 @@
 // --version, run, ls, -m, -p.
 //
 // What must stay true: nothing after a lone -- is moved, nor launch's arguments for the agent, an
-// unknown flag is left for the parser to report, and a word with blanks is no flag.
+// unknown flag is left for the parser to report, or passed on to vLLM with all after --, and a word
+// with blanks is no flag.
 
 package cli
 
@@ -18,6 +19,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/remote/vllm"
 )
 
 func flagsFirst(app *cli.App, args []string) []string {
@@ -41,6 +43,12 @@ func flagsFirst(app *cli.App, args []string) []string {
 	var flags, rest []string
 	for i := first; i < len(args); i++ {
 		a := args[i]
+		if a == "--" && passesOn(args) {
+			for i++; i < len(args); i++ {
+				passOn(app, args[i:i+1], true)
+			}
+			break
+		}
 		if a == "--" {
 			rest = append(rest, args[i:]...)
 			break
@@ -82,6 +90,9 @@ func flagsFirst(app *cli.App, args []string) []string {
 		}
 		switch {
 		case isAutomatic(name, value):
+		case name == "" && passesOn(args):
+			n := passOn(app, args[i:], len(rest) > 0 || namesModel(args[first:]))
+			i += n
 		case name == "": // not a flag of this verb: the parser reports it
 			flags = append(flags, a)
 		case inline:
@@ -98,6 +109,40 @@ func flagsFirst(app *cli.App, args []string) []string {
 	}
 	return append(append(append([]string{}, args[:first]...), flags...), rest...)
 }
+
+// passesOn reports that flags which are not ours are vLLM's.
+func passesOn(args []string) bool {
+	return args[1] == "vllm" || args[1] == "serve" && (slices.Contains(args, "--engine=vllm") ||
+		strings.Contains(strings.Join(args, "\x00"), "--engine\x00vllm"))
+}
+
+// passOn records a flag with its values for vLLM, as it is written, and returns how many words they
+// are.
+func passOn(app *cli.App, args []string, model bool) (values int) {
+	text := shellWord(args[0])
+	kind, _ := vllm.FlagValues(args[0])
+	switch {
+	case strings.Contains(args[0], "="):
+	case kind == vllm.OneValue:
+		values = min(1, len(args)-1)
+	case kind == vllm.ManyValues:
+		values = countValues(args[1:], model)
+	case kind == vllm.AnyValue:
+		values = min(1, countValues(args[1:], model))
+	}
+	for _, word := range args[1 : values+1] {
+		text += " " + shellWord(word)
+	}
+	if app.Metadata == nil {
+		app.Metadata = map[string]any{}
+	}
+	list, _ := app.Metadata[passedOn].([]string)
+	app.Metadata[passedOn] = append(list, text)
+	return values
+}
+
+// passedOn is the metadata's name of vLLM's flags.
+const passedOn = "flags for vLLM"
 
 // noteSpelling records the name by which a flag was given. Two flags of vLLM may be one here, as
 // --swap-space and --kv-offloading-size.

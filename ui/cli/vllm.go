@@ -104,6 +104,8 @@ func (s *vllmSettings) flags() []cli.Flag {
 		enumFlag(&r.Launch, "launch", "start vLLM by `WAY`: docker, or local for an installed one "+
 			"(default: docker)", "docker", "local"),
 		enumFlag(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3", "eagle3"),
+		&cli.StringSliceFlag{Name: "docker-arg", Usage: "`ARGUMENT` of docker run, such as " +
+			"\"-v /data:/data\"; may be repeated"},
 		textFlag(&r.Version, "vllm-version", "`VERSION` of vLLM, such as v0.12.0"),
 		enumFlag(&r.Platform, "platform", "the image's `PLATFORM`: linux/amd64 or linux/aarch64",
 			"linux/amd64", "linux/aarch64"),
@@ -175,6 +177,10 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 					"plan for --%s to change or show", n)
 			}
 		}
+		if passed := passedFlags(c); len(passed) > 0 {
+			return nil, false, fail(exitUsage,
+				"--upstream starts nothing, so there is no plan for %s to change", passed[0])
+		}
 		list, err = v.running(name)
 		return list, false, err
 	}
@@ -196,7 +202,7 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 	if c.IsSet("host") {
 		r.Host = v.host
 	}
-	r.Extra = vllmWords(c)
+	r.Extra, r.DockerArgs = vllmWords(c), c.StringSlice("docker-arg")
 	if r.Hardware == "" {
 		gpu, gpus, firmware := serve.Hardware(c.Context)
 		name, ok := vllm.Recognise(gpu)
@@ -368,6 +374,12 @@ func vllmWords(c *cli.Context) (list []string) {
 		}
 	}
 	slices.Sort(list)
+	return append(list, passedFlags(c)...)
+}
+
+// passedFlags are the flags that are vLLM's alone, as they were typed.
+func passedFlags(c *cli.Context) []string {
+	list, _ := c.App.Metadata[passedOn].([]string)
 	return list
 }
 

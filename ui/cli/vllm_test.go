@@ -217,7 +217,7 @@ var ours = map[string]bool{
 	"gpu-memory-utilization": true, "max-num-seqs": true, "dry-run": true, "print": true,
 	"hardware": true, "launch": true, "speculative": true, "vllm-version": true, "platform": true,
 	"input-len": true, "output-len": true, "concurrency": true, "nodes": true,
-	"upstream": true, "upstream-model": true, "pull": true, "api-key": true, "cpu-experts": true,
+	"docker-arg": true, "spread": true, "upstream": true, "upstream-model": true, "pull": true, "api-key": true, "cpu-experts": true,
 	"lora":        true,
 	"tool-server": true, "uds": true, "any-user": true, "ssl-certfile": true, "ssl-keyfile": true,
 	"allowed-origins": true,

@@ -43,7 +43,8 @@ type Request struct {
 	HFHome     string  // the cache of weights; "": $HF_HOME
 	Nodes      int     // machines; 0 and 1: one
 
-	Extra []string // further arguments of vLLM, each with its value; they override the plan's
+	DockerArgs []string // further arguments of docker run
+	Extra      []string // further arguments of vLLM, each with its value; they override the plan's
 }
 
 type Line struct {
@@ -211,6 +212,9 @@ func Make(r Request) (Plan, error) {
 	}
 	if p.r.Launch == "docker" {
 		p.docker()
+		for _, argument := range p.r.DockerArgs {
+			p.Docker.add(argument, "as asked", NotInGuide)
+		}
 	} else {
 		p.install()
 	}
@@ -261,6 +265,9 @@ func (p *planner) check() (err error) {
 	}
 	if v := p.r.Version; v != "" && v[0] >= '0' && v[0] <= '9' {
 		p.r.Version = "v" + v
+	}
+	if len(p.r.DockerArgs) > 0 && p.r.Launch != "docker" {
+		return fmt.Errorf("--docker-arg is for --launch docker")
 	}
 	if err := p.share(); err != nil {
 		return err
