@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/openai"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 )
 
 func TestFieldsPage(t *testing.T) {
@@ -39,6 +40,11 @@ func TestFieldsPage(t *testing.T) {
 		if o.Answer != "" {
 			fmt.Fprintf(&b, "\nThe answer has `%s`.\n", strings.Join(strings.Fields(o.Answer), "`, `"))
 		}
+	}
+	b.WriteString("\n## Types of tools\n\nWithout the date of a version. Others are a 400.\n\n" +
+		"| type | what happens |\n|---|---|\n")
+	for _, row := range tools.Types() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", row[0], row[1])
 	}
 	if routes < 30 {
 		t.Errorf("%d routes", routes)

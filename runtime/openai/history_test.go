@@ -49,6 +49,19 @@ var past = []struct{ route, middle, reads, never string }{
 	{"responses", `{"type":"function_call","call_id":"c7","name":"größe","arguments":"{}"},` +
 		`{"type":"function_call_output","call_id":"c7","output":"4"}`, "functions.unknown #c7", ""},
 
+	{"responses", `{"type":"shell_call","call_id":"h1","action":{"commands":["ls"],` +
+		`"timeout_ms":null}},{"type":"shell_call_output","call_id":"h1","output":[{"stdout":"a",` +
+		`"stderr":"b","outcome":{"type":"exit","exit_code":2}},{"stdout":"","stderr":"",` +
+		`"outcome":{"type":"timeout"}}]}`,
+		"functions.shell #h1: {\"commands\":[\"ls\"]}\n#h1: ab\n[exit code 2]\n[timeout]", "null"},
+	{"responses", `{"type":"local_shell_call","id":"l0","call_id":"l1","action":{"type":"exec",` +
+		`"command":["ls"],"env":{}}},{"type":"local_shell_call_output","id":"l1",` +
+		`"output":"a.txt"}`, "functions.local_shell #l1: {\"command\":[\"ls\"]}\n#l1: a.txt", ""},
+	{"responses", `{"type":"apply_patch_call","call_id":"p1","operation":{"type":"update_file",` +
+		`"path":"a","diff":"@@\n-x\n+y"}},{"type":"apply_patch_call_output","call_id":"p1",` +
+		`"status":"completed"}`, "functions.apply_patch #p1: *** Begin Patch\n*** Update File: a\n" +
+		"@@\n-x\n+y\n*** End Patch\n#p1: completed", ""},
+
 	// messages: tools that Anthropic runs, and blocks of newer APIs
 	{"messages", `{"role":"assistant","content":[{"type":"server_tool_use","id":"s1",` +
 		`"name":"web_search","input":{"query":"who"}},{"type":"web_search_tool_result",` +
@@ -59,7 +72,7 @@ var past = []struct{ route, middle, reads, never string }{
 		`"name":"code_execution","input":{"code":"1+1"}},{"type":"code_execution_tool_result",` +
 		`"tool_use_id":"s2","content":{"type":"code_execution_result","stdout":"2",` +
 		`"stderr":"","return_code":0}},{"type":"text","text":"Two."}]}`,
-		"functions.code_execution #s2\n#s2: 2\nTwo.", ""},
+		"python #s2: 1+1\n#s2: 2\nTwo.", ""},
 	{"messages", `{"role":"assistant","content":[{"type":"mcp_tool_use","id":"m1","name":"echo",` +
 		`"server_name":"t","input":{}},{"type":"mcp_tool_result","tool_use_id":"m1",` +
 		`"is_error":false,"content":[{"type":"text","text":"hello"}]}]}`,
@@ -68,7 +81,7 @@ var past = []struct{ route, middle, reads, never string }{
 		`"name":"web_fetch","input":{"url":"u"}},{"type":"web_fetch_tool_result",` +
 		`"tool_use_id":"s3","content":{"type":"web_fetch_result","url":"u","content":{` +
 		`"type":"document","source":{"type":"text","media_type":"text/plain","data":"page one"}` +
-		`}}}]}`, "functions.web_fetch #s3\npage one", ""},
+		`}}}]}`, "browser.open #s3: {\"id\":\"u\"}\npage one", ""},
 	{"messages", `{"role":"assistant","content":[{"type":"server_tool_use","id":"s4",` +
 		`"name":"web_search","input":{"query":"x_y_z"}},{"type":"text","text":"Hm."}]}`, "Hm.",
 		"x_y_z"},
@@ -200,7 +213,7 @@ func TestToolsInItems(t *testing.T) {
 			`{"type":"additional_tools","tools":[` + function("cat") + `,` + function("cat") +
 			`]}`, function("ls"), "ls cat"},
 		{`{"type":"additional_tools","tools":[{"type":"web_search"},{"type":"local_shell"},` +
-			`{"type":"mcp","server_label":"gone"},` + function("cat") + `]}`, ``, "cat"},
+			`{"type":"mcp","server_label":"gone"},` + function("cat") + `]}`, ``, "local_shell cat"},
 		{`{"type":"additional_tools","tools":[{"type":"web_search"}]}`, ``, ""},
 	} {
 		m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses", `{"input":[`+c.items+`,`+

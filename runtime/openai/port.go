@@ -114,7 +114,7 @@ func newPort(o Options) *port {
 		o.Keys.OnRemoval = func(id string) { p.tools.CloseOf(id, "") }
 	}
 	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools)
-	p.messages, p.ollama = messages.New(d), ollama.New(d)
+	p.messages, p.ollama = messages.New(d, p.tools), ollama.New(d)
 	return p
 }
 

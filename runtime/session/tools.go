@@ -39,6 +39,13 @@ type ToolResult struct {
 	Text  string   // read by the model
 	Title string   // one line for display; "": Text is enough
 	Files []string // files written for the user, such as pictures
+	// Sources are the pages that a browser has found, or the one that it shows
+	Sources []Source
+}
+
+// Source is a page of the web.
+type Source struct {
+	URL, Title, Text string
 }
 
 // Resolver is a Tool whose calls are run by servers. Approval is about a server's tool.
@@ -61,6 +68,7 @@ type Citation struct {
 	End   int    `json:"end"`
 	URL   string `json:"url"`
 	Title string `json:"title"`
+	Text  string `json:"-"` // the cited line; "": unknown
 }
 
 // ErrNeedsApproval is returned by ToolOptions.Approve for a call that the user has not allowed yet.
@@ -74,8 +82,10 @@ type ToolOptions struct {
 	Approve func(ctx context.Context, c Call) error
 	Calls   int           // calls of one turn; 0: 100
 	Time    time.Duration // of one call, after its approval; 0: 5 minutes
-	Result  int           // characters of a result that the model reads; 0: 60,000
+	Result  int           // characters of a result that the model reads; 0: DefaultResult
 }
+
+const DefaultResult = 60_000
 
 // ToolOutput is output of the running call with this Index.
 type ToolOutput struct {
@@ -109,7 +119,7 @@ func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
 		return nil, err
 	}
 	o = ToolOptions{o.Approve, cmp.Or(o.Calls, 100), cmp.Or(o.Time, 5*time.Minute),
-		cmp.Or(o.Result, 60_000)}
+		cmp.Or(o.Result, DefaultResult)}
 	return &toolLoop{ctx: ctx, cancel: cancel, runner: r, req: req, tools: tools, o: o,
 		turn: turn}, nil
 }
@@ -253,16 +263,22 @@ func (l *toolLoop) addResult(e ToolEnd) (endsTurn bool) {
 	if errors.Is(e.Err, ErrNeedsApproval) {
 		return true
 	}
+	text := e.ModelText(l.o.Result)
+	l.total.Messages = append(l.total.Messages, l.total.toolMessage(e.Index, text))
+	return false
+}
+
+// ModelText is the result as the model reads it, up to so many characters.
+func (e ToolEnd) ModelText(limit int) string {
 	text := e.Result.Text
 	if e.Err != nil {
 		text = strings.TrimSpace(text + "\nError: " + e.Err.Error())
 	}
-	if cut := []rune(text); len(cut) > l.o.Result {
-		text = fmt.Sprintf("%s\n[%d of %d characters are shown]", string(cut[:l.o.Result]),
-			l.o.Result, len(cut))
+	if cut := []rune(text); len(cut) > limit {
+		text = fmt.Sprintf("%s\n[%d of %d characters are shown]", string(cut[:limit]), limit,
+			len(cut))
 	}
-	l.total.Messages = append(l.total.Messages, l.total.toolMessage(e.Index, text))
-	return false
+	return text
 }
 
 // toolMessage is the result of the call with this index, in the channel of the call.

@@ -76,7 +76,7 @@ func textOnly(o *fields.Object, name string) {
 	}
 }
 
-func (r *chatRequest) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
+func (r *chatRequest) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o, "") }
 
 func (r *chatRequest) readMessages(o *fields.Object, _ string) {
 	fields.ReadDated(request.MessagesOf(o), func(_ int, v fields.Value) {

@@ -28,25 +28,35 @@ type form struct {
 	phase    string // of the open text block
 	callOpen bool   // the last block is an incomplete call
 	sent     int    // bytes of the open call's arguments
+
+	calls map[int]*serverCall // that run here and have not ended
+	uses  *serverUses         // of tools that run here; nil: none was asked for
 }
 
 // API has the routes under /v1/messages.
-type API struct{ *answer.Driver }
+type API struct {
+	*answer.Driver
+	tools *tools.Pool
+}
 
-func New(d *answer.Driver) API { return API{d} }
+// New makes the dialect; tools are the built-in ones.
+func New(d *answer.Driver, tools *tools.Pool) API { return API{d, tools} }
 
 func (p API) Read(o *fields.Object) (*answer.Request, answer.Form) {
 	o.Need("max_tokens")
-	req := parseMessages(o, p.MaxReasoning)
+	req := p.parse(o)
 	return &req.Request, &form{req: req}
 }
 
 // CountTokens is POST /v1/messages/count_tokens.
 func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *fields.Object) (
 	any, *fields.Fault) {
-	req := parseMessages(o, p.MaxReasoning)
+	req := p.parse(o)
 	if o.Fault() != nil {
 		return nil, o.Fault()
+	}
+	if err := p.tools.OfferTo(&req.Turns[0], req.builtins); err != nil {
+		return nil, fields.FaultOf(err, req.History)
 	}
 	if _, err := p.ModelOf(r.Context(), e, &req.Request); err != nil {
 		return nil, answer.Unavailable(err)
@@ -57,6 +67,7 @@ func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *fields.Object) 
 
 func (m *form) Open(a *answer.Answer) {
 	m.Answer, m.id = a, answer.NewID("msg_")
+	m.openUses()
 	// the cached tokens are not known yet; the last event has the full usage
 	prompt := messageUsage{Input: len(a.Turns[0].Result().Prompt)}
 	m.send(messageEvent{Type: "message_start", Message: m.message(nil, nil, prompt)})
@@ -74,12 +85,24 @@ func (m *form) Take(_ int, e session.Event) {
 	case session.Answer:
 		m.addText("answer", e.Text)
 	case session.CallStart:
+		if m.startServerCall(e) {
+			return
+		}
 		m.openBlock(&messageBlock{Type: "tool_use", ID: e.ID, Name: e.Name,
 			Input: json.RawMessage("{}")})
 		m.callOpen, m.sent = true, 0
 	case session.CallArguments:
-		m.arguments(e.Text)
+		if m.calls[e.Index] == nil {
+			m.arguments(e.Text)
+		}
+	case session.ToolEnd:
+		m.endServerCall(e)
 	case session.CallEnd:
+		if m.calls[e.Index] != nil {
+			m.calls[e.Index].arguments = e.Arguments
+			m.announce(m.calls[e.Index])
+			return
+		}
 		arguments := tools.RunnableArguments(e.Arguments)
 		if m.sent < len(arguments) {
 			m.arguments(arguments[m.sent:])
@@ -158,9 +181,10 @@ func (m *form) End(usage session.Usage, f *fields.Fault) {
 		m.Emit("error", FaultBody(f, m.Exchange.ID))
 		return
 	}
+	m.cite()
 	m.closeBlock()
 	reason, sequence := m.reason()
-	m.send(messageEvent{Type: "message_delta", Usage: new(wireMessageUsage(usage)),
+	m.send(messageEvent{Type: "message_delta", Usage: new(m.wireUsage(usage)),
 		OwnPart: answer.OwnPartOf(m.Dones[0]),
 		Delta:   &messageDelta{StopReason: &reason, StopSequence: &sequence}})
 	m.send(messageEvent{Type: "message_stop"})
@@ -185,12 +209,13 @@ func (m *form) reason() (reason string, sequence *string) {
 }
 
 func (m *form) Body(usage session.Usage) any {
+	m.cite()
 	m.closeBlock()
 	reason, sequence := m.reason()
 	if m.callOpen { // a call without its arguments cannot be run
 		m.content = m.content[:len(m.content)-1]
 	}
-	body := m.message(&reason, sequence, wireMessageUsage(usage))
+	body := m.message(&reason, sequence, m.wireUsage(usage))
 	body.OwnPart = answer.OwnPartOf(m.Dones[0])
 	return body
 }
@@ -216,7 +241,8 @@ type message struct {
 	OwnPart      *answer.OwnPart `json:"ossrun,omitempty"`
 }
 
-// messageBlock is text, thinking or tool_use; fields of other types are nil.
+// messageBlock is text, thinking, tool_use or server_tool_use, or a result of the last; fields of
+// other types are nil.
 type messageBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text,omitempty"`
@@ -225,6 +251,9 @@ type messageBlock struct {
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
+	Citations []*citation     `json:"citations,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	Content   any             `json:"content,omitempty"` // of a result
 
 	reasoning *strings.Builder // sealed in the signature
 }
@@ -235,10 +264,13 @@ type messageUsage struct {
 	CacheWrites int `json:"cache_creation_input_tokens"` // a charge of Anthropic's
 	CacheReads  int `json:"cache_read_input_tokens"`
 	Output      int `json:"output_tokens"`
+
+	Server *serverUses `json:"server_tool_use,omitempty"`
 }
 
-func wireMessageUsage(u session.Usage) messageUsage {
-	return messageUsage{Input: u.Prompt - u.Cached, CacheReads: u.Cached, Output: u.Completion}
+func (m *form) wireUsage(u session.Usage) messageUsage {
+	return messageUsage{Input: u.Prompt - u.Cached, CacheReads: u.Cached, Output: u.Completion,
+		Server: m.uses}
 }
 
 // messageEvent is one event of a stream; its type is its event line too.
@@ -254,13 +286,14 @@ type messageEvent struct {
 
 // messageDelta is a piece of a block, or, without a type, of the message.
 type messageDelta struct {
-	Type         string   `json:"type,omitempty"`
-	Text         *string  `json:"text,omitempty"`
-	Thinking     *string  `json:"thinking,omitempty"`
-	Signature    *string  `json:"signature,omitempty"`
-	PartialJSON  *string  `json:"partial_json,omitempty"`
-	StopReason   *string  `json:"stop_reason,omitempty"`
-	StopSequence **string `json:"stop_sequence,omitempty"` // null without a stop sequence
+	Type         string    `json:"type,omitempty"`
+	Text         *string   `json:"text,omitempty"`
+	Thinking     *string   `json:"thinking,omitempty"`
+	Signature    *string   `json:"signature,omitempty"`
+	PartialJSON  *string   `json:"partial_json,omitempty"`
+	Citation     *citation `json:"citation,omitempty"`
+	StopReason   *string   `json:"stop_reason,omitempty"`
+	StopSequence **string  `json:"stop_sequence,omitempty"` // null without a stop sequence
 }
 
 type anthropicFault struct {

@@ -285,16 +285,19 @@ func TestCountTokens(t *testing.T) {
 		"invalid_request_error", "messages")
 }
 
-// Anthropic's typed tools are not answered from memory: a search beside functions is skipped, the
-// others are refused.
+// Without a back end typed tools are not answered from memory: a search next to functions is
+// skipped, the others are refused.
 func TestMessagesTypedTools(t *testing.T) {
 	const function = `{"name":"f","input_schema":{"type":"object"}}`
 	for tools, want := range map[string]string{
 		`{"type":"web_search_20250305","name":"web_search","max_uses":8}`: "web_search_20250305",
 		`{"type":"web_fetch_20250910","name":"web_fetch"}`:                "web_fetch_20250910",
-		`{"type":"bash_20250124","name":"bash"},` + function:              "bash_20250124",
+		`{"type":"shell"},` + function:                                    "ask /v1/responses",
+		`{"type":"mcp","server_label":"s"},` + function:                   "ask /v1/responses",
 		`{"type":"new_20300101","name":"n"},` + function:                  "new_20300101",
 		`{"type":"function_20250101","name":"n"}`:                         "as a function",
+		`{"type":"function","name":"n"}`:                                  "as a function",
+		`{"type":"bash_20250124","name":"b h"},` + function:               "letters",
 		function + `,{"type":"code_execution_20250825","name":"c"}`:       "",
 	} {
 		srv, f := porttest.Server(t, sessiontest.Answers("ok"))
@@ -309,4 +312,47 @@ func TestMessagesTypedTools(t *testing.T) {
 			t.Errorf("%s: %d %s", tools, r.Status, r.Body)
 		}
 	}
+}
+
+// A tool that fails is a result with an error, and the text that the model read of it comes back.
+func TestMessagesServerToolsFail(t *testing.T) {
+	srv, f := porttest.ToolServer(t, porttest.ToolUser, errors.New("no such thing"))
+	r := porttest.Post(t, srv, messagesRoute, `{"max_tokens":900,"messages":[`+porttest.Hello+
+		`],"tools":[{"type":"code_execution_20250825","name":"code_execution"},`+
+		`{"type":"web_search_20250305","name":"web_search"}]}`)
+	content, _ := json.Marshal(porttest.Decode(t, r.Body)["content"])
+	for _, want := range []string{`"error_code":"unavailable"`, `"return_code":1`,
+		`"stderr":"Error: no such thing"`, `"stdout":"42\n"`} {
+		if !strings.Contains(string(content), want) {
+			t.Errorf("%s is not in %s", want, content)
+		}
+	}
+	seen := sessiontest.History(f.Last(t))
+	porttest.Post(t, srv, messagesRoute, `{"max_tokens":900,"messages":[`+porttest.Hello+
+		`,{"role":"assistant","content":`+string(content)+`},`+porttest.Hello+
+		`],"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"none"}}`)
+	if again, want := sessiontest.History(f.Last(t)), "to assistant #call_1: 42\n"+
+		"Error: no such thing"; !strings.Contains(again, want) ||
+		!strings.Contains(seen, want) {
+		t.Errorf("read %s\nagain %s", seen, again)
+	}
+}
+
+// A search that is forced by its name is the model's first call; unknown names are refused.
+func TestMessagesForcesServerTools(t *testing.T) {
+	srv, f := porttest.ToolServer(t, porttest.ToolUser, nil)
+	ask := func(choice, tool string) porttest.Reply {
+		return porttest.Ask(t, "POST", srv.URL+messagesRoute, `{"max_tokens":900,"messages":[`+
+			porttest.Hello+`],"tools":[`+tool+`],"tool_choice":`+choice+`}`)
+	}
+	const search = `{"type":"web_search_20250305","name":"web_search"}`
+	if r := ask(`{"type":"tool","name":"web_search"}`, search); r.Status != 200 ||
+		!reflect.DeepEqual(f.Requests[0].Only, []string{"browser"}) ||
+		f.Requests[0].ToolChoice != grammar.Required {
+		t.Errorf("%d %s", r.Status, r.Body)
+	}
+	wantAnthropic(t, ask(`{"type":"tool","name":"other"}`, search), 400, "invalid_request_error",
+		"other")
+	wantAnthropic(t, ask(`{"type":"auto"}`, `{"type":"web_search_20250305","max_uses":0}`), 400,
+		"invalid_request_error", "max_uses")
 }

@@ -6,9 +6,12 @@
 package messages
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,24 +27,28 @@ type messagesRequest struct {
 	request.Draft
 	offer    tools.Offer
 	conv     request.Conversation
-	thinking bool // show thinking blocks; other clients expect text in the first block
-	noText   bool // thinking blocks have no text, only a signature
+	builtins []tools.Requested
+	tools    []*tools.Tool // of the turn, once it is started
+	thinking bool          // show thinking blocks; other clients expect text in the first block
+	noText   bool          // thinking blocks have no text, only a signature
 }
 
 // Budgets of thinking, in tokens: up to the first the effort is low, from the second on high.
 const lowBudget, highBudget = 2048, 16384
 
 // Parameters are the rows of a request.
-func Parameters() []fields.Parameter { return new(messagesRequest).parameters() }
+func Parameters() []fields.Parameter { return new(messagesRequest).parameters(nil) }
 
-func (r *messagesRequest) parameters() []fields.Parameter {
+func (r *messagesRequest) parameters(pool *tools.Pool) []fields.Parameter {
 	return slices.Concat([]fields.Parameter{fields.Text("model", &r.Model),
 		fields.Boolean("stream", false, &r.Stream)}, request.RefusedEverywhere(),
 		[]fields.Parameter{fields.Row("thread", refuseThread)},
 		// context_management asks to forget earlier thinking, which is always done
 		fields.NoEffect("context_management", "cache_control", "inference_geo"),
-		[]fields.Parameter{fields.Row("tools objects", r.readTools),
-			fields.Row("tool_choice object", nil)},
+		[]fields.Parameter{fields.Row("tools objects", func(o *fields.Object, _ string) {
+			r.readTools(o, pool)
+		}), fields.Row("tool_choice object", nil), fields.Refused("mcp_servers", "[]",
+			"name the server in mcp.json and ask /v1/responses")},
 		r.Sampling(), []fields.Parameter{fields.Row("messages! objects", r.readMessages),
 			fields.Row("system any", nil)},
 		[]fields.Parameter{fields.Row("max_tokens! integer 0", r.readLimit),
@@ -57,11 +64,19 @@ func (r *messagesRequest) readLimit(o *fields.Object, name string) {
 	r.Turn.MaxTokens, r.Turn.PromptOnly = max(n, 0), n == 0
 }
 
-// parseMessages checks a request; bound is the port's limit of reasoning tokens.
-func parseMessages(o *fields.Object, bound int) *messagesRequest {
-	r := &messagesRequest{Draft: request.NewDraft("messages", bound)}
-	fields.Read(o, r.parameters())
-	r.StandIn, r.Ignored = isOtherVendors(r.Model), r.offer.Ignored
+// parse checks a request.
+func (p API) parse(o *fields.Object) *messagesRequest {
+	r := &messagesRequest{Draft: request.NewDraft("messages", p.MaxReasoning)}
+	fields.Read(o, r.parameters(p.tools))
+	r.StandIn = isOtherVendors(r.Model)
+	if len(r.builtins) > 0 {
+		r.Start = func(ctx context.Context, a *answer.Answer, turn session.Request) (
+			started session.Turn, err error) {
+			started, r.tools, err = p.tools.Start(ctx, a, a.Runner, turn, r.builtins,
+				tools.Settings{Chosen: r.offer.Hosted})
+			return started, err
+		}
+	}
 	r.Turn.Messages = r.conv.Messages
 	r.Instruct(r.conv.Instructions(""))
 	r.offer.ApplyTo(&r.Turn)
@@ -115,21 +130,24 @@ func (r *messagesRequest) readOutput(o *fields.Object, name string) {
 	}
 }
 
-// readTools reads tools and tool_choice. Tools of Anthropic's own types are not run here.
-func (r *messagesRequest) readTools(o *fields.Object, name string) {
-	offer, typed := &r.offer, []*fields.Object(nil)
-	for _, v := range offer.List(o, name) {
-		t := v.Object()
-		if kind := t.Text("type"); kind != "" && kind != "custom" {
-			typed = append(typed, t)
-			continue
+// reference matches the name of a tool that a search has found.
+var reference = regexp.MustCompile(`"tool_name"\s*:\s*"([^"\\]+)"`)
+
+// readTools reads tools and tool_choice.
+func (r *messagesRequest) readTools(o *fields.Object, pool *tools.Pool) {
+	var names []string
+	if messages := o.Get("messages").Raw; bytes.Contains(messages, []byte("tool_reference")) {
+		for _, m := range reference.FindAllSubmatch(messages, -1) {
+			names = append(names, string(m[1]))
 		}
-		offer.Functions = append(offer.Functions, tools.ReadFunctionWith(t, "input_schema"))
 	}
-	for _, t := range typed {
-		offer.Lack(t, t.Text("type"))
-	}
-	c := o.Object("tool_choice")
+	r.offer = tools.ReadAnthropic(o, names)
+	r.readChoice(o)
+	r.builtins, r.Ignored = pool.ReadRequested(o, &r.offer, false)
+}
+
+func (r *messagesRequest) readChoice(o *fields.Object) {
+	c, offer := o.Object("tool_choice"), &r.offer
 	if c == nil {
 		return
 	}
@@ -140,7 +158,7 @@ func (r *messagesRequest) readTools(o *fields.Object, name string) {
 	case "any":
 		offer.Mode(v, "required")
 	case "tool":
-		offer.Name(v, c.Text("name"))
+		offer.NameAny(v, c.Text("name"))
 	default:
 		c.Get("type").MustBe("auto, any, tool or none")
 	}
@@ -263,6 +281,9 @@ func messagesAssistant(conv *request.Conversation, m *fields.Object) {
 		last--
 	}
 	for i, b := range list {
+		if i > 0 && readServerResult(conv, list[i-1], b) {
+			continue
+		}
 		switch kind := b.Text("type"); kind {
 		case "thinking":
 			thought := request.Unseal(b.Text("signature"))

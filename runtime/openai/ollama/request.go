@@ -130,7 +130,7 @@ func (p API) ReadChat(o *fields.Object) (*answer.Request, answer.Form) {
 	return &r.Request, &form{req: r}
 }
 
-func (r *ollamaRequest) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o) }
+func (r *ollamaRequest) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o, "") }
 
 func (r *ollamaRequest) readMessages(o *fields.Object, name string) {
 	conv := &r.conv

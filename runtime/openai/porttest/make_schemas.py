@@ -24,12 +24,14 @@ ROOTS = ['CreateCompletionResponse', 'CreateChatCompletionResponse', 'CreateChat
          'ResponseCustomToolCallInputDeltaEvent', 'ResponseCustomToolCallInputDoneEvent']
 KEEP = {  # of these unions only these members
     'OutputItem': ['OutputMessage', 'FunctionToolCall', 'ReasoningItem', 'WebSearchToolCall', 'CodeInterpreterToolCall', 'MCPToolCall',
-                   'MCPListTools', 'MCPApprovalRequest', 'CustomToolCall', 'CompactionBody'],
+                   'MCPListTools', 'MCPApprovalRequest', 'CustomToolCall', 'CompactionBody', 'FunctionShellCall', 'LocalShellToolCall',
+                   'ApplyPatchToolCall', 'ToolSearchCall'],
     'ItemField': ['Message', 'CompactionBody'],
     'ItemResource': ['InputMessageResource', 'OutputMessage', 'FunctionToolCallResource', 'FunctionToolCallOutputResource', 'ReasoningItem'],
     'Tool': ['FunctionTool', 'WebSearchTool', 'WebSearchPreviewTool', 'CodeInterpreterTool', 'MCPTool', 'CustomToolParam',
-             'NamespaceToolParam', 'LocalShellToolParam'],
-    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction', 'ToolChoiceAllowed', 'ToolChoiceCustom', 'ToolChoiceTypes', 'ToolChoiceMCP'],
+             'NamespaceToolParam', 'LocalShellToolParam', 'FunctionShellToolParam', 'ApplyPatchToolParam', 'ToolSearchToolParam'],
+    'ToolChoiceParam': ['ToolChoiceOptions', 'ToolChoiceFunction', 'ToolChoiceAllowed', 'ToolChoiceCustom', 'ToolChoiceTypes', 'ToolChoiceMCP',
+                        'SpecificApplyPatchParam', 'SpecificFunctionShellParam'],
     'OutputMessageContent': ['OutputTextContent'],
     'OutputContent': ['OutputTextContent', 'ReasoningTextContent'],
     'Annotation': ['UrlCitationBody'],

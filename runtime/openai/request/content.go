@@ -228,7 +228,8 @@ const maxDepth = 8
 // textMembers are the members of parts that have text, in the order of reading.
 var textMembers = []string{"title", "filename", "uri", "url", "description", "context", "text",
 	"refusal", "stdout", "stderr", "logs", "output", "result", "results", "resource", "source",
-	"content", "data", "json", "error", "error_code", "tools", "name"}
+	"content", "data", "json", "error", "error_code", "tools", "name",
+	"tool_name"}
 
 // thoughtParts hold reasoning, which is not part of the text.
 var thoughtParts = []string{"thinking", "redacted_thinking", "reasoning"}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -136,7 +137,11 @@ func (c *Conversation) ReadCall(o *fields.Object, id string, object bool) {
 func (c *Conversation) Result(id, name, output string) {
 	if call, ok := c.foreign[id]; ok {
 		delete(c.foreign, id)
-		id = c.Call(session.FunctionCall, id, call.name, call.arguments)
+		form := session.FunctionCall
+		if call.text {
+			form = session.TextCall
+		}
+		id = c.Call(form, id, call.name, call.arguments)
 	}
 	c.index()
 	call, ok := c.open.take(id, name)
@@ -161,7 +166,10 @@ func (c *Conversation) index() {
 }
 
 // foreignCall is a call of an unknown tool.
-type foreignCall struct{ name, arguments string }
+type foreignCall struct {
+	name, arguments string
+	text            bool // its argument is no JSON
+}
 
 // argumentMembers are the members of calls that may hold arguments.
 var argumentMembers = []string{"input", "arguments", "action", "operation", "queries", "code"}
@@ -182,10 +190,27 @@ func (c *Conversation) AddForeign(id, kind string, o *fields.Object) {
 			break
 		}
 	}
+	c.Await(id, call.name, call.arguments, false)
+}
+
+// Await records an earlier call until its result is read; text tells that its argument is no JSON.
+func (c *Conversation) Await(id, name, argument string, text bool) {
 	if c.foreign == nil {
 		c.foreign = map[string]foreignCall{}
 	}
-	c.foreign[id] = call
+	c.foreign[id] = foreignCall{name, argument, text}
+}
+
+// BuiltinCall adds an earlier call of a built-in tool with its result, as the model made it.
+func (c *Conversation) BuiltinCall(id, recipient, text, returned string) {
+	delete(c.foreign, id)
+	call := harmony.Text(harmony.RoleAssistant, text).WithChannel(harmony.ChannelAnalysis).
+		WithRecipient(recipient).WithContentType("code")
+	result := harmony.Text(harmony.RoleTool, returned).WithChannel(harmony.ChannelAnalysis).
+		WithRecipient("assistant")
+	result.Name = recipient
+	c.Messages = append(c.Messages, session.Message{CallID: id, Message: call},
+		session.Message{CallID: id, Message: result})
 }
 
 // IsAwaited tells that a foreign call waits for its result.
@@ -210,9 +235,9 @@ func ToolName(s string) bool {
 	return true
 }
 
-// SpacedName is the model's name for a tool of a namespace.
+// SpacedName is the model's name for a tool of a namespace. A deferred tool is in one of its name.
 func SpacedName(space, name string) string {
-	if space == "" {
+	if space == "" || space == name {
 		return name
 	}
 	return space + "_" + name

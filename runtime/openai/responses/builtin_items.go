@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
@@ -87,8 +86,8 @@ type mcpTool struct {
 	Annotations *struct{}       `json:"annotations"`
 }
 
-// toolCall is a call and its item. The item of a search is nil until the arguments are complete,
-// since it contains the query.
+// toolCall is a call and its item. The item of a search or of client_items.go is nil until the
+// arguments are complete, since it contains them.
 type toolCall struct {
 	session.CallStart
 	item          outputItem
@@ -126,6 +125,9 @@ func (c *composer) startCall(e session.CallStart) {
 	}
 	c.calls[e.Index] = call
 	switch t := call.tool; {
+	case t == nil && c.names[e.Name].Item != "":
+		c.closeItem("completed")
+		return // its item has the whole call
 	case t == nil:
 		call.item = c.callItem(e)
 		c.add(call)
@@ -215,6 +217,14 @@ func (c *composer) writeArguments(call *toolCall, text string) {
 func (c *composer) endCall(call *toolCall, arguments string) {
 	if call.needsApproval {
 		c.askApproval(call, arguments)
+		return
+	}
+	if kind := c.names[call.Name].Item; call.tool == nil && kind != "" {
+		delete(c.calls, call.Index)
+		item := c.newClientItem(kind, call.CallStart, arguments)
+		c.openItem(item)
+		item.Status = "completed"
+		c.closeItem("completed")
 		return
 	}
 	if item, ok := call.item.(*callItem); ok && item.Input == nil {
@@ -354,7 +364,7 @@ func readCode(conv *request.Conversation, o *fields.Object) {
 	if !o.Has("outputs") {
 		printed.WriteString("[the output was not kept]")
 	}
-	earlierCall(conv, o.Text("id"), "python", o.Text("code"), printed.String())
+	conv.BuiltinCall(o.Text("id"), "python", o.Text("code"), printed.String())
 }
 
 // readSearch adds an earlier call of the browser; false: the item has no action. Its result is not
@@ -382,19 +392,8 @@ func readSearch(conv *request.Conversation, o *fields.Object) bool {
 	if o.Text("status") == "failed" {
 		result = "Error: the call failed"
 	}
-	earlierCall(conv, o.Text("id"), name, string(text), result)
+	conv.BuiltinCall(o.Text("id"), name, string(text), result)
 	return true
-}
-
-// earlierCall adds a call of a built-in tool with its result, as the model made it.
-func earlierCall(c *request.Conversation, id, recipient, text, returned string) {
-	call := harmony.Text(harmony.RoleAssistant, text).WithChannel(harmony.ChannelAnalysis).
-		WithRecipient(recipient).WithContentType("code")
-	result := harmony.Text(harmony.RoleTool, returned).WithChannel(harmony.ChannelAnalysis).
-		WithRecipient("assistant")
-	result.Name = recipient
-	c.Messages = append(c.Messages, session.Message{CallID: id, Message: call},
-		session.Message{CallID: id, Message: result})
 }
 
 // readServerCall adds a call of an MCP server's tool under the model's name for it.

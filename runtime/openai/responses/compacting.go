@@ -210,14 +210,9 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *fields.Object) 
 		return nil, f
 	}
 	turn := req.Turns[0]
-	tools, _, err := p.tools.Open(req.builtins, "")
-	if err != nil {
+	if err := p.tools.OfferTo(&turn, req.builtins); err != nil {
 		return nil, fields.FaultOf(err, req.History)
 	}
-	for _, t := range tools {
-		t.Offer(&turn)
-	}
-	p.tools.Release(tools, "")
 	turn.InMemory, turn.Pages = true, nil // no record is left
 	n, err := countPrompt(r.Context(), runner, turn)
 	if err != nil {

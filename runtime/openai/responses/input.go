@@ -120,7 +120,9 @@ func (r *inputReader) appendItem(v fields.Value, following []fields.Value) (igno
 	case "tool_search_output":
 		r.foreignItem(o, kind)
 	default:
-		return r.foreignItem(o, kind)
+		if !readClientCall(conv, o, kind) && !readClientResult(conv, o, kind) {
+			return r.foreignItem(o, kind)
+		}
 	}
 	return ""
 }

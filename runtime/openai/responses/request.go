@@ -72,7 +72,7 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 		fields.Row("conversation any", r.readConversation), // read after the previous response
 		fields.Row("input any", r.readInput),               // read after both
 		fields.Row("tools objects", func(o *fields.Object, _ string) { // the input has more
-			r.offer = tools.Read(o, r.itemTools(o)...)
+			r.offer = tools.Read(o, tools.Responses, r.itemTools(o)...)
 			builtins, ignored := p.tools.ReadRequested(o, &r.offer, true)
 			r.builtins, r.Ignored = builtins, append(r.Ignored, ignored...)
 		}), fields.Row("tool_choice any", nil),

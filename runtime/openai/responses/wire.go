@@ -92,7 +92,8 @@ func wireResponseUsage(u session.Usage) *responseUsage {
 		TotalTokens:   u.Prompt + u.Completion}
 }
 
-// outputItem is a *reasoningItem, *messageItem or *callItem, or an item of builtin_items.go.
+// outputItem is a *reasoningItem, *messageItem or *callItem, or an item of
+// builtin_items.go or client_items.go.
 type outputItem interface{ head() *itemHead }
 
 // itemHead is the common start of all items.

@@ -86,7 +86,11 @@ func (t *tool) Run(_ context.Context, c session.Call, output func(string)) (sess
 		said = strconv.Itoa(terms.A + terms.B)
 	}
 	output(said)
-	return session.ToolResult{Text: said}, nil
+	result := session.ToolResult{Text: said}
+	if t.kind == tools.Browser {
+		result.Sources = []session.Source{{URL: "https://example.org/", Title: "Example"}}
+	}
+	return result, nil
 }
 
 // Citations are the marks of the page that the browser finds.

@@ -146,8 +146,14 @@ func (t *Tool) search(ctx context.Context, a arguments) (session.ToolResult, err
 	if hits = t.reach.allowed(hits); len(hits) == 0 {
 		return session.ToolResult{}, fmt.Errorf("no results for %q; try other words", query)
 	}
-	p := resultsPage(query, hits[:min(n, len(hits))])
-	return t.show(p, 0, -1, fmt.Sprintf("%s for %q", Count(len(p.links), "result"), query))
+	hits = hits[:min(n, len(hits))]
+	p := resultsPage(query, hits)
+	r, err := t.show(p, 0, -1, fmt.Sprintf("%s for %q", Count(len(p.links), "result"), query))
+	r.Sources = nil
+	for _, h := range hits {
+		r.Sources = append(r.Sources, session.Source{URL: h.URL, Title: oneLine(h.Title)})
+	}
+	return r, err
 }
 
 func (t *Tool) open(ctx context.Context, a arguments) (session.ToolResult, error) {
@@ -261,7 +267,8 @@ func (t *Tool) show(p *page, loc, lines int, title string) (session.ToolResult, 
 	if title == "" {
 		title = strings.TrimSpace(p.title + " " + p.url)
 	}
-	return session.ToolResult{Text: text, Title: title}, nil
+	return session.ToolResult{Text: text, Title: title,
+		Sources: []session.Source{{URL: p.url, Title: p.title}}}, nil
 }
 
 // absolute parses an address, of which models and pages often omit the scheme.

@@ -246,17 +246,20 @@ var citationMark = regexp.MustCompile(`【(\d{1,6})(?:†L(\d{1,8}))?[^【】\n]
 func (t *Tool) Citations(answer string) []session.Citation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Cite(answer, func(cursor, line int) (address, title string) {
+	return Cite(answer, func(cursor, line int) (s session.Source) {
 		if cursor < len(t.views) {
-			return t.views[cursor].source(line)
+			p := t.views[cursor]
+			s.URL, s.Title = p.source(line)
+			if line < len(p.lines) {
+				s.Text = strings.TrimSpace(withoutLinks(p.lines[line]))
+			}
 		}
-		return "", ""
+		return s
 	})
 }
 
 // Cite finds the marks of an answer for which source returns a URL.
-func Cite(answer string, source func(cursor, line int) (address, title string)) (
-	list []session.Citation) {
+func Cite(answer string, source func(cursor, line int) session.Source) (list []session.Citation) {
 	characters, counted := 0, 0
 	for _, m := range citationMark.FindAllStringSubmatchIndex(answer, -1) {
 		characters += utf8.RuneCountInString(answer[counted:m[0]])
@@ -266,13 +269,13 @@ func Cite(answer string, source func(cursor, line int) (address, title string)) 
 		if m[4] >= 0 {
 			line, _ = strconv.Atoi(answer[m[4]:m[5]])
 		}
-		address, title := source(cursor, line)
-		if address == "" {
+		s := source(cursor, line)
+		if s.URL == "" {
 			continue // an unknown cursor, or the head of a page of results
 		}
 		list = append(list, session.Citation{Start: characters,
 			End: characters + utf8.RuneCountInString(answer[m[0]:m[1]]),
-			URL: address, Title: title})
+			URL: s.URL, Title: s.Title, Text: s.Text})
 	}
 	return list
 }

@@ -264,6 +264,7 @@ func (t *Tool) Run(ctx context.Context, c session.Call, output func(string)) (se
 		t.mu.Lock()
 		t.pages[cursor] = citedPage{page[3], page[2]}
 		t.mu.Unlock()
+		result.Sources = []session.Source{{URL: page[3], Title: page[2]}}
 	}
 	return result, err
 }
@@ -275,8 +276,8 @@ var display = regexp.MustCompile(`^\[(\d{1,6})\] (.*) \((https?://[^\s)]+)\)\n`)
 func (t *Tool) Citations(answer string) []session.Citation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return browser.Cite(answer, func(cursor, _ int) (address, title string) {
-		return t.pages[cursor].url, t.pages[cursor].title
+	return browser.Cite(answer, func(cursor, _ int) session.Source {
+		return session.Source{URL: t.pages[cursor].url, Title: t.pages[cursor].title}
 	})
 }
 

@@ -9,7 +9,9 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -88,7 +90,11 @@ func (k *Pool) ReadRequested(o *fields.Object, offer *Offer, responses bool) (li
 		default:
 			w.path, w.cannotAsk = t.Value().Path, !responses
 			if w.Kind == Browser {
-				w.web = readWeb(t)
+				w.web = readWeb(t, w.typ)
+				if b := slices.IndexFunc(list, isBrowser); b >= 0 {
+					list[b].web = list[b].web.and(w.web) // one browser has the pages
+					continue
+				}
 			}
 			if c := t.Get("container"); responses && c.Kind() == jsondoc.String {
 				w.Container = c.Text()
@@ -108,14 +114,26 @@ func (k *Pool) ReadRequested(o *fields.Object, offer *Offer, responses bool) (li
 	return list, ignored
 }
 
+func isBrowser(w Requested) bool { return w.Kind == Browser }
+
 // web is what a request's search may reach: nothing live, and some domains only.
 type web struct {
 	offline     bool
 	only, never []string
+	// calls of each of the browser's functions; without a limit math.MaxInt
+	searches, fetches int
+	fetch             bool // the client asked for fetched pages
 }
 
-// readWeb reads external_web_access, and domains in OpenAI's place and in Anthropic's.
-func readWeb(t *fields.Object) (w web) {
+const noSearch = -1
+
+// readWeb reads external_web_access, and domains in OpenAI's place and in Anthropic's. A tool that
+// fetches does not search, but one that searches opens what it has found.
+func readWeb(t *fields.Object, typ string) (w web) {
+	most := t.Integer("max_uses", 1, math.MaxInt32, math.MaxInt)
+	if w.searches, w.fetches = most, math.MaxInt; withoutDate(typ) == webFetch {
+		w.searches, w.fetches, w.fetch = noSearch, most, true
+	}
 	w.offline = t.Has("external_web_access") && !t.Flag("external_web_access")
 	for _, o := range []*fields.Object{t, t.Object("filters")} {
 		if only := fields.TextsOf(o.List("allowed_domains")); len(only) > 0 {
@@ -124,6 +142,52 @@ func readWeb(t *fields.Object) (w web) {
 		w.never = append(w.never, fields.TextsOf(o.List("blocked_domains"))...)
 	}
 	return w
+}
+
+// and is what both tools of a request allow; the calls are those of each.
+func (w web) and(second web) web {
+	w.offline = w.offline || second.offline
+	w.never = slices.Concat(w.never, second.never)
+	w.searches, w.fetches = max(w.searches, second.searches), min(w.fetches, second.fetches)
+	w.fetch = w.fetch || second.fetch
+	if w.only == nil || second.only == nil {
+		w.only = append(w.only, second.only...)
+		return w
+	}
+	both := []string{}
+	for _, lists := range [][2][]string{{w.only, second.only}, {second.only, w.only}} {
+		for _, domain := range lists[0] {
+			if slices.ContainsFunc(lists[1], func(wider string) bool {
+				return domain == wider || strings.HasSuffix(domain, "."+wider) ||
+					strings.HasPrefix(domain, wider+"/")
+			}) && !slices.Contains(both, domain) {
+				both = append(both, domain)
+			}
+		}
+	}
+	w.only = both
+	return w
+}
+
+// ErrMaxUses refuses a call beyond max_uses.
+var ErrMaxUses = errors.New("this request allows no more calls of this tool; answer now")
+
+// spend counts a call of a browser, and refuses one that the request does not allow.
+func (t *Tool) spend(recipient string) error {
+	remaining := &t.web.searches
+	switch {
+	case t.Kind != Browser || recipient == "browser.find":
+		return nil
+	case recipient == "browser.open":
+		remaining = &t.web.fetches
+	case *remaining == noSearch:
+		return errors.New("this request allows no search; open a page by its URL")
+	}
+	if *remaining == 0 {
+		return ErrMaxUses
+	}
+	*remaining--
+	return nil
 }
 
 // limitWeb limits a browser's next calls, and reports whether it can: an MCP server's cannot.
@@ -154,6 +218,9 @@ func (w Requested) missing() *fields.Fault {
 	return fields.Unsupported("tools", "a tool of type "+w.typ,
 		"start the server with --tools "+w.Kind)
 }
+
+// Fetches tells that pages which the tool opens are fetched ones to the client.
+func (t *Tool) Fetches() bool { return t.web.fetch }
 
 // Citations are those of a tool that has any.
 func (t *Tool) Citations(answer string) []session.Citation {
@@ -239,7 +306,7 @@ func (k *Pool) Start(ctx context.Context, a *answer.Answer, runner session.Runne
 				return session.ErrNeedsApproval
 			}
 			t.used.Store(true)
-			return nil
+			return t.spend(c.Recipient)
 		}})
 	if err != nil {
 		k.Release(open, "")

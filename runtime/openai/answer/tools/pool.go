@@ -234,3 +234,13 @@ func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 	}
 	return tools, missing, nil
 }
+
+// OfferTo adds tools to a request that only counts its tokens.
+func (k *Pool) OfferTo(r *session.Request, requested []Requested) error {
+	list, _, err := k.Open(requested, "")
+	for _, t := range list {
+		t.Offer(r)
+	}
+	k.Release(list, "")
+	return err
+}

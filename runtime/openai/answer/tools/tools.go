@@ -31,6 +31,8 @@ type Function struct {
 	custom           bool             // its call is text
 	input            *grammar.Grammar // of that text; nil: any
 	space, localName string           // its namespace, and its name there
+	item             string           // the type of its calls' items; "": a function's
+	deferred         bool             // offered once a search has found it
 }
 
 // functionTool is a function as the Responses API echoes it.
@@ -51,6 +53,9 @@ type Offer struct {
 	listed    []*fields.Object // all tools of the request
 	tools     int              // number of listed tools
 	history   bool             // an item of the input is being read
+	api       string           // "": chat completions
+	finds     bool             // a search among tools is offered
+	findsAll  bool             // by the server: its deferred tools are all offered
 	Choice    toolChoice
 	Hosted    *HostedChoice // a built-in tool is chosen
 	allowed   []Requested   // types, and labels of servers, of allowed_tools; nil: all
@@ -98,11 +103,17 @@ type namedTool struct {
 
 const maxFunctions = 4096
 
+// deferLoading is the member of tools that only a search offers.
+const deferLoading = "defer_loading"
+
 // Read reads tools and tool_choice. Items of the input may offer more, or repeat some; the first of
 // a name is used. Items are history: one with a fault offers nothing.
-func Read(o *fields.Object, items ...*fields.Object) Offer {
-	offer := Offer{ToolsEcho: []any{}}
+func Read(o *fields.Object, api string, items ...*fields.Object) Offer {
+	offer := Offer{ToolsEcho: []any{}, api: api}
 	offer.read(o)
+	if offer.finds {
+		offer.dropDeferred(func(string) bool { return false })
+	}
 	first := len(offer.ToolsEcho)
 	offer.history = true
 	for _, item := range items {
@@ -123,6 +134,38 @@ func Read(o *fields.Object, items ...*fields.Object) Offer {
 	return offer
 }
 
+// ReadAnthropic reads the tools of a request of Anthropic's API. names are those that results
+// of a search among tools have.
+func ReadAnthropic(o *fields.Object, names []string) Offer {
+	offer := Offer{api: Messages}
+	for _, v := range offer.List(o, "tools") {
+		t := v.Object()
+		switch kind := t.Text("type"); kind {
+		case "", "custom":
+			f := ReadFunctionWith(t, "input_schema")
+			f.deferred = t.Flag(deferLoading)
+			offer.Functions = append(offer.Functions, f)
+		default:
+			offer.readTyped(t, kind)
+		}
+		offer.listed, offer.ToolsEcho = append(offer.listed, t), append(offer.ToolsEcho, v.Raw)
+	}
+	offer.dropDeferred(func(name string) bool { return slices.Contains(names, name) })
+	return offer
+}
+
+// NameAny chooses the tool with this name: a function, or one that this process runs.
+func (offer *Offer) NameAny(v fields.Value, name string) {
+	for _, t := range offer.listed {
+		typ := t.Text("type")
+		if handlingOf(typ).runs != "" && cmp.Or(t.Text("name"), withoutDate(typ)) == name {
+			offer.Hosted = &HostedChoice{typ: typ}
+			return
+		}
+	}
+	offer.Name(v, name)
+}
+
 func (offer *Offer) read(o *fields.Object) {
 	for _, v := range offer.List(o, "tools") {
 		t := v.Object()
@@ -132,17 +175,18 @@ func (offer *Offer) read(o *fields.Object) {
 		switch kind {
 		case "function":
 			f := ReadFunction(inner)
+			f.deferred = t.Flag(deferLoading)
 			offer.Functions, echo = append(offer.Functions, f), f.functionTool
 		case "custom":
-			offer.Functions = append(offer.Functions, readCustom(inner))
+			f := readCustom(inner)
+			f.deferred = t.Flag(deferLoading)
+			offer.Functions = append(offer.Functions, f)
 		case "namespace":
 			offer.readNamespace(t)
 		case "":
 			t.Get("type").Missing()
 		default:
-			if h := handlingOf(kind); h.runs == "" {
-				offer.refuse(t, kind, h)
-			}
+			offer.readTyped(t, kind)
 		}
 		offer.listed, offer.ToolsEcho = append(offer.listed, t), append(offer.ToolsEcho, echo)
 	}
@@ -194,21 +238,26 @@ func ReadFunctionWith(o *fields.Object, parameters string) Function {
 	if o.Has("strict") {
 		f.Strict = new(o.Flag("strict"))
 	}
-	v := o.Get(parameters)
+	f.readParameters(o, parameters)
+	return f
+}
+
+func (f *Function) readParameters(o *fields.Object, member string) {
+	v := o.Get(member)
 	switch v.Kind() {
 	case jsondoc.Null:
-		return f
+		return
 	case jsondoc.Object:
 	default:
 		v.WrongType("an object")
-		return f
+		return
 	}
 	f.Parameters = v.Raw
 	if _, err := jsondoc.Parse(v.Raw, jsondoc.Serde); err != nil { // as the renderer reads it
 		o.AddFault(fields.Invalid(v.Path, "the parameters of the function %q cannot be rendered, "+
 			"arrays and objects in them may be nested %d deep: %v", f.Name, jsondoc.Serde.Depth,
 			err))
-		return f
+		return
 	}
 	if f.strict() {
 		if _, err := jsonschema.CompileWithin(o.Ctx(), v.Raw, true); err != nil {
@@ -218,7 +267,6 @@ func ReadFunctionWith(o *fields.Object, parameters string) Function {
 			o.AddFault(fault)
 		}
 	}
-	return f
 }
 
 func (f Function) checkName(o *fields.Object) {
@@ -248,6 +296,13 @@ func (offer *Offer) choose(o *fields.Object) {
 	case "":
 		c.Get("type").Missing()
 	default:
+		if slices.ContainsFunc(offer.Functions, func(f Function) bool {
+			return f.item == kind+"_call"
+		}) {
+			offer.Name(v, kind)
+			offer.ChoiceEcho = v.Raw
+			return
+		}
 		offer.chooseHosted(o, c, kind)
 	}
 }
@@ -267,7 +322,7 @@ func (offer *Offer) allow(v fields.Value, c *fields.Object) {
 				"send it in allowed_tools of the mcp tool")
 		}
 		inner := t.Inner(kind)
-		names[request.SpacedName(inner.Text("namespace"), inner.Text("name"))] = true
+		names[request.SpacedName(inner.Text("namespace"), cmp.Or(inner.Text("name"), kind))] = true
 		if t.Has("function") {
 			name := t.Object("function").Text("name")
 			echo.Tools = append(echo.Tools, namedTool{"function", name})
@@ -308,6 +363,7 @@ func (offer *Offer) Mode(v fields.Value, mode string) {
 type ClientName struct {
 	Custom      bool
 	Space, Name string
+	Item        string // the type of its calls' items, of a tool that is no function to the client
 }
 
 func readCustom(o *fields.Object) Function {
@@ -356,6 +412,7 @@ func (offer *Offer) readNamespace(o *fields.Object) {
 	if !request.ToolName(space) {
 		o.Get("name").Invalid(" is %q, which is not a name", space)
 	}
+	about := o.Text("description")
 	for _, v := range offer.List(o, "tools") {
 		t := v.Object()
 		var f Function
@@ -370,6 +427,13 @@ func (offer *Offer) readNamespace(o *fields.Object) {
 		}
 		f.space, f.localName, f.Name = space, f.Name, request.SpacedName(space, f.Name)
 		f.checkName(t)
+		f.deferred = t.Flag(deferLoading)
+		if about != "" { // the model reads it with the namespace's first tool
+			if f.Description != nil {
+				about = request.JoinParagraphs(about, *f.Description)
+			}
+			f.Description, about = new(about), ""
+		}
 		offer.Functions = append(offer.Functions, f)
 	}
 }
@@ -378,8 +442,8 @@ func (offer *Offer) readNamespace(o *fields.Object) {
 func (offer Offer) ClientNames() map[string]ClientName {
 	names := map[string]ClientName{}
 	for _, f := range offer.Functions {
-		if f.custom || f.space != "" {
-			name := ClientName{f.custom, f.space, f.Name}
+		if f.custom || f.space != "" || f.item != "" {
+			name := ClientName{f.custom, f.space, f.Name, f.item}
 			if f.space != "" {
 				name.Name = f.localName
 			}

@@ -8,19 +8,35 @@
 package tools
 
 import (
+	"cmp"
+	"maps"
 	"regexp"
+	"slices"
 
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
-// handling is one of three.
+// APIs whose answers have calls of the makers' own types.
+const (
+	Responses = "/v1/responses"
+	Messages  = "/v1/messages"
+)
+
+// handling is one of four.
 type handling struct {
 	runs    string // the kind of tool that runs it here
 	offered bool   // to the client, which runs it
+	// as is the function that the client runs; none: its deferred tools are all offered
+	as      func(t *fields.Object, typ string) Function
 	refused string // advice
+	api     string // the only one that has it; "": several
 }
 
-const offerFunction = "offer it as a function or a custom tool"
+const (
+	offerFunction = "offer it as a function or a custom tool"
+	webFetch      = "web_fetch"
+	noPictures    = "gpt-oss reads no pictures"
+)
 
 // handlings are by type, without the date of a version.
 var handlings = map[string]handling{
@@ -31,38 +47,85 @@ var handlings = map[string]handling{
 	"web_search":         {runs: Browser},
 	"web_search_preview": {runs: Browser},
 	"code_interpreter":   {runs: Python},
-	"mcp":                {runs: MCP},
+	MCP:                  {runs: MCP},
 
-	"apply_patch": {refused: offerFunction},
-	"local_shell": {refused: offerFunction},
-	"shell":       {refused: offerFunction},
-	"tool_search": {refused: "offer the tools themselves"},
+	ApplyPatch:    {as: patchTool, api: Responses},
+	"local_shell": {as: localShellTool, api: Responses},
+	"shell":       {as: shellTool, api: Responses},
+	toolSearch:    {as: searchTool, api: Responses},
 	"file_search": {refused: "it has no vector stores; offer a function or an MCP server that " +
 		"searches"},
 	"image_generation":          {refused: "gpt-oss writes text only"},
-	"computer":                  {refused: "gpt-oss reads no pictures"},
-	"computer_use_preview":      {refused: "gpt-oss reads no pictures"},
+	"computer":                  {refused: noPictures},
+	"computer_use_preview":      {refused: noPictures},
 	"programmatic_tool_calling": {refused: "offer code_interpreter"},
 
 	// Anthropic's
-	"web_fetch":      {runs: Browser},
-	"code_execution": {runs: Python},
-	"bash":           {refused: offerFunction},
-	"text_editor":    {refused: offerFunction},
-	"memory":         {refused: offerFunction},
+	webFetch:                 {runs: Browser},
+	"code_execution":         {runs: Python},
+	"bash":                   {as: bashTool, api: Messages},
+	"text_editor":            {as: editorTool, api: Messages},
+	"memory":                 {as: memoryTool, api: Messages},
+	"tool_search_tool_bm25":  {as: allDeferred, api: Messages},
+	"tool_search_tool_regex": {as: allDeferred, api: Messages},
+	"browser_toolset":        {refused: "offer web_search and web_fetch"},
+	"computer_toolset":       {refused: noPictures},
+	"advisor":                {refused: "there is one model"},
+	"mcp_toolset":            {refused: "name the server in mcp.json and ask /v1/responses"},
 }
 
 // version ends the types of makers that date their tools: web_search_20250305,
 // web_search_preview_2025_03_11.
 var version = regexp.MustCompile(`_20\d\d_?[01]\d_?[0-3]\d$`)
 
+func withoutDate(typ string) string { return version.ReplaceAllString(typ, "") }
+
 // handlingOf refuses unknown types, and dates of types that have none.
 func handlingOf(typ string) handling {
-	if h, is := handlings[version.ReplaceAllString(typ, "")]; is && (!h.offered ||
-		!version.MatchString(typ)) {
+	if h, is := handlings[withoutDate(typ)]; is && (!h.offered || !version.MatchString(typ)) {
 		return h
 	}
 	return handling{refused: offerFunction}
+}
+
+// Types lists the types of tools and what happens with each, for the reference.
+func Types() (rows [][2]string) {
+	for _, typ := range slices.Sorted(maps.Keys(handlings)) {
+		h := handlings[typ]
+		row := [2]string{typ, "called by the client"}
+		switch {
+		case h.runs != "":
+			row[1] = "run here (" + h.runs + ")"
+		case h.refused != "":
+			row[1] = "400: " + h.refused
+		case h.api != "":
+			row[1] += ", " + h.api + " only"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// readTyped reads a tool that is no function of the client's own.
+func (offer *Offer) readTyped(t *fields.Object, typ string) {
+	h := handlingOf(typ)
+	switch {
+	case h.as != nil && (h.api == offer.api || offer.history):
+		f := h.as(t, typ)
+		if f.Name != "" {
+			offer.Functions = append(offer.Functions, f)
+		}
+		offer.finds = offer.finds || f.Name == "" || typ == toolSearch
+		offer.findsAll = offer.findsAll || f.Name == ""
+	case h.runs == MCP && offer.api == Messages:
+		h.refused = "ask /v1/responses, which runs it"
+		offer.refuse(t, typ, h)
+	case h.runs == "":
+		if h.refused = cmp.Or(h.refused, offerFunction); h.api != "" {
+			h.refused = "ask " + h.api
+		}
+		offer.refuse(t, typ, h)
+	}
 }
 
 // refuse refuses the tool t of a type that is neither run nor offered; one of an item is history,
@@ -73,18 +136,4 @@ func (offer *Offer) refuse(t *fields.Object, typ string, h handling) {
 		return
 	}
 	t.Get("type").Unsupported("a tool of type "+fields.Brief(typ), h.refused)
-}
-
-// Lack refuses a tool on a route that runs none. A search or an interpreter is skipped if there are
-// functions.
-func (offer *Offer) Lack(t *fields.Object, typ string) {
-	h := handlingOf(typ)
-	switch {
-	case (Requested{Kind: h.runs}).mayGo(len(offer.Functions)) && h.runs != "":
-		offer.Ignored = append(offer.Ignored, typ)
-		return
-	case h.runs != "":
-		h.refused = "ask /v1/responses, which runs it"
-	}
-	offer.refuse(t, typ, h)
 }

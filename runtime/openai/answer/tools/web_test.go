@@ -72,3 +72,23 @@ func TestTheWebIsLimited(t *testing.T) {
 		}
 	}
 }
+
+// limitsOf are the limits of the one browser of a request with these tools.
+func limitsOf(t *testing.T, list string) (limits string) {
+	var open atomic.Int64
+	opened := 0
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"), func(o *openai.Options) {
+		o.Tools = func(kind, _ string) ([]session.Tool, error) {
+			opened++
+			open.Add(1)
+			return []session.Tool{limitable{&porttest.ScriptedTool{Kind: kind, Open: &open},
+				&limits}}, nil
+		}
+	})
+	porttest.Post(t, srv, "/v1/messages", `{"max_tokens":9,"messages":[`+porttest.Hello+
+		`],"tools":[`+list+`]}`)
+	if opened != 1 {
+		t.Errorf("%d browsers were opened", opened)
+	}
+	return limits
+}

@@ -1,6 +1,9 @@
 """The anthropic package against known turns."""
 
+import json
+
 import anthropic
+import anthropic.lib.tools
 import pytest
 
 MODEL = "gpt-oss:20b"
@@ -90,3 +93,136 @@ def test_errors(claude):
         claude.messages.create(model=MODEL, max_tokens=10, messages=user("word " * 200_000))
     with pytest.raises(anthropic.InternalServerError):
         claude.messages.create(model=MODEL, max_tokens=10, messages=user("[[fail]]"))
+
+
+SEARCH = '[[think I look.]] [[call browser.search {"query":"ossrun","topn":3}]] [[call browser.open {"id":0}]] [[say It is so【1】.]]'
+RUN = "[[think I compute.]] [[call python print(6*7)]] [[say It is 42.]]"
+WEB = {"type": "web_search_20250305", "name": "web_search"}
+FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
+CODE = {"type": "code_execution_20250825", "name": "code_execution"}
+
+
+def ask(claude, streamed, **more):
+    more = dict(model=MODEL, max_tokens=4000, **more)
+    if not streamed:
+        return claude.messages.create(**more)
+    with claude.messages.stream(**more) as s:
+        return s.get_final_message()
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_web_search(claude, streamed):
+    r = ask(claude, streamed, messages=user(SEARCH), tools=[WEB])
+    assert [b.type for b in r.content] == ["server_tool_use", "web_search_tool_result", "text"] and r.stop_reason == "end_turn"
+    call, result, text = r.content
+    assert (call.name, call.input["query"], result.tool_use_id) == ("web_search", "ossrun", call.id)
+    assert [(type(x).__name__, x.url, x.title) for x in result.content] == [("WebSearchResultBlock", "https://example.org/", "Example")]
+    assert [(type(c).__name__, c.url) for c in text.citations] == [("CitationsWebSearchResultLocation", "https://example.org/")]
+    assert (r.usage.server_tool_use.web_search_requests, r.usage.server_tool_use.web_fetch_requests) == (1, 0)
+    then = ask(claude, streamed, messages=user(SEARCH) + [{"role": "assistant", "content": r.content}] + user("[[say On.]]"), tools=[WEB])
+    assert then.content[0].text == "On." and then.usage.server_tool_use.web_search_requests == 0
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_web_fetch(claude, streamed):
+    messages = user('[[think I look.]] [[call browser.open {"id":"https://example.org/"}]] [[say It is so.]]')
+    r = ask(claude, streamed, messages=messages, tools=[FETCH])
+    assert [b.type for b in r.content] == ["server_tool_use", "web_fetch_tool_result", "text"]
+    call, result, _ = r.content
+    assert (call.name, call.input["url"], result.tool_use_id) == ("web_fetch", "https://example.org/", call.id)
+    assert result.content.url == "https://example.org/" and result.content.content.source.data == "[1] Example (https://example.org/)"
+    assert r.usage.server_tool_use.web_fetch_requests == 1
+    messages += [{"role": "assistant", "content": r.content}] + user("[[say On.]]")
+    then = ask(claude, streamed, messages=messages, tools=[FETCH])
+    # the call and the page are the tokens that were cached
+    assert then.content[0].text == "On." and then.usage.input_tokens < 96
+    r = ask(claude, streamed, messages=user(SEARCH), tools=[FETCH])  # it offers no search
+    assert r.content[0].type == "server_tool_use" and r.content[1].content.type == "web_search_tool_result_error"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_code_execution(claude, streamed):
+    r = ask(claude, streamed, messages=user(RUN), tools=[CODE])
+    assert [b.type for b in r.content] == ["server_tool_use", "code_execution_tool_result", "text"]
+    call, result, _ = r.content
+    assert (call.name, call.input) == ("code_execution", {"code": "print(6*7)"})
+    assert (result.content.type, result.content.stdout, result.content.return_code) == ("code_execution_result", "ran: print(6*7)", 0)
+    then = ask(claude, streamed, messages=user(RUN) + [{"role": "assistant", "content": r.content}] + user("[[say On.]]"), tools=[CODE])
+    assert then.content[0].text == "On."
+
+
+def test_uses_are_bounded(claude):
+    twice = '[[call browser.search {"query":"a"}]] [[call browser.search {"query":"b"}]] [[say Two.]]'
+    r = ask(claude, False, messages=user(twice), tools=[WEB | {"max_uses": 1}])
+    first, second = [b.content for b in r.content if b.type == "web_search_tool_result"]
+    assert first[0].url == "https://example.org/" and second.error_code == "max_uses_exceeded"
+
+
+EDITOR = "str_replace_based_edit_tool"
+CALLS = [
+    ({"type": "bash_20250124", "name": "bash"}, "bash", {"command": "ls"}, {"command": "ls"}),
+    ({"type": "bash_20250124", "name": "bash"}, "bash", {"restart": True}, {"restart": True}),
+    ({"type": "text_editor_20250728", "name": EDITOR}, EDITOR, {"command": "view", "path": "/a", "view_range": [1, -1]}, None),
+    ({"type": "text_editor_20250728", "name": EDITOR}, EDITOR, {"command": "insert", "path": "/a", "insert_line": 2, "insert_text": "x"}, None),
+    ({"type": "text_editor_20250124", "name": "str_replace_editor"}, "str_replace_editor", {"command": "undo_edit", "path": "/a"}, None),
+    ({"type": "memory_20250818", "name": "memory"}, "memory", {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"}, None),
+]
+
+
+@pytest.mark.parametrize("tool, name, call, want", CALLS)
+def test_tools_that_the_client_runs(claude, tool, name, call, want):
+    messages = user(f"[[call {name} {json.dumps(call, separators=(',', ':'))}]] [[say Ran.]]")
+    r = ask(claude, False, messages=messages, tools=[tool])
+    assert r.stop_reason == "tool_use" and (r.content[0].name, r.content[0].input) == (name, want or call)
+    messages += [{"role": "assistant", "content": r.content},
+                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": r.content[0].id, "content": "ok"}]}]
+    assert ask(claude, True, messages=messages, tools=[tool]).content[0].text == "Ran."
+
+
+def test_calls_have_what_their_command_needs(claude):
+    r = ask(claude, False, messages=user('[[call memory {"command":"create","path":"/memories/a"}]]'),
+            tools=[{"type": "memory_20250818", "name": "memory"}])
+    assert "file_text" in r.content[0].input
+
+
+class Memory(anthropic.lib.tools.BetaAbstractMemoryTool):
+    """Keeps one file, by the SDK's own class."""
+
+    files = {}
+
+    def create(self, command):
+        self.files[command.path] = command.file_text
+        return "created"
+
+    def view(self, command):
+        return self.files.get(command.path, "none")
+
+    str_replace = insert = delete = rename = clear_all_memory = None
+
+
+def test_memory_by_the_tool_runner(claude):
+    text = '[[call memory {"command":"create","path":"/memories/a","file_text":"x = 1"}]] [[call memory {"command":"view","path":"/memories/a"}]] [[say Noted.]]'
+    runner = claude.beta.messages.tool_runner(model=MODEL, max_tokens=4000, messages=user(text), tools=[Memory()])
+    final = runner.until_done()
+    assert final.content[-1].text == "Noted." and Memory.files == {"/memories/a": "x = 1"}
+
+
+def test_deferred_tools(claude):
+    def tool(name, **more):
+        return {"name": name, "input_schema": {"type": "object", "properties": {}}, **more}
+
+    tools = [tool("ToolSearch"), tool("Found", defer_loading=True), tool("NotYet", defer_loading=True)]
+    messages = user("[[call ToolSearch {}]] [[call NotYet {}]] [[call Found {}]] [[say No.]]")
+    r = ask(claude, False, messages=messages, tools=tools)
+    assert r.content[0].name == "ToolSearch"
+    messages += [{"role": "assistant", "content": r.content}, {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": r.content[0].id, "content": [{"type": "tool_reference", "tool_name": "Found"}]}]}]
+    r = ask(claude, False, messages=messages, tools=tools)
+    assert r.content[0].name == "Found"  # NotYet cannot be called: the script skips it
+    r = ask(claude, False, messages=user("[[call NotYet {}]]"), tools=tools + [{"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}])
+    assert r.content[0].name == "NotYet"
+
+
+def test_mcp_servers_are_refused(claude):
+    with pytest.raises(anthropic.BadRequestError, match="mcp.json"):
+        claude.beta.messages.create(model=MODEL, max_tokens=9, messages=user("x"), mcp_servers=[{"type": "url", "name": "a", "url": "https://example.org/"}])
