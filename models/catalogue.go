@@ -87,8 +87,8 @@ var related = []Related{
 // draft is a small model that proposes tokens for a released one.
 func draft(repository, model string) Related {
 	return Related{repository, "an EAGLE-3 draft, which guesses tokens for gpt-oss-" + model +
-		" and is not a model itself: this version does not speculate and has no use for it; run " +
-		model + " without it"}
+		" and is not a model itself. The engine drafts from the text and needs none; vLLM uses " +
+		"one: ossrun vllm serve " + model + " --speculative eagle3"}
 }
 
 // LookupRelated finds a related repository by its name. Any other name with EAGLE-3 and gpt-oss is

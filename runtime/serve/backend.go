@@ -46,13 +46,19 @@ func Open(ctx context.Context, s engine.Settings, notify func(string)) (b engine
 
 // Hardware returns the first usable GPU's name, how many have it, and its AMD MEC firmware version.
 func Hardware(ctx context.Context) (name string, gpus, firmware int) {
-	for _, g := range gpu.Detect(ctx).GPUs {
-		switch {
-		case !g.Usable:
-		case gpus == 0:
-			name, gpus, firmware = g.Name, 1, g.MECFirmware
-		case g.Name == name:
-			gpus++
+	all := gpu.Detect(ctx).GPUs
+	for _, usable := range [...]bool{true, false} {
+		for _, g := range all {
+			switch {
+			case g.Usable != usable:
+			case gpus == 0:
+				name, gpus, firmware = g.Name, 1, g.MECFirmware
+			case g.Name == name:
+				gpus++
+			}
+		}
+		if gpus > 0 {
+			break
 		}
 	}
 	return name, gpus, firmware

@@ -108,7 +108,7 @@ serve demo --engine tensor
 serve demo --hardware H100
 serve demo --host 300.1.1.1 --device cpu
 vllm plan 120b
-vllm plan 120b --hardware H10
+vllm plan 120b --hardware H100 --swap-space 4
 vllm plan 120b --lora empty --hardware H100
 launch
 launch vim

@@ -99,8 +99,8 @@ func (s *vllmSettings) flags() []cli.Flag {
 			"guide for each line, and start nothing"),
 		enumFlag(&s.print, "print", "print the plan as `FORM`: plan, shell (one line), k8s or "+
 			"compose; start nothing", "plan", "shell", "k8s", "compose"),
-		textFlag(&r.Hardware, "hardware", "plan for `NAME`, such as H100, B200 or MI300X "+
-			"(default: what is found here)"),
+		textFlag(&r.Hardware, "hardware", "plan for `NAME`, such as H100, B200 or MI300X; others "+
+			"have vLLM's defaults (default: this machine's)"),
 		enumFlag(&r.Launch, "launch", "start vLLM by `WAY`: docker, or local for an installed one "+
 			"(default: docker)", "docker", "local"),
 		enumFlag(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3", "eagle3"),
@@ -205,13 +205,11 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 	r.Extra, r.DockerArgs = vllmWords(c), c.StringSlice("docker-arg")
 	if r.Hardware == "" {
 		gpu, gpus, firmware := serve.Hardware(c.Context)
-		name, ok := vllm.Recognise(gpu)
-		if !ok {
-			return nil, false, fail(exitUsage, "no supported GPU found (%s). To plan for "+
-				"another machine: --hardware H100",
-				cmp.Or(gpu, "none"))
+		if gpu == "" {
+			return nil, false, fail(exitUsage,
+				"no GPU found. To plan for another machine: --hardware H100")
 		}
-		r.Hardware, r.GPUs, r.Firmware = name, gpus, firmware
+		r.Hardware, r.GPUs, r.Firmware = vllm.Recognise(gpu), gpus, firmware
 		r.Software = vllm.FindSoftware(c.Context, "/")
 	}
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")

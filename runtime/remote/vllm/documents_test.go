@@ -21,14 +21,16 @@ type line struct {
 }
 
 var (
-	quickA100    = Request{Hardware: "A100", Model: "20b", Launch: "local"}
-	largeA100    = Request{Hardware: "A100", Model: "120b", Launch: "local"}
-	mi300        = Request{Hardware: "MI300X", Model: "120b", TensorParallel: 8, Launch: "local"}
-	mi300Old     = Request{Hardware: "MI300X", Model: "120b", Launch: "local", Firmware: 138}
+	quickA100  = Request{Hardware: "A100", Model: "20b", Launch: "local"}
+	largeA100  = Request{Hardware: "A100", Model: "120b", Launch: "local"}
+	mi300      = Request{Hardware: "MI300X", Model: "120b", TensorParallel: 8, Launch: "local"}
+	mi300Guide = with(mi300, guide)
+	mi300Old   = Request{Hardware: "MI300X", Model: "120b", Launch: "local", Firmware: 138,
+		Version: "v0.17.0"}
 	mi355        = Request{Hardware: "MI355X", Model: "120b", TensorParallel: 8, Launch: "local"}
 	hopper       = Request{Hardware: "H200", Model: "120b", Launch: "local"}
 	hopperImage  = Request{Hardware: "H200", Model: "20b"}
-	blackwell    = Request{Hardware: "B200", Model: "120b", Launch: "local"}
+	blackwell    = with(Request{Hardware: "B200", Model: "120b", Launch: "local"}, guide)
 	benchmarks20 = Request{Hardware: "H200", Model: "20b", Version: "v0.10.1"}
 	aarch64      = Request{Hardware: "GB200", Model: "120b"}
 	marlin       = Request{Hardware: "H200", Model: "120b", Version: "v0.12.0", Launch: "local"}
@@ -78,7 +80,7 @@ var documents = []line{
 	{placeMI300, "export VLLM_ROCM_QUICK_REDUCE_QUANTIZATION=INT4", mi300, ""},
 	{placeMI300, "vllm serve openai/gpt-oss-120b", with(mi300, tensorParallel(1)),
 		strings.Replace(amdLine, "=8", "=1", 1)},
-	{placeMI300, "rocm-smi --showfw | grep MEC | head -n 1 | awk '{print $NF}'", mi300, ""},
+	{placeMI300, "rocm-smi --showfw | grep MEC | head -n 1 | awk '{print $NF}'", mi300Guide, ""},
 	{placeMI355, "export HSA_NO_SCRATCH_RECLAIM=1", mi355, ""},
 	{placeMI355, "export AMDGCN_USE_BUFFER_OPS=0", mi355, ""},
 	{placeMI355, "export VLLM_ROCM_USE_AITER=1", mi355, ""},
@@ -131,7 +133,10 @@ max-num-batched-tokens: 8192
 stream-interval: 20
 `
 
-func speculative(r *Request) { r.Speculative = "eagle3" }
+func speculative(r *Request) { r.Speculative, r.Version = "eagle3", "v0.17.0" }
+
+// guide is the newest version that the guide speaks of.
+func guide(r *Request) { r.Version = "v0.17.0" }
 
 // byName is a variable that a container gets by its name alone: with the same value, but invisible
 // in the list of processes.

@@ -82,6 +82,7 @@ type Plan struct {
 
 	Model          string // the repository
 	TensorParallel int
+	kind           kind
 	Key            string // for requests, if Run starts it; never in a line
 }
 
@@ -104,90 +105,10 @@ const (
 	placeBenchmarks = "vLLM v0.10.1, Serve a model via docker"
 )
 
-// chip is a kind of GPU in the documents.
-type chip struct {
-	names      string // the first is shown; separated by spaces
-	family     string // ampere, hopper, blackwell, gfx942, gfx950 or other
-	capability string // of CUDA; "": AMD's
-}
-
-var chips = []chip{
-	{"A100", "ampere", "8.0"},
-	{"H100", "hopper", "9.0"},
-	{"GH200", "hopper", "9.0"}, // before the names that it ends in
-	{"H200", "hopper", "9.0"},
-	{"GB200 B200", "blackwell", "10.0"},
-	{"GB300 B300", "blackwell", "10.3"},
-	{"MI300X MI300A MI300", "gfx942", ""},
-	{"MI325X MI325", "gfx942", ""},
-	{"MI355X MI355 MI350X MI350", "gfx950", ""},
-	{"R9700", "other", ""},
-	{"RTX", "other", "12.0"},
-}
-
-// Hardware lists the names that a plan can be made for.
-func Hardware() (names []string) {
-	for _, c := range chips {
-		names = append(names, strings.Fields(c.names)...)
-	}
-	return names
-}
-
-// Recognise finds the hardware's name in a GPU's own, such as "NVIDIA H100 80GB HBM3".
-func Recognise(gpu string) (hardware string, ok bool) {
-	gpu = strings.ToUpper(gpu)
-	i := slices.IndexFunc(Hardware(), func(name string) bool { return strings.Contains(gpu, name) })
-	if i < 0 {
-		return "", false
-	}
-	return Hardware()[i], true
-}
-
-func chipOf(gpu string) (chip, error) {
-	name := strings.ToUpper(gpu)
-	for _, c := range chips {
-		if slices.Contains(strings.Fields(c.names), name) ||
-			c.names == "RTX" && strings.HasPrefix(name, "RTX") {
-			return c, nil
-		}
-	}
-	return chip{}, fmt.Errorf("no plan for the hardware %q. Use H100, B200, MI300X or another "+
-		"name of docs/guide/vllm.md", gpu)
-}
-
-func (c chip) amd() bool { return c.capability == "" }
-
-// recipe is the document part for a chip's family.
-func (c chip) recipe() string {
-	return cmp.Or(map[string]string{"ampere": placeA100, "gfx942": placeMI300,
-		"gfx950": placeMI355, "other": NotInGuide}[c.family], placeLaunch)
-}
-
-// preset is a balance between throughput and latencies.
-type preset struct {
-	name           string
-	tensorParallel int
-	sequences      int // 0: as many as the cache holds, which is vLLM's default
-	why            string
-}
-
-var presets = []preset{
-	{"throughput", 1, 0, "most tokens a second for each GPU: one GPU a model, the largest batch"},
-	{"latency", 8, 8, "shortest answers: 4 or 8 GPUs a model, a small batch"},
-	{"balanced", 2, 128, "between both"},
-	{"eval", 8, 128, "as OpenAI's evaluations are run"},
-}
-
-func Presets() (names []string) {
-	for _, p := range presets {
-		names = append(names, p.name)
-	}
-	return names
-}
-
 // planner makes one plan.
 type planner struct {
 	Plan
+	book   recipes
 	r      Request
 	chip   chip
 	preset preset
@@ -196,7 +117,7 @@ type planner struct {
 
 // Make makes the plan of a request, or refuses it with a reason.
 func Make(r Request) (Plan, error) {
-	p := &planner{r: r}
+	p := &planner{r: r, book: rowsOf()}
 	if err := p.check(); err != nil {
 		return Plan{}, err
 	}
@@ -240,13 +161,13 @@ func (p *planner) replace(argument string) {
 }
 
 func (p *planner) check() (err error) {
-	if p.chip, err = chipOf(p.r.Hardware); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(presets, func(s preset) bool { return s.name == p.r.Preset })
+	p.chip = chipOf(p.r.Hardware)
+	p.chip.Place = cmp.Or(p.chip.Place, map[bool]string{true: NotInGuide}[p.chip.Family == "other"],
+		placeLaunch)
+	i := slices.IndexFunc(p.book.Presets, func(s preset) bool { return s.Name == p.r.Preset })
 	switch {
 	case i >= 0:
-		p.preset = presets[i]
+		p.preset = p.book.Presets[i]
 	case p.r.Preset != "":
 		return fmt.Errorf("unknown preset %q: use one of %s", p.r.Preset,
 			strings.Join(Presets(), ", "))
@@ -266,6 +187,14 @@ func (p *planner) check() (err error) {
 	if v := p.r.Version; v != "" && v[0] >= '0' && v[0] <= '9' {
 		p.r.Version = "v" + v
 	}
+	for _, f := range p.book.Removed {
+		for _, argument := range p.r.Extra {
+			name, _, _ := strings.Cut(argument, " ")
+			if name == f.Flag && !isBefore(p.r.Version, f.From) {
+				return fmt.Errorf("vLLM has no %s since %s. Use %s", f.Flag, f.From, f.Replacement)
+			}
+		}
+	}
 	if len(p.r.DockerArgs) > 0 && p.r.Launch != "docker" {
 		return fmt.Errorf("--docker-arg is for --launch docker")
 	}
@@ -281,9 +210,9 @@ func (p *planner) check() (err error) {
 	switch p.r.Speculative {
 	case "":
 	case "eagle3":
-		if !p.large || p.chip.family != "hopper" && p.chip.family != "blackwell" {
-			return fmt.Errorf("eagle3 is for the 120b on H100, H200 and B200: " +
-				"the only published draft model is nvidia/gpt-oss-120b-Eagle3-v2")
+		if p.chip.Family != "hopper" && p.chip.Family != "blackwell" {
+			return fmt.Errorf("eagle3 has recipes for H100, H200, B200 and B300. For %s name a "+
+				"draft model with --speculative-config", p.r.Hardware)
 		}
 	default:
 		return fmt.Errorf("unknown speculative method %q: use eagle3", p.r.Speculative)
@@ -306,7 +235,7 @@ func (p *planner) check() (err error) {
 func (p *planner) share() error {
 	switch p.TensorParallel = p.r.TensorParallel; {
 	case p.TensorParallel == 0:
-		p.TensorParallel = max(1, p.preset.tensorParallel)
+		p.TensorParallel = cmp.Or(p.preset.TP, p.chip.TP, 1)
 		for p.r.GPUs > 0 && p.TensorParallel > p.r.GPUs {
 			p.TensorParallel /= 2
 		}
@@ -322,24 +251,18 @@ func (p *planner) share() error {
 
 func (p *planner) model() {
 	why := "the released weights"
-	switch {
-	case p.r.Model != "20b" && p.r.Model != "120b":
+	var weights Lines
+	if p.add(&weights, p.book.Weights); p.r.Model != "20b" && p.r.Model != "120b" {
 		p.Model, why = p.r.Model, "as asked"
-	case p.large && strings.HasPrefix(strings.ToUpper(p.r.Hardware), "MI355"):
-		p.Model, why = "amd/gpt-oss-120b-w-mxfp4-a-fp8", "the weights that AMD made for this chip"
-	default:
-		p.Model = "openai/gpt-oss-" + p.r.Model
+	} else if p.Model = "openai/gpt-oss-" + p.r.Model; len(weights) > 0 {
+		p.Model, why = weights[0].Text, weights[0].Why
 	}
-	p.Args.add(p.Model, why, p.chip.recipe())
+	p.Args.add(p.Model, why, p.chip.Place)
 	if p.r.HasFront {
 		p.Args.add("--enable-prompt-tokens-details", "cached tokens in the usage", NotInGuide)
 	}
-	switch p.chip.family {
-	case "ampere":
-		p.Warnings.add(
-			"attention TRITON_ATTN, experts by Marlin MXFP4: vLLM chooses both by itself",
-			"nothing has to be set", placeA100)
-	case "other":
+	p.add(&p.Warnings, p.book.Warnings)
+	if p.chip.Family == "other" {
 		p.Warnings.add("vLLM's documents have no recipe for "+p.r.Hardware,
 			"vLLM's defaults are used", NotInGuide)
 	}

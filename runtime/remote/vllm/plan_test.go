@@ -46,11 +46,22 @@ var rows = []struct {
 		[]string{"VLLM_MXFP4_USE_MARLIN=1"}, nil},
 	{"v0.13.0 on Hopper", Request{Hardware: "H200", Model: "120b", Version: "v0.13.0"}, nil,
 		[]string{"VLLM_MXFP4_USE_MARLIN=1"}},
-	{"B200", Request{Hardware: "B200", Model: "120b", Launch: "local"},
+	{"B200, newest", Request{Hardware: "B200", Model: "120b", Launch: "local"},
+		[]string{"--quantization-config.moe.activation mxfp8", "kv-cache-dtype: fp8",
+			"the guide has VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1\n", "for vLLM before v0.24.0"},
+		[]string{"  VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1"}},
+	{"B200", Request{Hardware: "B200", Model: "120b", Launch: "local", Version: "0.17.0"},
 		[]string{"VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1 vllm serve", "kv-cache-dtype: fp8",
 			"--config GPT-OSS_Blackwell.yaml"}, nil},
-	{"B300 is 10.3", Request{Hardware: "B300", Model: "120b"}, nil, []string{"FLASHINFER"}},
-	{"EAGLE3 on B200", Request{Hardware: "B200", Model: "120b", Speculative: "eagle3"},
+	{"B300 is 10.3", Request{Hardware: "B300", Model: "120b"},
+		[]string{"--quantization-config.moe.activation mxfp8"}, []string{"FLASHINFER"}},
+	{"EAGLE3, newest", Request{Hardware: "H200", Model: "120b", Speculative: "eagle3"},
+		[]string{"gpt-oss-120b-Eagle3-v3", `"num_speculative_tokens":7`, "the guide has speculative-config"},
+		[]string{"  speculative-config: '{\"model\":\"nvidia/gpt-oss-120b-Eagle3-v2"}},
+	{"EAGLE3 of the 20b", Request{Hardware: "H200", Model: "20b", Speculative: "eagle3"},
+		[]string{"RedHatAI/gpt-oss-20b-speculator.eagle3"}, nil},
+	{"EAGLE3 on B200", Request{Hardware: "B200", Model: "120b", Speculative: "eagle3",
+		Version: "v0.17.0"},
 		[]string{"GPT-OSS_EAGLE3_Blackwell.yaml", "kv-cache-dtype: fp8",
 			`speculative-config: '{"model":"nvidia/gpt-oss-120b-Eagle3-v2",` +
 				`"num_speculative_tokens":3,"method":"eagle3","draft_tensor_parallel_size":1}'`},
@@ -64,9 +75,31 @@ var rows = []struct {
 		"ROCM_AITER_UNIFIED_ATTN -cc.pass_config.fuse_rope_kvcache=True " +
 		"-cc.use_inductor_graph_partition=True --gpu-memory-utilization 0.95 --block-size=64",
 		"https://wheels.vllm.ai/rocm", "Python 3.12, ROCm 7.0 and glibc 2.35"}, nil},
-	{"MI325X, new firmware", Request{Hardware: "MI325X", Model: "120b", Firmware: 177}, nil,
+	{"MI325X, newest", Request{Hardware: "MI325X", Model: "20b", Firmware: 177},
+		[]string{"-e HSA_NO_SCRATCH_RECLAIM=1"}, nil},
+	{"Arc Pro B60", Request{Hardware: "ARC_PRO_B60", Model: "20b"}, []string{
+		"vllm/vllm-openai-xpu:latest", "--device /dev/dri", "--max-model-len 8192"},
+		[]string{"--gpus"}},
+	{"Xeon 6", Request{Hardware: "Xeon6", Model: "20b"}, []string{
+		"vllm/vllm-openai-cpu:latest-x86_64", "--shm-size 16g",
+		"--max-num-batched-tokens 16384 --gpu-memory-utilization 0.8"}, []string{"--gpus"}},
+	{"Ironwood", Request{Hardware: "Ironwood", Model: "120b"}, []string{"vllm/vllm-tpu:nightly",
+		"--tensor-parallel-size 2 --data-parallel-size 4", "-e TPU_BACKEND_TYPE=jax"}, nil},
+	{"DGX Spark", Request{Hardware: Recognise("NVIDIA GB10"), Model: "120b"},
+		[]string{"no recipe for NVIDIA GB10", "--gpus all"}, []string{"--config"}},
+	{"V100", Request{Hardware: Recognise("Tesla V100-SXM2-16GB"), Model: "20b"},
+		[]string{"no recipe for Tesla V100", "vllm/vllm-openai:latest"}, nil},
+	{"MI210", Request{Hardware: Recognise("AMD Instinct MI210"), Model: "20b"},
+		[]string{"no recipe for AMD Instinct MI210", "vllm/vllm-openai-rocm", "/dev/kfd"}, nil},
+	{"a made-up card", Request{Hardware: "Q9000", Model: "20b"}, []string{"no recipe for Q9000"},
+		nil},
+	{"A100 of the benchmarks", Request{Hardware: "A100", Model: "20b", Version: "v0.10.1"},
+		[]string{"--tensor-parallel-size 1"}, nil},
+	{"MI325X, new firmware", Request{Hardware: "MI325X", Model: "120b", Firmware: 177,
+		Version: "v0.17.0"}, nil,
 		[]string{"HSA_NO_SCRATCH_RECLAIM"}},
-	{"MI300X, unknown firmware", Request{Hardware: "MI300X", Model: "120b"},
+	{"MI300X, unknown firmware", Request{Hardware: "MI300X", Model: "120b",
+		Version: "v0.17.0"},
 		[]string{"rocm-smi --showfw | grep MEC | head -n 1 | awk '{print $NF}'"},
 		[]string{"-e HSA_NO_SCRATCH_RECLAIM"}},
 	{"MI355X", Request{Hardware: "MI355X", Model: "120b", TensorParallel: 8, Launch: "local"},
@@ -183,11 +216,11 @@ func TestRecognise(t *testing.T) {
 		"NVIDIA A100-SXM4-80GB": "A100", "AMD Instinct MI300X": "MI300X", "NVIDIA GB200": "GB200",
 		"NVIDIA GH200 480GB": "GH200", "NVIDIA H200": "H200",
 		"AMD Radeon AI PRO R9700": "R9700", "NVIDIA GeForce RTX 4090": "RTX"} {
-		if got, ok := Recognise(gpu); !ok || got != want {
+		if got := Recognise(gpu); got != want {
 			t.Errorf("%s: %s", gpu, got)
 		}
 	}
-	if got, ok := Recognise("Tesla V100"); ok {
+	if got := Recognise("Tesla V100"); got != "Tesla V100" {
 		t.Error(got)
 	}
 }
@@ -197,10 +230,11 @@ func TestRefusals(t *testing.T) {
 		r    Request
 		want string
 	}{
-		{Request{Hardware: "TPU", Model: "20b"}, "no plan for the hardware"},
+		{Request{Hardware: "H100", Model: "20b", Extra: []string{"--swap-space 4"}},
+			"vLLM has no --swap-space since v0.18.0. Use --kv-offloading-size"},
 		{Request{Hardware: "H100", Model: "20b", TensorParallel: 3}, "1, 2, 4 or 8"},
 		{Request{Hardware: "H100", Model: "20b", Preset: "fast"}, "latency, balanced, eval"},
-		{Request{Hardware: "H100", Model: "20b", Speculative: "eagle3"}, "120b on H100"},
+		{Request{Hardware: "A100", Model: "20b", Speculative: "eagle3"}, "recipes for H100"},
 		{Request{Hardware: "H100", Model: "120b", Speculative: "medusa"}, "use eagle3"},
 		{Request{Hardware: "H100", Model: "20b", Launch: "podman"}, "docker or local"},
 		{Request{Hardware: "H100", Model: "20b", Launch: "docker", Nodes: 2}, "--launch local"},

@@ -123,10 +123,13 @@ func (p Plan) Compose(model string, port int) string {
 		fmt.Fprintf(&b, "    configs:\n      - source: vllm\n        target: /%s\n", p.File)
 	}
 	fmt.Fprintf(&b, "    command: %s\n", flow(append([]string{"--model"}, words(p.Args)...)))
-	if p.amd() {
-		b.WriteString("    devices: [/dev/kfd, /dev/dri]\n    group_add: [video]\n" +
-			"    security_opt: [\"seccomp=unconfined\"]\n")
-	} else {
+	switch {
+	case len(p.kind.Devices) > 0:
+		fmt.Fprintf(&b, "    devices: %s\n    group_add: [video]\n"+
+			"    security_opt: [\"seccomp=unconfined\"]\n", flow(p.kind.Devices))
+	case p.kind.Resource == "google.com/tpu":
+		b.WriteString("    privileged: true\n")
+	case !p.kind.Plain:
 		fmt.Fprintf(&b, "    deploy:\n      resources:\n        reservations:\n"+
 			"          devices:\n            - {driver: nvidia, count: %d, capabilities: [gpu]}\n",
 			p.TensorParallel)
@@ -142,9 +145,10 @@ func (p Plan) Compose(model string, port int) string {
 // first, at SecondPort(port), then this program's in front of it at port, the only port of the
 // service.
 func (p Plan) K8s(model string, port int) string {
-	resource := "nvidia.com/gpu"
-	if p.amd() {
-		resource = "amd.com/gpu"
+	limits := ""
+	if !p.kind.Plain {
+		limits = fmt.Sprintf("          resources: {limits: {%s: %d}}\n", p.kind.Resource,
+			p.TensorParallel)
 	}
 	var b strings.Builder
 	if p.File != "" {
@@ -168,13 +172,11 @@ spec:
           image: %s
           args: %s
           startupProbe: {httpGet: {path: /health, port: %d}, periodSeconds: 10, failureThreshold: 180}
-          resources: {limits: {%s: %d}}
-          env:
+%s          env:
             - {name: HF_HOME, value: /cache}
             - name: HF_TOKEN
               valueFrom: {secretKeyRef: {name: huggingface, key: token, optional: true}}
-`, p.Pull, flow(append([]string{"--model"}, words(p.Args)...)), SecondPort(port), resource,
-		p.TensorParallel)
+`, p.Pull, flow(append([]string{"--model"}, words(p.Args)...)), SecondPort(port), limits)
 	p.environment(func(name, value string) {
 		fmt.Fprintf(&b, "            - {name: %s, value: %q}\n", name, value)
 	})
@@ -213,8 +215,6 @@ spec: {selector: {app: ossrun}, ports: [{port: %d}]}
 `, port)
 	return b.String()
 }
-
-func (p Plan) amd() bool { return strings.Contains(p.Pull, "rocm") }
 
 // flow is a YAML list on one line.
 func flow(list []string) string {

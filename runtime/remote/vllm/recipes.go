@@ -11,7 +11,7 @@ import (
 // config makes the YAML file for Hopper and Blackwell.
 func (p *planner) config() {
 	var name string
-	switch p.chip.family {
+	switch p.chip.Family {
 	case "hopper":
 		name = "Hopper"
 	case "blackwell":
@@ -22,22 +22,8 @@ func (p *planner) config() {
 	if p.r.Preset == "eval" || p.r.Version == benchmarksVersion {
 		return // their command lines have no file
 	}
-	add := func(text, why string) { p.Config.add(text, why, placeConfig) }
-	if name == "Blackwell" {
-		add("kv-cache-dtype: fp8", "half the bytes of the KV cache")
-	}
-	if !p.r.HasFront { // that port sends the same prefixes again and again
-		add("no-enable-prefix-caching: true", "figures of synthetic prompts stay comparable")
-	}
-	add("max-cudagraph-capture-size: 2048", "CUDA graphs for batches up to this size")
-	add("max-num-batched-tokens: 8192", "tokens of one step; works well for most loads")
-	if !p.r.HasFront { // it would drop most of each event, and its clients would see bursts
-		add("stream-interval: 20", "tokens in one event; fewer events, more throughput")
-	}
+	p.add(&p.Config, p.book.File)
 	if p.r.Speculative == "eagle3" {
-		add(`speculative-config: '{"model":"nvidia/gpt-oss-120b-Eagle3-v2",`+
-			`"num_speculative_tokens":3,"method":"eagle3","draft_tensor_parallel_size":1}'`,
-			"a draft model proposes three tokens a step")
 		name = "EAGLE3_" + name
 	}
 	p.File = "GPT-OSS_" + name + ".yaml"
@@ -56,7 +42,10 @@ func (p *planner) parallel() {
 	tp := fmt.Sprint("--tensor-parallel-size ", p.TensorParallel)
 	switch {
 	case p.r.Preset == "eval":
-		p.evaluation()
+		p.Args.add(tp, p.preset.Why, placeEval)
+		for _, w := range p.book.Eval {
+			p.Args.add(w.Text, p.preset.Why, placeEval)
+		}
 		if p.r.Concurrency > 0 {
 			p.replace(fmt.Sprint("--max-num-seqs ", p.r.Concurrency))
 		}
@@ -64,25 +53,29 @@ func (p *planner) parallel() {
 			p.replace(fmt.Sprint("--gpu-memory-utilization ", p.r.Memory))
 		}
 		return
-	case p.chip.family == "gfx942", p.chip.family == "gfx950":
-		p.Args.add(tp, "the layers' parts run on this many GPUs", p.chip.recipe())
-		p.amdFlags(p.chip.recipe())
-	case p.preset.name != "" && p.r.TensorParallel == 0:
-		p.Args.add(tp, p.preset.why, placeBalance)
-	case p.chip.family == "ampere" && p.TensorParallel == 1:
-	case p.chip.family == "ampere":
-		p.Args.add(tp, "more GPUs raise the throughput", placeA100)
+	case p.chip.Family == "gfx942", p.chip.Family == "gfx950":
+		p.Args.add(tp, "the layers' parts run on this many GPUs", p.chip.Place)
+		if p.r.Version != "" && p.r.Version != "v0.17.0" {
+			p.Warnings.add("these settings were validated on vLLM v0.17.0, not on "+p.r.Version,
+				"others may lack a flag", placeMI300)
+		}
+	case p.preset.Name != "" && p.r.TensorParallel == 0:
+		p.Args.add(tp, p.preset.Why, placeBalance)
 	case p.r.Version == benchmarksVersion:
 		p.Args.add(tp, "as in its runs", placeBenchmarks)
+	case p.chip.Family == "ampere" && p.TensorParallel == 1:
+	case p.chip.Family == "ampere":
+		p.Args.add(tp, "more GPUs raise the throughput", placeA100)
 	default:
 		p.Args.add(tp, "1 gives the most throughput a GPU, 2 to 8 shorter waits", placeParameters)
 	}
+	p.add(&p.Args, p.book.Args)
 	switch {
 	case p.r.Concurrency > 0:
 		p.Args.add(fmt.Sprint("--max-num-seqs ", p.r.Concurrency), "the clients' own concurrency",
 			placeParameters)
-	case p.preset.sequences > 0:
-		p.Args.add(fmt.Sprint("--max-num-seqs ", p.preset.sequences), p.preset.why, placeBalance)
+	case p.preset.Sequences > 0:
+		p.Args.add(fmt.Sprint("--max-num-seqs ", p.preset.Sequences), p.preset.Why, placeBalance)
 	}
 	p.memory()
 }
@@ -91,13 +84,7 @@ func (p *planner) parallel() {
 func (p *planner) memory() {
 	h100 := strings.EqualFold(p.r.Hardware, "H100") && p.large
 	single := h100 && p.TensorParallel == 1
-	if single {
-		p.Args.add("--gpu-memory-utilization 0.95", "with less, one H100 runs out of memory",
-			placeLimits)
-		p.Args.add("--max-num-batched-tokens 1024",
-			"in place of the file's 8192, whose scratch memory does not fit one H100",
-			placeLimits)
-	}
+	p.add(&p.Args, p.book.Limits)
 	switch {
 	case single && p.r.Memory == 0:
 	case h100 && p.TensorParallel == 2 && p.r.Memory >= 0.95:
@@ -109,42 +96,8 @@ func (p *planner) memory() {
 	}
 }
 
-// amdFlags adds the flags of MI300X, MI325X and MI355X. Each -cc flag is a separate argument: vLLM
-// merges them into one compilation config.
-func (p *planner) amdFlags(place string) {
-	p.Args.add("--attention-backend ROCM_AITER_UNIFIED_ATTN", "AMD's own attention kernels", place)
-	p.Args.add("-cc.pass_config.fuse_rope_kvcache=True", "rotation and cache write in one kernel",
-		place)
-	p.Args.add("-cc.use_inductor_graph_partition=True", "lets the fused passes apply", place)
-	p.Args.add("--gpu-memory-utilization 0.95", "more pages of KV cache", place)
-	p.Args.add("--block-size=64", "the page size that the kernels are fastest with", place)
-	if p.r.Version != "" && p.r.Version != "v0.17.0" {
-		p.Warnings.add("these settings were validated on vLLM v0.17.0, not on "+p.r.Version,
-			"others may lack a flag", placeMI300)
-	}
-}
-
-// evaluation adds the deployment of OpenAI's evaluations.
-func (p *planner) evaluation() {
-	for _, flag := range []string{fmt.Sprint("--tensor-parallel-size ", p.TensorParallel),
-		"--max-model-len 131072", "--max-num-batched-tokens 10240", "--max-num-seqs 128",
-		"--gpu-memory-utilization 0.85", "--no-enable-prefix-caching"} {
-		p.Args.add(flag, p.preset.why, placeEval)
-	}
-}
-
 func (p *planner) environment() {
-	switch family := p.chip.family; {
-	case family == "hopper" && p.r.Version == "v0.12.0":
-		p.Env.add("VLLM_MXFP4_USE_MARLIN=1", "v0.12.0 alone is slow on Hopper at low concurrency",
-			placeLaunch)
-	case p.chip.capability == "10.0":
-		p.Env.add("VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1",
-			"experts on FlashInfer's MXFP4 and MXFP8 kernels, at compute capability 10.0 only",
-			placeLaunch)
-	case family == "gfx942", family == "gfx950":
-		p.amdEnvironment(p.chip.recipe())
-	}
+	p.add(&p.Env, p.book.Env)
 	if p.r.Vocabulary != "" {
 		p.Env.add("TIKTOKEN_ENCODINGS_BASE="+p.r.Vocabulary,
 			"the vocabulary that ossrun carries, so that vLLM fetches none; of the two files only "+
@@ -154,24 +107,6 @@ func (p *planner) environment() {
 		p.Env.add("VLLM_LOGGING_LEVEL=ERROR", "errors only in the log", placeBenchmarks)
 		p.Env.add("TRANSFORMERS_OFFLINE=1", "the weights are in the cache already", placeBenchmarks)
 	}
-}
-
-func (p *planner) amdEnvironment(place string) {
-	const check = "rocm-smi --showfw | grep MEC | head -n 1 | awk '{print $NF}'"
-	switch {
-	case place == placeMI355:
-		p.Env.add("HSA_NO_SCRATCH_RECLAIM=1", "as its recipe has it", place)
-	case p.r.Firmware == 0:
-		p.Warnings.add("set HSA_NO_SCRATCH_RECLAIM=1 if this prints less than 177: "+check,
-			"older firmware is slow without it", place)
-	case p.r.Firmware < 177:
-		p.Env.add("HSA_NO_SCRATCH_RECLAIM=1",
-			fmt.Sprintf("the firmware is %d, older than 177", p.r.Firmware), place)
-	}
-	p.Env.add("AMDGCN_USE_BUFFER_OPS=0", "as its recipe has it", place)
-	p.Env.add("VLLM_ROCM_USE_AITER=1", "AMD's own kernels", place)
-	p.Env.add("VLLM_ROCM_QUICK_REDUCE_QUANTIZATION=INT4",
-		"sums over GPUs are compressed on the way", place)
 }
 
 // lengths shortens the context to the requested lengths.
@@ -215,14 +150,12 @@ func (p *planner) install() {
 	if p.r.Version != "" {
 		version = "==" + strings.TrimPrefix(p.r.Version, "v")
 	}
+	why, place := "the PyTorch that fits this driver", placeQuickstart
 	if p.chip.amd() {
-		add("uv pip install vllm"+version+" --extra-index-url https://wheels.vllm.ai/rocm",
-			"the wheel needs Python 3.12, ROCm 7.0 and glibc 2.35 or newer; use docker elsewhere",
-			placeAMD)
-	} else {
-		add("uv pip install vllm"+version+" --torch-backend=auto",
-			"the PyTorch that fits this driver", placeQuickstart)
+		why = "the wheel needs Python 3.12, ROCm 7.0 and glibc 2.35 or newer; use docker elsewhere"
+		place = placeAMD
 	}
+	add("uv pip install vllm"+version+" "+p.book.Kinds[p.chip.Kind].Install, why, place)
 	if p.r.Nodes > 1 {
 		add("ray start --head --port=6379 # on the first machine", "before the others", NotInGuide)
 	}
@@ -235,7 +168,7 @@ func (p *planner) install() {
 // docker makes the container's command line.
 func (p *planner) docker() {
 	add, cache := p.Docker.add, cmp.Or(p.r.HFHome, "$HF_HOME")
-	if p.r.Version == benchmarksVersion && !p.chip.amd() {
+	if p.r.Version == benchmarksVersion && p.chip.Kind == "cuda" {
 		p.Image = p.Pull
 		p.Prepare.add("docker pull "+p.Pull, "the image", placeBenchmarks)
 		add("--runtime nvidia", "NVIDIA's container runtime", placeBenchmarks)
@@ -255,19 +188,17 @@ func (p *planner) docker() {
 		add("--name vllm", "to stop it by", placeBenchmarks)
 		return
 	}
-	if p.chip.amd() {
+	if p.chip.Kind != "cuda" {
 		p.Image = p.Pull
-		p.Prepare.add("docker pull "+p.Pull, "the image for AMD", placeAMD)
-		add("--device /dev/kfd --device /dev/dri", "the GPUs", NotInGuide)
-		add("--group-add video --security-opt seccomp=unconfined", "rights to use them", NotInGuide)
+		p.Prepare.add("docker pull "+p.Pull, "the image for this hardware", p.chip.Place)
 	} else {
 		p.Image = "vllm/vllm-openai:deploy"
 		p.Prepare.add("docker pull --platform "+p.r.Platform+" "+p.Pull,
 			"the image for this processor", placeImage)
 		p.Prepare.add("docker tag "+p.Pull+" "+p.Image,
 			"a name that stays when another is pulled", placeImage)
-		add("--gpus all", "all GPUs", placeContainer)
 	}
+	p.add(&p.Docker, p.book.Docker)
 	// by name: a value would be visible in the list of processes
 	add("-e HF_TOKEN", "the right to download", placeContainer)
 	if p.r.HasFront {
@@ -285,7 +216,7 @@ func (p *planner) docker() {
 	add("--ipc=host", "shared memory between vLLM's processes", placeContainer)
 	add(p.published(), "the port", placeQuickstart)
 	add("--rm", "nothing is left of the container", placeContainer)
-	if !p.chip.amd() {
+	if p.chip.Kind == "cuda" {
 		p.Look.add(`docker run -e HF_TOKEN -e HF_HOME="`+cache+
 			`" --ipc=host --gpus all --entrypoint "/bin/bash" --rm -it `+p.Image,
 			"a shell inside, where vllm serve can be tried by hand", placeContainer)
@@ -309,9 +240,6 @@ func (p *planner) mountVocabulary() {
 
 // image sets the container's image, by the name to pull.
 func (p *planner) image() {
-	p.Pull = "vllm/vllm-openai:"
-	if p.chip.amd() {
-		p.Pull = "vllm/vllm-openai-rocm:"
-	}
-	p.Pull += cmp.Or(p.r.Version, "latest")
+	k := p.book.Kinds[p.chip.Kind]
+	p.Pull, p.kind = k.Image+":"+cmp.Or(p.r.Version, k.Tag), k
 }

@@ -73,7 +73,8 @@ echo 'INFO:     127.0.0.1:40130 - "GET /health HTTP/1.1" 503 Service Unavailable
 echo "INFO: Application startup complete."
 while :; do sleep 0.05; done
 `)
-	p, err := Make(Request{Hardware: "B200", Model: "120b", Launch: "local"})
+	p, err := Make(Request{Hardware: "B200", Model: "120b", Launch: "local",
+		Version: "v0.17.0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ var (
 
 var troubles = []Trouble{
 	{regexp.MustCompile(`Sinks must be of type float32`), []string{"blackwell"}, "the attention sinks have the wrong type",
-		"set VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1, which a plan for B200 does", placeTrouble,
+		"give --quantization-config.moe.activation mxfp8, as a plan for B200 does; before " +
+			"v0.24.0 set VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1", placeTrouble,
 		"there is one attention kernel for each kind of GPU, and its sinks are float32"},
 	{regexp.MustCompile(`tl\.language|has no attribute 'language'|tl\.language not defined`), nvidia,
 		"a second Triton is installed",
@@ -54,10 +55,9 @@ func TroublesOn(gpus ...string) []Trouble {
 	list := []Trouble{}
 	for _, t := range troubles {
 		if slices.ContainsFunc(gpus, func(gpu string) bool {
-			name, _ := Recognise(gpu)
-			c, err := chipOf(name)
-			return err == nil && c.family != "other" &&
-				(len(t.families) == 0 || slices.Contains(t.families, c.family))
+			c := chipOf(Recognise(gpu))
+			return c.Family != "other" &&
+				(len(t.families) == 0 || slices.Contains(t.families, c.Family))
 		}) {
 			list = append(list, t)
 		}

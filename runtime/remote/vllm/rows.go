@@ -1,0 +1,173 @@
+// The rows of recipes.yaml: hardware, presets, and the lines of plans with their conditions.
+//
+// What must stay true: a new card, flag or recipe is a row and no code; hardware that no row names
+// has vLLM's defaults.
+
+package vllm
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+)
+
+//go:embed recipes.yaml
+var recipesText []byte
+
+// recipes is the file; its head describes the fields.
+type recipes struct {
+	Kinds    map[string]kind
+	Hardware []chip
+	Presets  []preset
+	Removed  []struct{ Flag, From, Replacement string }
+
+	Weights, Warnings, File, Env, Args, Limits, Eval, Docker []row
+}
+
+type kind struct {
+	Image, Tag, Resource, Install string
+	Devices                       []string
+	Plain                         bool // processors: compose and Kubernetes reserve no device
+}
+
+// chip is a kind of GPU, or other hardware that vLLM runs on.
+type chip struct {
+	Names      string // the first is shown; separated by spaces
+	Family     string
+	Kind       string // of Kinds
+	Capability string // of CUDA
+	Place      string
+	TP         int
+	Part       bool // the names are parts of names
+}
+
+// preset is a balance between throughput and latencies.
+type preset struct {
+	Name      string
+	TP        int
+	Sequences int // 0: as many as the cache holds, which is vLLM's default
+	Why       string
+}
+
+type row struct {
+	Hardware              []string
+	Model, From, To       string
+	TP                    int
+	Speculative, Firmware string
+	Front                 *bool
+	Text, Why, Place      string
+	Guide                 bool
+}
+
+var rowsOf = sync.OnceValue(func() (r recipes) {
+	if err := yaml.UnmarshalWithOptions(recipesText, &r, yaml.Strict()); err != nil {
+		panic("recipes.yaml: " + err.Error()) // a test reads it
+	}
+	return r
+})
+
+// add adds the lines of the rows that apply.
+func (p *planner) add(to *Lines, rows []row) {
+	for _, w := range rows {
+		if !p.applies(w) {
+			continue
+		}
+		if w.To != "" && !isBefore(p.r.Version, w.To) {
+			if w.Guide && p.r.Version == "" {
+				p.Warnings.add("the guide has "+w.Text, "for vLLM before "+w.To+
+					"; --vllm-version v0.17.0 plans that", w.Place)
+			}
+			continue
+		}
+		if w.Place == "" {
+			w.Place = p.chip.Place
+		}
+		to.add(w.Text, w.Why, w.Place)
+	}
+}
+
+// applies tells whether a row is for the request, except for its last version.
+func (p *planner) applies(w row) bool {
+	size := "other"
+	if p.large {
+		size = "120b"
+	} else if strings.Contains(p.r.Model, "20b") {
+		size = "20b"
+	}
+	firmware := "new"
+	if p.r.Firmware == 0 {
+		firmware = "unknown"
+	} else if p.r.Firmware < 177 {
+		firmware = "old"
+	}
+	is := func(want, have string) bool { return want == "" || want == have }
+	return (w.Hardware == nil || slices.ContainsFunc(w.Hardware, p.chip.is(p.r.Hardware))) &&
+		is(w.Model, size) && is(w.Speculative, p.r.Speculative) && is(w.Firmware, firmware) &&
+		(w.TP == 0 || w.TP == p.TensorParallel) && (w.Front == nil || *w.Front == p.r.HasFront) &&
+		(w.From == "" || !isBefore(p.r.Version, w.From))
+}
+
+// is tells whether a name of a row is the chip's.
+func (c chip) is(name string) func(string) bool {
+	return func(text string) bool {
+		return strings.EqualFold(text, name) || text == c.Family || text == c.Kind ||
+			text == c.Capability
+	}
+}
+
+// isBefore compares versions; an empty or unusual one is the newest.
+func isBefore(version, limit string) bool {
+	var a, b [3]int
+	n, _ := fmt.Sscanf(version, "v%d.%d.%d", &a[0], &a[1], &a[2])
+	_, _ = fmt.Sscanf(limit, "v%d.%d.%d", &b[0], &b[1], &b[2]) // a test reads all of them
+	return n >= 2 && slices.Compare(a[:], b[:]) < 0
+}
+
+// Hardware lists the names that have recipes.
+func Hardware() (names []string) {
+	for _, c := range rowsOf().Hardware {
+		if !c.Part {
+			names = append(names, strings.Fields(c.Names)...)
+		}
+	}
+	return names
+}
+
+// Recognise returns the hardware of a GPU's name, such as H100 of "NVIDIA H100 80GB HBM3", or that
+// name if no row has it.
+func Recognise(gpu string) string {
+	upper := strings.ToUpper(gpu)
+	i := slices.IndexFunc(Hardware(), func(n string) bool { return strings.Contains(upper, n) })
+	if i < 0 {
+		return gpu
+	}
+	return Hardware()[i]
+}
+
+// chipOf finds the hardware by its name; unknown names are cards for CUDA.
+func chipOf(gpu string) chip {
+	name := strings.ReplaceAll(strings.ToUpper(gpu), " ", "_")
+	for _, c := range rowsOf().Hardware {
+		if slices.ContainsFunc(strings.Fields(c.Names), func(n string) bool {
+			return n == name || n == "RTX" && strings.HasPrefix(name, n) ||
+				c.Part && strings.Contains(name, n)
+		}) {
+			return c
+		}
+	}
+	return chip{Names: gpu, Family: "other", Kind: "cuda"}
+}
+
+func (c chip) amd() bool { return c.Kind == "rocm" }
+
+// Presets lists the names of presets.
+func Presets() (names []string) {
+	for _, p := range rowsOf().Presets {
+		names = append(names, p.Name)
+	}
+	return names
+}
