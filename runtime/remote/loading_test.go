@@ -30,7 +30,7 @@ func TestALoadingServerIsWaitedFor(t *testing.T) {
 		switch {
 		case r.URL.Path == "/health" && loading.Add(-1) >= 0:
 			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprint(w, `{"error":{"message":"loading the model, 4.1 of 13.8 GB"}}`)
+			fmt.Fprint(w, `{"status":"loading the model, 4.1 of 13.8 GB"}`)
 		case r.URL.Path == "/health":
 			fmt.Fprint(w, `{"status":"ok"}`)
 		default:

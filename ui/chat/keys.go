@@ -165,6 +165,7 @@ func escapeKey(m *Model) tea.Cmd {
 		t.queued = append([]string{t.preparing}, t.queued...)
 		t.preparing = ""
 		m.returnQueued()
+		m.save()
 	}
 	t.stop()
 	return nil

@@ -360,12 +360,18 @@ func (m *Model) show(from *exchange) {
 // save saves the conversation in the background; done is closed once it is stored.
 func (m *Model) save() (stored <-chan struct{}) {
 	done := make(chan struct{})
-	if m.record.saver.store == nil || len(m.talk.conversation.first) == 0 && len(m.unsent()) == 0 {
+	t := &m.talk
+	isEmpty := len(t.conversation.first) == 0 && len(t.queued) == 0 && t.preparing == ""
+	if m.record.saver.store == nil || isEmpty && m.record.savedAt.IsZero() {
 		close(done)
 		return done
 	}
 	m.record.savedAt = m.now
-	m.record.saver.queue(m.snapshot())
+	k := m.snapshot()
+	if isEmpty { // its only message was given back to the editor
+		k.Queued, m.record.savedAt = nil, time.Time{}
+	}
+	m.record.saver.queue(k)
 	m.background.Go(func() {
 		m.record.saver.flush()
 		close(done)
@@ -428,6 +434,10 @@ func (k *saver) flush() {
 	k.pending = nil
 	k.mu.Unlock()
 	for _, s := range all {
+		if len(s.Exchanges)+len(s.Queued) == 0 {
+			_, _ = k.store.Delete(records.KindChat, s.ID) // the next start lists it
+			continue
+		}
 		if value, err := json.Marshal(s); err == nil { // texts and numbers
 			// Unsaved reports a failure
 			_ = k.store.Put(records.Record{Kind: records.KindChat, Key: s.ID, Value: value})

@@ -281,3 +281,40 @@ func TestASentMessageIsKeptFirst(t *testing.T) {
 	s.m.background.Wait()
 	held("a third|what says @" + file + "|a second, meanwhile")
 }
+
+// A first message that is given back to the editor before it is asked makes no conversation, not
+// even for a chat that is killed then; a later one keeps its conversation.
+func TestAMessageGivenBackIsNoConversation(t *testing.T) {
+	store := diskStore(t)
+	s := newStage(t, 80, 24, Options{Store: store}, fine("Yes."))
+	giveBack := func(text string) {
+		t.Helper()
+		s.typing(text)
+		s.send(key("enter"))
+		s.m.background.Wait()
+		if len(List(store)) != 1 {
+			t.Error("a message that is sent is not kept")
+		}
+		s.send(key("esc"))
+		s.m.background.Wait()
+		if s.m.input.editor.text != text {
+			t.Errorf("the editor has %q", s.m.input.editor.text)
+		}
+	}
+	giveBack("first question")
+	if all := List(store); len(all) != 0 {
+		t.Errorf("given back, and still saved: %+v", all)
+	}
+	s.send(key("ctrl+u"))
+	s.ask("second question")
+	s.play(0, step)
+	giveBack("third question")
+	if all := List(store); len(all) != 1 || all[0].Name != "second question" {
+		t.Errorf("saved: %+v", all)
+	}
+	s.m.quit()
+	s.m.background.Wait()
+	if all := List(store); len(all) != 1 {
+		t.Errorf("at the end: %+v", all)
+	}
+}

@@ -35,8 +35,9 @@ func pullFlag() []cli.Flag {
 		"(default: ask, or "+pullVariable+")", func(string) {}, pullWords...))
 }
 
-// fetchNamed is serve.Options.Fetch of a verb.
-func fetchNamed(c *cli.Context, t Terminal) func(context.Context, string) error {
+// fetchNamed is serve.Options.Fetch of a verb. watch gets the progress, too; nil: none does.
+func fetchNamed(c *cli.Context, t Terminal, watch func(string, hub.Progress)) func(context.Context,
+	string) error {
 	return func(ctx context.Context, name string) error {
 		when := strings.ToLower(c.String("pull"))
 		if word := os.Getenv(pullVariable); word != "" && !c.IsSet("pull") {
@@ -45,12 +46,13 @@ func fetchNamed(c *cli.Context, t Terminal) func(context.Context, string) error 
 					word)
 			}
 		}
-		return fetchModel(ctx, t, name, when)
+		return fetchModel(ctx, t, name, when, watch)
 	}
 }
 
 // fetchModel downloads a named model, if it is to be; else looking for it reports the remedy.
-func fetchModel(ctx context.Context, t Terminal, name, when string) error {
+func fetchModel(ctx context.Context, t Terminal, name, when string,
+	watch func(string, hub.Progress)) error {
 	current, err := checkpoint.Resolve(name)
 	missing := isError[*checkpoint.NotCachedError](err) ||
 		err == nil && current.Repo != "" && !current.Complete
@@ -72,7 +74,7 @@ func fetchModel(ctx context.Context, t Terminal, name, when string) error {
 		}
 	}
 	return download(ctx, client, target, false, &pullScreen{name: target.Name, terminal: screen,
-		bar: isTerminal(t.Err)})
+		bar: isTerminal(t.Err), watch: watch})
 }
 
 // askFetch asks a person whether to download a model.

@@ -4,9 +4,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -112,8 +118,9 @@ func TestServersFetchAndResume(t *testing.T) {
 	home := t.TempDir()
 	hub.Throttle(4 << 20)
 	const weights = "model.safetensors"
+	socket := filepath.Join(home, "port")
 	serve := func() (*exec.Cmd, *heard) {
-		cmd, err := ossrunIn(home, "serve", "openai/gpt-oss-20b", "--port", "0")
+		cmd, err := ossrunIn(home, "serve", "openai/gpt-oss-20b", "--uds", socket)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,6 +135,34 @@ func TestServersFetchAndResume(t *testing.T) {
 	cmd, log := serve()
 	if !happens(func() bool { return hub.Sent(weights) > 20<<20 }) {
 		t.Fatalf("nothing is downloaded: %s", log)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}
+	const far = `downloading gpt-oss-20b, \d[\d.]+ of \d[\d.]+ MB"`
+	for path, form := range map[string]string{"/health": `^{"status":"` + far,
+		"/v1/chat/completions": `^{"error":{"message":"` + far, "/v1/models": `"message":"` + far,
+		"/v1/messages": `^{"type":"error","error":{"type":"[a-z_]+","message":"` + far,
+		"/api/chat":    `^{"error":"` + far, "/": far} {
+		method, body := http.MethodGet, ""
+		if strings.HasSuffix(path, "s") && path != "/v1/models" || path == "/api/chat" {
+			method, body = http.MethodPost, `{"messages":[]}`
+		}
+		request, err := http.NewRequest(method, "http://ossrun"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatalf("%s while it downloads: %v", path, err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable ||
+			answer.Header.Get("Retry-After") == "" || !regexp.MustCompile(form).Match(text) {
+			t.Errorf("%s: %v, %d, %v, %s", path, err, answer.StatusCode, answer.Header, text)
+		}
 	}
 	_ = cmd.Process.Signal(os.Interrupt)
 	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.ExitCode() != 130 {

@@ -3,8 +3,11 @@
 package cli
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
@@ -24,5 +27,21 @@ func TestReadyTellsHowFarLoadingIs(t *testing.T) {
 	}
 	if shown != 4_100_000_000 {
 		t.Errorf("the terminal was shown %d", shown)
+	}
+}
+
+// A log has lines of a download's progress, some time apart.
+func TestDownloadsInALog(t *testing.T) {
+	defer func(d time.Duration) { lineEvery = d }(lineEvery)
+	var log strings.Builder
+	s := &pullScreen{name: "gpt-oss-20b", terminal: Terminal{Err: &log}}
+	for i := range 3 {
+		lineEvery = map[bool]time.Duration{true: 0, false: time.Hour}[i < 2]
+		s.progress(hub.Progress{Bytes: 13_760_000_000, Done: int64(i) * 1_204_000_000, Rate: 21e6,
+			Remaining: 10 * time.Minute})
+	}
+	const want = "ossrun: gpt-oss-20b  1.20 of 13.76 GB  21.0 MB/s  10 min left\n"
+	if log.String() != want {
+		t.Errorf("the log has\n%swant\n%s", &log, want)
 	}
 }

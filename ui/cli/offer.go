@@ -30,7 +30,7 @@ import (
 )
 
 func modelOptions(c *cli.Context, t Terminal, o *serve.Options) serve.Options {
-	o.Notify, o.Progress, o.Fetch = notify(t), showProgress(t), fetchNamed(c, t)
+	o.Notify, o.Progress, o.Fetch = notify(t), showProgress(t), fetchNamed(c, t, nil)
 	o.NonDeterministic = c.IsSet("deterministic") && !o.Settings.Deterministic
 	return *o
 }

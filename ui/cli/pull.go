@@ -135,6 +135,7 @@ type pullScreen struct {
 	terminal  Terminal
 	bar, json bool
 	path      string // of the pulled model
+	watch     func(name string, p hub.Progress)
 
 	start   time.Time
 	last    time.Time
@@ -152,6 +153,9 @@ func (s *pullScreen) stored() string {
 	}
 	return fmt.Sprintf(": %s downloaded. Run the same command to resume", howMuch(s.got))
 }
+
+// lineEvery is the interval of progress lines where no terminal is.
+var lineEvery = 30 * time.Second
 
 type pullEvent struct {
 	Event       string  `json:"event"` // progress, note, done
@@ -179,7 +183,10 @@ func (s *pullScreen) emit(e pullEvent) error {
 func (s *pullScreen) progress(p hub.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.got = p
+	if s.got = p; s.watch != nil {
+		s.watch(s.name, p)
+	}
+	line := fmt.Sprintf("%s  %s  %s", s.name, howMuch(p), pace(p))
 	switch {
 	case s.json:
 		if time.Since(s.last) >= time.Second || p.FilesDone == p.Files {
@@ -190,8 +197,12 @@ func (s *pullScreen) progress(p hub.Progress) {
 				SecondsLeft: p.Remaining.Seconds(), Files: p.Files, FilesDone: p.FilesDone})
 		}
 	case s.bar:
-		s.draw(s.terminal.Err, fmt.Sprintf("%s  %s  %s", s.name, howMuch(p), pace(p)), p.Done,
-			p.Bytes)
+		s.draw(s.terminal.Err, line, p.Done, p.Bytes)
+	case time.Since(s.last) >= lineEvery:
+		if !s.last.IsZero() {
+			s.terminal.report("%s", line)
+		}
+		s.last = time.Now()
 	}
 }
 

@@ -2,20 +2,18 @@
 //
 //	loading -> ready -> draining -> gone
 //
-// The port is opened before the weights are loaded, so that a port in use is reported at once.
-// Until the model is loaded, /health returns 503 and requests wait. SIGINT, SIGTERM or ossrun stop
+// The port is opened before the model is found, so that a port in use is reported at once. While the
+// model is downloaded, every request gets 503; while it is loaded, /health does and requests wait.
+// SIGINT, SIGTERM or ossrun stop
 // give running requests up to 30 s, while new ones get 503; a second signal ends them at once.
 
 package cli
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,7 +26,6 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
-	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/tools"
@@ -80,7 +77,7 @@ type serveVerb struct {
 	prefixCaching bool   // --enable-prefix-caching
 	vllm          vllmSettings
 	notes         []string     // on settings that are not met exactly
-	read          atomic.Value // progress of loading, as text
+	work          atomic.Value // the work before the model is ready, as text
 }
 
 func (v *serveVerb) run() (err error) {
@@ -116,6 +113,7 @@ func (v *serveVerb) run() (err error) {
 	} else {
 		chosen := modelOptions(c, t, o)
 		chosen.Progress = v.withReadiness(chosen.Progress)
+		chosen.Fetch = fetchNamed(c, t, v.downloaded)
 		if m, err = serve.New(c.Context, chosen); err != nil {
 			return err
 		}
@@ -136,12 +134,14 @@ func (v *serveVerb) run() (err error) {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	front := v.openFront(listener, secure)
+	defer front.http.Close()
 	if upstreams == nil {
 		source, err := m.Find(absentModel(c, t, false))
 		if err != nil {
 			return err
 		}
+		v.work.Store("loading the model")
 		m.Choose(source)
 	}
 	toolset, err := v.openTools(m, listener)
@@ -153,7 +153,7 @@ func (v *serveVerb) run() (err error) {
 		err = v.refuseToBeOpen(listener)
 	}
 	if err == nil {
-		err = newServer(v, m, listener, secure, toolset).run(c.Context)
+		err = newServer(v, m, listener, front, toolset).run(c.Context)
 	}
 	return errors.Join(err, toolset.Close())
 }
@@ -196,19 +196,18 @@ func modelArgument(c *cli.Context) error {
 type server struct {
 	*serveVerb
 	*serve.Models
-	http     *http.Server
+	*front
 	port     *openai.Handler
 	listener net.Listener
-	secure   bool         // TLS
 	state    atomic.Value // local.State
 	stop     chan bool    // from ossrun stop; true: at once
 	tools    *tools.Tools
 }
 
-func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls.Config,
+func newServer(v *serveVerb, m *serve.Models, listener net.Listener, front *front,
 	toolset *tools.Tools) *server {
-	s := &server{serveVerb: v, Models: m, listener: listener, secure: secure != nil,
-		tools: toolset, stop: make(chan bool, 2)}
+	s := &server{serveVerb: v, Models: m, front: front, listener: listener, tools: toolset,
+		stop: make(chan bool, 2)}
 	s.state.Store(local.Loading)
 	log, o := v.log(v.terminal.Err), m.Effective()
 	a := v.answers
@@ -220,35 +219,7 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, secure *tls
 		Version: build().Version, Origins: splitList(v.origins), Hosts: v.allowedHosts(),
 		OwnUserOnly: !v.asksForKey() && !v.anyUser && isLocal(listener),
 		Tools:       toolset.ForKind, Offers: toolset.Offers, Ready: s.ready})
-	s.http = &http.Server{Handler: s.port, TLSConfig: secure,
-		ReadHeaderTimeout: 30 * time.Second, // runtime/openai bounds body and answer
-		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	_ = process.NotePeers(s.http) // else the machine's programs are one client; doctor says so
 	return s
-}
-
-func (s *server) ready() error {
-	switch s.state.Load().(local.State) {
-	case local.Loading:
-		read, _ := s.read.Load().(string)
-		return errors.New("loading the model" + read)
-	case local.Draining:
-		return errors.New("draining: the server is about to stop")
-	}
-	return s.Models.Ready()
-}
-
-// withReadiness also shows the load's progress in the readiness status.
-func (v *serveVerb) withReadiness(progress func(string) (func(done, total int64), func())) func(
-	string) (func(done, total int64), func()) {
-	return func(what string) (func(done, total int64), func()) {
-		show, end := progress(what)
-		return func(done, total int64) {
-			v.read.Store(fmt.Sprintf(", %.1f of %.1f GB", float64(done)/1e9, float64(total)/1e9))
-			show(done, total)
-		}, end
-	}
 }
 
 func (s *server) url() string { return s.urls()[0] }
@@ -267,14 +238,7 @@ func (s *server) urls() []string {
 
 func (s *server) run(ctx context.Context) (err error) {
 	defer s.port.Close()
-	failed := make(chan error, 1)
-	go func() {
-		if s.secure {
-			failed <- s.http.ServeTLS(s.listener, "", "")
-		} else {
-			failed <- s.http.Serve(s.listener)
-		}
-	}()
+	s.handler.Store(s.port)
 	closeSocket := s.openSocket()
 	defer closeSocket()
 	ctx, end := context.WithCancel(ctx)
@@ -290,12 +254,12 @@ func (s *server) run(ctx context.Context) (err error) {
 		select {
 		case damaged = <-s.Models.Damaged():
 			now = true
-		case err := <-failed:
+		case err := <-s.failed:
 			return fail(exitFailure, "the server stopped: %s", err)
 		case err := <-loaded:
 			if err != nil && ctx.Err() == nil {
 				err = errors.Join(err, s.http.Close())
-				<-failed
+				<-s.failed
 				return err
 			}
 			if err == nil {
@@ -312,7 +276,7 @@ func (s *server) run(ctx context.Context) (err error) {
 		break
 	}
 	err = errors.Join(damaged, s.drain(now))
-	<-failed
+	<-s.failed
 	return err
 }
 

@@ -212,6 +212,7 @@ func (e *Error) fill(text []byte) {
 	var body struct {
 		Error  json.RawMessage
 		Detail json.RawMessage
+		Status json.RawMessage // of our /health
 		fields
 	}
 	if json.Unmarshal(text, &body) != nil {
@@ -224,6 +225,9 @@ func (e *Error) fill(text []byte) {
 	}
 	if f.Message == "" && len(body.Detail) > 0 && json.Unmarshal(body.Detail, &f.Message) != nil {
 		f.Message = string(body.Detail)
+	}
+	if f.Message == "" {
+		_ = json.Unmarshal(body.Status, &f.Message) // a number or none is no message
 	}
 	e.Message, e.Type = f.Message, f.Type
 	if f.Param != nil {
