@@ -24,6 +24,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools/mcp"
 )
 
 // Options configure a port.
@@ -45,6 +46,8 @@ type Options struct {
 	// Offers lists the kinds of built-in tools that Tools makes, and the labels of the MCP servers,
 	// for the list of models; nil: none.
 	Offers func() (kinds, labels []string)
+	// Servers are the configured MCP servers, for the chat page; nil: none.
+	Servers func() []mcp.State
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
 }
@@ -207,10 +210,11 @@ func (p *port) showMetrics(e *answer.Exchange, r *http.Request) (any, *fields.Fa
 // instructions for each model. It is empty, since Codex knows gpt-oss, and an entry would replace
 // Codex's own instructions.
 type modelList struct {
-	Object string               `json:"object"`
-	Data   []answer.ModelObject `json:"data"`
-	Tools  []map[string]string  `json:"tools"` // of this server, named as in a response's tools
-	Models *[]struct{}          `json:"models,omitempty"`
+	Object  string               `json:"object"`
+	Data    []answer.ModelObject `json:"data"`
+	Tools   []map[string]string  `json:"tools"` // of this server, named as in a response's tools
+	Servers []mcp.State          `json:"servers,omitempty"`
+	Models  *[]struct{}          `json:"models,omitempty"`
 }
 
 func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
@@ -225,6 +229,9 @@ func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fau
 			list.Tools = append(list.Tools, map[string]string{"type": tools.MCP,
 				"server_label": label})
 		}
+	}
+	if p.Servers != nil {
+		list.Servers = p.Servers()
 	}
 	if r.URL.Query().Has("client_version") {
 		list.Models = &[]struct{}{}

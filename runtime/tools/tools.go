@@ -232,6 +232,14 @@ func (t *Tools) Offers() (kinds, labels []string) {
 	return kinds, labels
 }
 
+// Servers are the states of the configured MCP servers.
+func (t *Tools) Servers() []mcp.State {
+	if t.servers == nil {
+		return nil
+	}
+	return t.servers.States()
+}
+
 // Memory is the most bytes that programs of the built-in tools may use.
 func (t *Tools) Memory() int64 {
 	if t.python == nil {

@@ -218,7 +218,8 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, front *fron
 	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,
 		Version: build().Version, Origins: splitList(v.origins), Hosts: v.allowedHosts(),
 		OwnUserOnly: !v.asksForKey() && !v.anyUser && isLocal(listener),
-		Tools:       toolset.ForKind, Offers: toolset.Offers, Ready: s.ready})
+		Tools:       toolset.ForKind, Offers: toolset.Offers, Servers: toolset.Servers,
+		Ready: s.ready})
 	return s
 }
 

@@ -3,8 +3,38 @@
 // What must stay true: what a turn has shown stays while more of it comes, with selections, opened
 // cards and places in long code; what was finished is told to screen readers once.
 
-const state = (item) => (!item.status || item.status === "completed" ? ""
-  : " (" + item.status.replaceAll("_", " ") + ")");
+// toolOf is the tool's one name, as the chat in a terminal has it.
+function toolOf(item) {
+  const at = { search: "search", open_page: "open", find_in_page: "find", find: "find" };
+  if (item.type === "code_interpreter_call") return "python";
+  if (item.type === "web_search_call") return "browser: " + (at[item.action?.type] ?? "search");
+  const { server_label: server, name } = item;
+  return server && server !== name ? server + ": " + name : name;
+}
+const stateOf = ({ status, error }) => (status === "failed" || error ? "failed"
+  : { completed: "", incomplete: "stopped" }[status] ?? (status ? "running" : ""));
+const headOf = (item, said) => [toolOf(item), stateOf(item), said.replace(/\s+/g, " ")
+  .slice(0, 300)].filter(Boolean).join(" · ");
+const outputOf = (item) => (item.output ?? (item.outputs ?? []).map((o) => o.logs ?? "").join(""))
+  .trim();
+const failureOf = (item) => item.error?.message ?? item.error ?? "";
+function askedOf({ code, arguments: text, action = {} }) {
+  const { type, sources, queries, ...given } = action; // the query is enough
+  return code ?? text ?? JSON.stringify(given);
+}
+// escaped shows the characters that a page does not, which could hide a part of a call.
+const escaped = (text) => (/[^\P{C}\n\t]/u.test(text) ? JSON.stringify(text).replace(/\p{C}/gu,
+  (c) => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0")) : text);
+// given are the arguments of a call, a row each; all of the text where rows would leave a part out.
+function given(text) {
+  let all = null;
+  try { all = JSON.parse(text); } catch { /* not whole */ }
+  const same = text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1") === JSON.stringify(all);
+  if (!same || !all || Array.isArray(all) || typeof all !== "object") return code("json", text);
+  return el("dl", { className: "given" }, ...Object.entries(all).flatMap(([name, value]) => [
+    el("dt", { textContent: escaped(name), dir: "auto" }), el("dd", { dir: "auto", textContent:
+      escaped(value && typeof value === "string" ? value : JSON.stringify(value)) })]));
+}
 
 function folded(item, open = false) {
   const summary = el("summary"), node = el("details", { open, className: item.type }, summary);
@@ -13,18 +43,11 @@ function folded(item, open = false) {
   return { node, named: (text) => { if (summary.textContent !== text) summary.textContent = text; },
     fold: () => { if (!touched) node.open = false; } };
 }
-// printed are blocks of code for texts that a tool was given or gave.
-function printed(node) {
-  const blocks = [];
-  return (...texts) => texts.forEach(([name, text], i) => {
-    if (!blocks[i] && text) node.append(blocks[i] = code(name, text));
-    else if (text && blocks[i].text !== text) blocks[i].grow(text);
-  });
-}
 // Each makes a card: its node, and how it takes up what its item has become.
 const cards = {
   reasoning(item, turn) {
-    const f = folded(item, runs.has(turn.id)), thought = el("div", { className: "thought" });
+    const f = folded(item, runs.has(turn.id)), thought = el("div", { className: "thought",
+      dir: "auto" });
     f.node.append(thought);
     return { node: f.node, update(item, live) {
       const text = partsOf(item), took = turn.seconds?.[item.id];
@@ -51,47 +74,54 @@ const cards = {
       node.append(sources);
     } };
   },
-  code_interpreter_call(item) {
-    const f = folded(item), print = printed(f.node);
-    return { node: f.node, update(item) {
-      f.named("python" + state(item));
-      const logs = (item.outputs ?? []).map((o) => o.logs ?? "").join("");
-      print(["python", item.code], ["output", logs]);
-    } };
-  },
-  web_search_call(item) {
-    const f = folded(item), print = printed(f.node);
-    return { node: f.node, update(item) {
-      const a = item.action ?? {};
-      f.named("web: " + (a.query ?? a.url ?? a.pattern ?? a.type ?? "") + state(item));
-      print(["json", JSON.stringify(a, null, 2)]);
-    } };
-  },
   mcp_call(item) {
-    const f = folded(item), print = printed(f.node);
+    const f = folded(item);
+    let was = "";
     return { node: f.node, update(item) {
-      f.named([item.server_label, item.name].filter(Boolean).join(": ") + state(item));
-      print(["json", item.arguments], ["output", item.output]);
+      const failed = failureOf(item), said = failed || outputOf(item);
+      f.named(headOf(item, said));
+      const asked = askedOf(item);
+      if (was === (was = asked + said)) return;
+      f.node.replaceChildren(f.node.firstChild, item.code ? code("python", asked) : given(asked),
+        ...(said ? [code(failed ? "error" : "output", said)] : []));
     } };
   },
   mcp_approval_request(item, turn, chat) {
-    const asks = el("p", {}, el("strong", { textContent: item.server_label }), " wants to run ",
-      el("code", { textContent: item.name }), ".");
-    const buttons = el("div", { className: "row" });
-    for (const [name, approve] of [["Allow once", true], ["Refuse", false]]) {
-      buttons.append(button(name, () => {
-        turn.items.push({ type: "mcp_approval_response", approval_request_id: item.id, approve });
-        run(chat, turn);
-      }, approve ? "main" : ""));
-    }
-    const given = code("json", item.arguments ?? "");
-    const node = el("div", { className: "card" }, asks, given, buttons);
-    return { node, update() {
-      buttons.hidden = runs.has(turn.id) || turn.items.at(-1)?.id !== item.id;
+    const f = folded(item, true), row = el("div", { className: "row" });
+    f.node.classList.add("asks");
+    f.node.append(given(item.arguments ?? "{}"), row);
+    row.append(...decisions.map((d) => button(d.does, () => decide(chat, turn, d),
+      d.key === "y" ? "main" : "")));
+    return { node: f.node, update() {
+      const said = turn.said?.[item.id], waits = !said && !runs.has(turn.id) &&
+        turn.items.at(-1) === item;
+      f.named(toolOf(item) + (said ? " · " + said : " wants to run"));
+      row.hidden = !waits;
+      f.node.classList.toggle("asks", waits);
+      if (!waits) f.fold();
     } };
   },
 };
-cards.function_call = cards.mcp_call;
+cards.function_call = cards.code_interpreter_call = cards.web_search_call = cards.mcp_call;
+
+// decisions are the answers to a call that asks, as in a terminal.
+const decisions = [["y", "Allow (y)", true], ["a", "Allow in this chat (a)", true, true],
+  ["n", "Refuse (n, Esc)", false], ["d", "Refuse in this chat (d)", false, true],
+].map(([key, does, approve, always]) => ({ key, does, approve, always, said:
+  (approve ? "allowed" : "refused") + (always ? " in this chat" : approve ? " once" : "") }));
+// asking is the turn that is read and waits for a decision.
+function asking() {
+  const turn = pathOf(chat).at(-1);
+  return turn?.items.at(-1)?.type === "mcp_approval_request" && !runs.has(turn.id) ? turn : null;
+}
+function decide(chat, turn, d) {
+  const item = turn.items.at(-1);
+  if (d.always) (chat.decided ??= {})[toolOf(item)] = d.key;
+  (turn.said ??= {})[item.id] = d.said;
+  turn.items.push({ type: "mcp_approval_response", approval_request_id: item.id,
+    approve: d.approve });
+  run(chat, turn);
+}
 
 // tell lets screen readers read what is finished.
 function tell(nodes) {
@@ -104,7 +134,7 @@ function turnView(chat, turn) {
   const box = (className, ...inside) => el("div", { className }, ...inside), made = [];
   const chip = (f) => el("span", { className: "file", textContent: f.name });
   const files = turn.files?.length ? box("row", ...turn.files.map(chip)) : "";
-  const question = box("user", files, turn.text);
+  const question = el("div", { className: "user", dir: "auto" }, files, turn.text);
   const model = box("model"), foot = box("foot"), aside = (name) => el("h2",
     { className: "aside", textContent: name });
   const node = el("article", {}, aside("You"), question, aside("Answer"), model, foot);
@@ -130,11 +160,14 @@ function turnView(chat, turn) {
 }
 function footer(chat, turn, live) {
   const nodes = [], all = branches(chat, turn), at = all.indexOf(turn);
-  const cut = turn.ended || live ? "" : "The page was closed before the answer was whole.";
+  const cut = turn.ended || live || turn.error ? ""
+    : "The page was closed before the answer was whole.";
   const note = turn.note ?? cut, row = el("div", { className: "row" });
   const error = turn.error ?? failed.get(turn.id);
   if (error && !live) nodes.push(el("div", { className: "error", role: "alert" }, error,
     button("Retry", () => retry(chat, turn), "")));
+  if (live && runs.get(turn.id).resumed) nodes.push(el("p", { className: "facts",
+    textContent: "The server continued this answer while the page was closed." }));
   if (note && !live) nodes.push(el("p", { className: "facts", textContent: note }));
   if (!live) {
     if (textOf(turn)) row.append(copier(() => textOf(turn)));
@@ -155,7 +188,7 @@ function footer(chat, turn, live) {
       return b;
     };
     row.append(go(-1, "Earlier version", "‹"), el("span", { className: "facts",
-      textContent: at + 1 + "/" + all.length }), go(1, "Later version", "›"));
+      textContent: at + 1 + " of " + all.length }), go(1, "Later version", "›"));
   }
   if (turn.facts?.read && !live) {
     const { read, cached, written, rate } = turn.facts, n = (x) => x.toLocaleString("en");

@@ -45,7 +45,9 @@ function list() {
   document.title = (chat?.title ? chat.title + " - " : "") + "ossrun";
 }
 function row(c) {
-  const name = button(titleOf(c), () => open(c), "open"), more = button("⋯", () => {
+  const name = button(titleOf(c), () => open(c), "open");
+  name.dir = "auto";
+  const more = button("⋯", () => {
     actions = actions === c ? null : c;
     list();
     (document.querySelector(".actions button") ?? document.querySelector("[aria-current] + .more"))
@@ -63,7 +65,7 @@ function row(c) {
   return item;
 }
 function rename(c, name) {
-  const input = el("input", { value: titleOf(c), maxLength: 200 });
+  const input = el("input", { value: titleOf(c), maxLength: 200, dir: "auto" });
   input.setAttribute("aria-label", "Name of the conversation");
   const done = async (keep) => {
     input.onblur = null;
@@ -89,7 +91,7 @@ function download(c, text, kind) {
 async function remove(c) {
   for (const t of c.turns) runs.get(t.id)?.stop();
   const back = await removeChat(c);
-  actions = null;
+  actions = null; drawer(false); // the notice is not under it
   if (c === chat) open(null);
   list();
   notice("Deleted: " + titleOf(c), button("Undo", async () => {
@@ -110,6 +112,7 @@ function open(c) {
   drawer(false);
   list();
   draw();
+  giveBack(chat);
   $("log").scrollTop = $("log").scrollHeight;
   if (!phone.matches) $("text").focus();
 }
@@ -165,6 +168,7 @@ const fields = ["system", "temperature", "most", "theme", "size"]; // of the she
 $("configure").onclick = () => {
   for (const name of fields) $(name).value = settings[name] ?? "";
   $("forget").disabled = !key;
+  look(); // a server may have connected
   $("settings").showModal();
 };
 $("settings").oninput = () => {
@@ -199,17 +203,26 @@ $("text").oninput = grow;
 $("text").onkeydown = (e) => {
   if (e.key !== "Enter" || e.shiftKey || e.isComposing || touch.matches) return;
   e.preventDefault();
-  if ($("send").textContent === "Send") submit();
+  submit();
 };
 $("text").onpaste = (e) => {
   if (e.clipboardData.files.length) { e.preventDefault(); attach([...e.clipboardData.files]); }
 };
 document.ondragover = (e) => e.preventDefault();
 document.ondrop = (e) => { e.preventDefault(); attach([...e.dataTransfer.files]); };
+let pressed = 0; // when the last key was
 document.onkeydown = (e) => {
   const k = e.key.toLowerCase(), control = e.ctrlKey || e.metaKey;
+  const unhurried = e.timeStamp - pressed > 400; // who types has not read a question
+  pressed = e.timeStamp;
   if (document.querySelector("dialog[open]")) return;
-  if (k === "escape") {
+  const asks = !control && !e.altKey && unhurried && asking();
+  const d = asks && !$("text").value && !/INPUT|SELECT/.test(e.target.nodeName) &&
+    decisions.find((d) => d.key === (k === "escape" ? "n" : k));
+  if (d) {
+    e.preventDefault();
+    decide(chat, asks, d);
+  } else if (k === "escape") {
     if (document.body.classList.contains("drawer")) drawer(false);
     else if (editing) edits(null);
     else stop();
@@ -229,4 +242,10 @@ if (others) others.onmessage = async ({ data }) => {
   list();
 };
 apply();
-openKept().then(() => { open(chats[0] ?? null); return look(); });
+openKept().then(() => {
+  const resume = (c, t) => (navigator.locks ? navigator.locks.request("ossrun." + t.id,
+    { ifAvailable: true }, (lock) => { if (lock) run(c, t); }) : run(c, t));
+  for (const c of chats) for (const t of c.turns) if (t.response && !t.ended) resume(c, t);
+  open(chats[0] ?? null);
+  return look();
+});

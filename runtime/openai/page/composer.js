@@ -9,6 +9,7 @@ let editing = null, draft = "", attached = []; // {id, name, size, data}
 function grow() {
   const t = $("text");
   t.style.height = "auto"; t.style.height = t.scrollHeight + 2 + "px";
+  buttons();
 }
 function type(text) { $("text").value = text; grow(); }
 // edits puts a turn's question into the editor; what it makes is a branch beside it.
@@ -51,7 +52,8 @@ function chips() {
 }
 const effort = () => document.querySelector("[name=effort]:checked")?.value ?? "medium";
 const chosenTools = () => [...$("tools").querySelectorAll("input:checked")].map((i) => i.tool);
-const toolName = (t) => t.server_label ?? { web_search: "web", code_interpreter: "python" }[t.type];
+const toolName = (t) => t.server_label ?? { web_search: "browser",
+  code_interpreter: "python" }[t.type];
 // offers shows the models and tools that the server has.
 function offers() {
   const chosen = kept.read("model", "");
@@ -64,28 +66,69 @@ function offers() {
     box.onchange = () => kept.write(name, box.checked);
     return el("label", {}, box, " " + name);
   }));
+  $("servers").replaceChildren(...has.servers.flatMap((s) => [
+    el("dt", { textContent: s.server_label }),
+    el("dd", { textContent: [s.state, s.tools.join(", ")].filter(Boolean).join(": ") })]));
+  $("tools").append(...has.servers.filter((s) => s.state !== "connected").map((s) =>
+    el("span", { textContent: s.server_label + ": " + s.state })));
   hello();
 }
 function buttons() {
-  const live = chat && pathOf(chat).some((t) => runs.has(t.id));
-  $("send").textContent = live ? "Stop" : "Send"; $("send").title = live ? "Esc" : "Enter";
-  $("send").classList.toggle("main", !live);
+  const live = chat && isLive(chat), typed = $("text").value.trim() || attached.length;
+  $("send").textContent = !live ? "Send" : typed ? "Queue" : "Stop";
+  $("send").title = live && !typed ? "Esc" : "Enter";
+  $("send").classList.toggle("main", !live || !!typed);
+  $("queued").replaceChildren(...(chat?.queued ?? []).map((q) => {
+    const back = button("×", () => {
+      chat.queued.splice(chat.queued.indexOf(q), 1);
+      save(chat);
+      buttons();
+    });
+    back.setAttribute("aria-label", "Remove the queued message");
+    return el("div", {}, el("span", { dir: "auto", textContent: "next: " + q.text }), back);
+  }));
 }
+const isLive = (chat) => pathOf(chat).some((t) => runs.has(t.id));
 function submit() {
-  const text = $("text").value, files = attached;
-  if (pathOf(chat).some((t) => runs.has(t.id))) return stop();
-  if (!text.trim() && !files.length) return;
-  const parent = editing ? editing.parent : chat.leaf;
+  const text = $("text").value, files = attached, parent = editing ? editing.parent : chat.leaf;
+  if (!text.trim() && !files.length) return isLive(chat) && stop();
+  const queue = isLive(chat);
+  if (queue) (chat.queued ??= []).push({ text, files, ...(editing && { parent }) });
+  else send(chat, text, files, parent);
+  type(draft = "");
+  [editing, attached] = [null, []];
+  $("editing").hidden = true;
+  chips();
+  if (queue) save(chat, contents(files));
+  $("log").scrollTop = $("log").scrollHeight;
+}
+const contents = (files) => files.flatMap(({ id }) => (held.has(id) ? { id, ...held.get(id) }
+  : []));
+function send(chat, text, files, parent) {
   const turn = { id: newID(), parent, text, items: [], made: Date.now(),
     files: files.map(({ id, name, size }) => ({ id, name, size })) };
   chat.title ||= (text.trim() || files[0].name).slice(0, 60);
   chat.turns.push(turn);
-  chat.leaf = turn.id; type(draft = "");
-  [editing, attached] = [null, []];
-  $("editing").hidden = true;
+  chat.leaf = turn.id;
+  run(chat, turn, contents(files));
+}
+// after sends the next message once an answer has ended well; else all are in the editor again.
+function after(chat, turn, well) {
+  const open = turn.items.at(-1), kept = open?.type === "mcp_approval_request" &&
+    decisions.find((d) => d.key === chat.decided?.[toolOf(open)]);
+  if (kept && well) return decide(chat, turn, kept);
+  if (!chat.queued?.length || open?.type === "mcp_approval_request") return;
+  if (well) {
+    const { text, files, parent = chat.leaf } = chat.queued.shift();
+    send(chat, text, files, parent);
+  } else giveBack(chat);
+}
+function giveBack(c) {
+  if (c !== chat || !c.queued?.length || isLive(c)) return;
+  attached = [...c.queued.flatMap((q) => q.files), ...attached];
+  type([...c.queued.map((q) => q.text), $("text").value].join("\n").trim());
+  c.queued = []; save(c);
   chips();
-  run(chat, turn, files.flatMap(({ id }) => (held.has(id) ? { id, ...held.get(id) } : [])));
-  $("log").scrollTop = $("log").scrollHeight;
 }
 // again asks for another answer beside the one that is there.
 function again(chat, turn) {
@@ -97,7 +140,7 @@ function again(chat, turn) {
   run(chat, other);
 }
 function retry(chat, turn) {
-  if (turn.items.length || failed.has(turn.id)) again(chat, turn);
+  if (!turn.response && (turn.items.length || failed.has(turn.id))) again(chat, turn);
   else run(chat, turn);
 }
 function stop() { for (const t of pathOf(chat)) runs.get(t.id)?.stop(); }

@@ -98,7 +98,8 @@ function merge(chat, there) {
     if (!chat.turns.some((t) => t.id === turn.id)) chat.turns.push(turn);
   }
 }
-const filesOf = (chat) => chat.turns.flatMap((t) => t.files ?? []).map((f) => f.id);
+const filesOf = (chat) => [...chat.turns, ...(chat.queued ?? [])].flatMap((t) => t.files ?? [])
+  .map((f) => f.id);
 async function contentOf(id) {
   const f = held.get(id) ?? (database &&
     await asked(database.transaction("files").objectStore("files").get(id)));
@@ -164,7 +165,10 @@ function exported(chat) {
   const parts = ["# " + titleOf(chat)];
   for (const t of pathOf(chat)) {
     const names = (t.files ?? []).map((f) => "\n\n*" + f.name + "*").join("");
-    parts.push("## You\n\n" + t.text + names, "## Answer\n\n" + textOf(t));
+    const isCall = (i) => cards[i.type] === cards.mcp_call || /^refused/.test(t.said?.[i.id]);
+    const calls = t.items.filter(isCall).map((i) => ["→ " + headOf(i, t.said?.[i.id] ??
+      failureOf(i)), askedOf(i), outputOf(i)].join("\n").trim().replace(/^/gm, "    "));
+    parts.push("## You\n\n" + t.text + names, ["## Answer", ...calls, textOf(t)].join("\n\n"));
   }
   return parts.join("\n\n") + "\n";
 }

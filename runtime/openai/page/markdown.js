@@ -26,6 +26,7 @@ const marks = new RegExp([
 ].map((r) => r.source).join("|"), "g");
 
 function inline(parent, text) {
+  if (/^(P|H\d|T[DH])$/.test(parent.nodeName)) parent.dir = "auto";
   const found = text.match(/[`*_[$]|\\[([]/g), dense = found?.length > mostMarks ||
     text.length > mostInline;
   let at = 0;
@@ -79,9 +80,12 @@ function markdown(text, depth = 0) {
     else if (line.startsWith(">")) {
       const body = [];
       for (; lines[i]?.startsWith(">"); i++) body.push(lines[i].replace(/^> ?/, ""));
-      out.append(el("blockquote", {}, markdown(body.join("\n"), depth + 1)));
+      out.append(el("blockquote", { dir: "auto" }, markdown(body.join("\n"), depth + 1)));
     } else if (line.includes("|") && rule.test(lines[i + 1] ?? "")) {
-      const row = (name, text) => el("tr", {}, ...cells(text).map((c) => inline(el(name), c)));
+      const sides = cells(lines[i + 1]).map((c) => (!/:$/.test(c) ? ""
+        : c.startsWith(":") ? "middle" : "after"));
+      const row = (name, text) => el("tr", {}, ...cells(text).map((c, i) =>
+        inline(el(name, { className: sides[i] ?? "" }), c)));
       const head = el("thead", {}, row("th", line)), body = el("tbody");
       for (i += 2; lines[i]?.includes("|"); i++) body.append(row("td", lines[i]));
       out.append(el("div", { className: "wide", tabIndex: 0 }, el("table", {}, head, body)));
@@ -121,7 +125,10 @@ function items(out, lines, i, depth) {
     while (i < lines.length && !lines[i].trim() && bullet.test(lines[i + 1] ?? "")) i++;
     const inside = markdown(body.join("\n"), depth + 1), only = inside.firstChild;
     if (only?.nodeName === "P") only.replaceWith(...only.childNodes);
-    l.append(el("li", {}, inside));
+    const box = inside.firstChild?.data?.match(/^\[([ xX])\] /);
+    if (box) inside.firstChild.data = (box[1] === " " ? "☐ " : "☑ ") +
+      inside.firstChild.data.slice(4);
+    l.append(el("li", { dir: "auto", className: box ? "task" : "" }, inside));
   }
   out.append(l);
   return i;
@@ -246,7 +253,7 @@ function growing(box, finish = () => {}) {
         return;
       }
     } catch (e) { console.warn(e); }
-    plain ??= el("div", { className: "thought" });
+    plain ??= el("div", { className: "thought", dir: "auto" });
     if (plain.parentNode !== box) box.replaceChildren(plain);
     add(plain, text);
   };

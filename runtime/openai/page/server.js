@@ -11,7 +11,7 @@ function keepKey(text, stay) {
   kept.write("key", stay ? key : "");
   try { sessionStorage.setItem("ossrun.key", key); } catch { /* no storage */ }
 }
-const has = { models: [], tools: [] }; // of the server
+const has = { models: [], tools: [], servers: [] }; // of the server
 const later = (seconds, signal) => new Promise((go, fail) => {
   const t = setTimeout(go, seconds * 1000);
   signal?.addEventListener("abort", () => { clearTimeout(t); fail(signal.reason); });
@@ -65,7 +65,8 @@ async function look() {
     for (const m of list.data) {
       if (![m.id, ...(m.aliases ?? [])].some((n) => first.has(n))) first.set(m.id, m);
     }
-    [has.models, has.tools] = [[...first.values()], list.tools ?? []];
+    [has.models, has.tools, has.servers] = [[...first.values()], list.tools ?? [],
+      list.servers ?? []];
     status("");
     offers();
     while (await loads()) { /* and says how far it is */ }
@@ -94,7 +95,8 @@ async function request(chat, turn) {
   for (const t of path) input.push(await said(t), ...(t.items ?? []).filter(spoken));
   const include = ["reasoning.encrypted_content"];
   if (tools.some((t) => t.container)) include.push("code_interpreter_call.outputs");
-  return JSON.stringify({ model: $("model").value || undefined, input, stream: true, store: false,
+  return JSON.stringify({ model: $("model").value || undefined, input, stream: true,
+    background: true, store: true,
     instructions: s.system || undefined, temperature: s.temperature ?? undefined,
     max_output_tokens: s.most ?? undefined, reasoning: { effort: effort() }, truncation: "auto",
     tools, include });
@@ -150,8 +152,15 @@ const runs = new Map(); // the answers that come, by the id of their turn
 
 // run asks for the answer of a turn that is in the chat's tree.
 async function run(chat, turn, files) {
-  const stopper = new AbortController(), base = turn.items.length, began = performance.now();
-  const here = { stop: () => stopper.abort(), due: 0 };
+  const stopper = new AbortController(), began = performance.now(), resumed = !!turn.response;
+  const base = resumed ? turn.base : turn.items.length, here = { due: 0, resumed, stop() {
+    if (here.posted && !turn.response) here.stopping = true; // until its id is known
+    else stopper.abort();
+  } };
+  turn.base = base;
+  // The answer is this tab's while it comes: another tab does not resume it.
+  let free;
+  navigator.locks?.request("ossrun." + turn.id, () => new Promise((go) => { free = go; }));
   let first = 0, ended = null, kept = began;
   for (const name of ["error", "note", "facts", "ended"]) delete turn[name];
   runs.set(turn.id, here);
@@ -160,14 +169,22 @@ async function run(chat, turn, files) {
   byUse();
   changed(chat);
   try {
-    const body = await request(chat, turn);
-    if (!base && !turn.again) await save(chat, files);
-    const r = await ask("v1/responses", { method: "POST", body, signal: stopper.signal });
+    const body = resumed || await request(chat, turn);
+    if (!base && !turn.again && !resumed) await save(chat, files);
+    const r = await (resumed ? ask(pathTo(turn) + "?stream=true", { signal: stopper.signal })
+      : ask("v1/responses", { method: "POST", body, signal: stopper.signal }));
+    if (resumed && r.status === 404) delete turn.response;
     if (!r.ok) throw new Error(await fault(r));
+    [here.posted, turn.items.length] = [true, base];
     const dropped = r.headers.get("X-Ossrun-Truncated");
     if (dropped) turn.note = "The oldest messages do not fit. Skipped: " + dropped + ".";
     status("");
     for await (const e of events(r.body)) {
+      if (e.response && !turn.response) {
+        turn.response = e.response.id; // the answer can be resumed by it
+        if (here.stopping) stopper.abort();
+        if (chats.includes(chat)) save(chat);
+      }
       if (!first && e.type.endsWith(".delta")) first = performance.now();
       const item = turn.items[base + e.output_index];
       if (item?.type === "reasoning" && e.type === "response.output_item.done") {
@@ -180,22 +197,32 @@ async function run(chat, turn, files) {
       }
       here.due ||= setTimeout(() => { here.due = 0; refreshView(turn); }, 30);
     }
-    if (!ended && !turn.error) turn.error = "The answer ended before it was whole.";
+    if (!ended && !turn.error) throw new Error("The answer ended before it was whole");
   } catch (e) {
     status("");
     if (stopper.signal.aborted) turn.note = "Stopped.";
-    else turn.error = sentence(e.message === "Failed to fetch" ? "The server does not answer"
-      : e.message);
+    else {
+      here.cut = true;
+      turn.error = sentence(e.message === "Failed to fetch" ? "The server does not answer"
+        : e.message);
+    }
   }
-  clearTimeout(here.due);
+  clearTimeout(here.due); refreshView(turn); // as live, so that it is told
   if (ended?.usage) {
-    const u = ended.usage, seconds = (performance.now() - (first || began)) / 1000;
+    const u = ended.usage, now = performance.now(); // all of a short answer may come at once
+    const seconds = (now - (now - first > 300 ? first : began)) / 1000;
     turn.facts = { read: u.input_tokens, cached: u.input_tokens_details.cached_tokens,
-      written: u.output_tokens, rate: first && seconds > 0.05 ? u.output_tokens / seconds : 0 };
+      written: u.output_tokens,
+      rate: first && !resumed ? u.output_tokens / seconds : 0 };
   }
   turn.items = turn.items.filter(Boolean);
   runs.delete(turn.id);
-  turn.ended = true;
+  free?.();
+  turn.ended = !(turn.response && here.cut); // or it can still be resumed
+  if (turn.response && turn.ended) { // it is this browser's alone from now on
+    ask(pathTo(turn), { method: "DELETE" }).catch(() => {});
+    delete turn.response;
+  }
   // another answer of which nothing came takes no one's place
   if (turn.again && !turn.items.length) {
     const old = turnOf(chat, turn.again);
@@ -206,5 +233,7 @@ async function run(chat, turn, files) {
   delete turn.again;
   if (chats.includes(chat)) save(chat);
   changed(chat, turn);
+  if (chats.includes(chat)) after(chat, turn, ended?.status === "completed");
 }
+const pathTo = (turn) => "v1/responses/" + turn.response;
 const failed = new Map(); // why another answer of a turn did not come, until the page is left

@@ -373,6 +373,35 @@ func (s *Servers) Offers() (browser, python bool, labels []string) {
 	return s.browser != nil, s.python != nil, labels
 }
 
+// A State is a configured server as a page lists it.
+type State struct {
+	Label string   `json:"server_label"`
+	State string   `json:"state"` // connected, connecting or failed
+	Tools []string `json:"tools"`
+}
+
+// States are those of all configured servers.
+func (s *Servers) States() (all []State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, from := range s.sources {
+		state := State{from.label, "failed", []string{}}
+		for _, t := range s.tools {
+			if t.source == from {
+				state.Tools = append(state.Tools, t.name)
+			}
+		}
+		switch {
+		case slices.Contains(s.pending, from):
+			state.State = "connecting"
+		case len(state.Tools) > 0 || from == s.browser || from == s.python:
+			state.State = "connected"
+		}
+		all = append(all, state)
+	}
+	return all
+}
+
 // claimConnection gives the connection that listed a server's tools to one conversation; with
 // changed only if the server has changed its tools since.
 func (s *Servers) claimConnection(from *source, to map[*source]*connection, changed bool) {

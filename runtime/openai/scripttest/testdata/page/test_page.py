@@ -107,6 +107,103 @@ def test_markdown_is_nodes(page):
     shot(page, "markdown")
 
 
+def test_tables_tasks_and_directions(page):
+    word = "w" * 60
+    ask(page, f"""[[say | a | b | c |
+|:--|:-:|--:|
+| {word} {word} | 2 | 3 |
+
+- [x] done
+- [ ] open
+
+שלום
+
+- פריט]]""")
+    a = answer(page)
+    styles = a.locator("td").evaluate_all("all => all.map((e) => getComputedStyle(e).textAlign)")
+    assert styles == ["start", "center", "end"]
+    wide = a.locator(".wide")
+    assert wide.evaluate("e => e.scrollWidth > e.clientWidth"), "the table does not scroll"
+    lines = a.locator("td").first.evaluate("e => { const r = document.createRange(); r.selectNodeContents(e); return r.getClientRects().length; }")
+    assert lines == 2, "a word is broken"
+    expect(a.locator("li")).to_have_text(["☑ done", "☐ open", "פריט"])
+    assert a.locator("p").evaluate("e => getComputedStyle(e).direction") == "rtl"
+    assert a.locator("li").evaluate_all("all => all.map((e) => getComputedStyle(e).direction)") == ["ltr", "ltr", "rtl"]
+    for name in "text", "search", "title", "system":
+        assert page.locator("#" + name).get_attribute("dir") == "auto"
+
+
+def test_an_answer_continues_after_a_reload(page):
+    ask(page, "[[think Hm.]] [[slow 20ms]] [[say " + "la " * 150 + "end.]]")
+    expect(page.locator(".model .text")).to_contain_text("la la")
+    page.reload()
+    expect(page.locator(".foot")).to_contain_text("The server continued this answer while the page was closed.")
+    expect(page.locator("#send")).to_have_text("Stop")
+    ask(page, "[[say Next.]]")
+    expect(page.locator(".model .text")).to_have_text([re.compile("^(la )+end.$"), "Next."])
+    expect(page.locator("#send")).to_have_text("Send")
+    turns = page.evaluate("chat.turns.map((t) => [t.ended, t.response ?? null])")
+    assert turns == [[True, None]] * 2, turns
+    ask(page, "[[slow 20ms]] [[loop la]]")
+    expect(page.locator(".model .text").last).to_contain_text("la la")
+    page.reload()
+    expect(page.locator("#send")).to_have_text("Stop")
+    with page.expect_request(lambda r: r.method == "DELETE"):  # a resumed answer stops on the server too
+        page.keyboard.press("Escape")
+    expect(answer(page)).to_contain_text("Stopped.")
+
+
+@pytest.mark.parametrize("key,said,runs,again", [("y", "allowed once", True, False), ("a", "allowed in this chat", True, True),
+                                                 ("n", "refused", False, False), ("d", "refused in this chat", False, True),
+                                                 ("Escape", "refused", False, False)])
+def test_keys_answer_a_call_that_asks(page, key, said, runs, again):
+    page.get_by_label("sums").check()
+    ask(page, '[[call sums_add {"a":1,"b":2}]] [[say Done.]]')
+    asks = page.locator(".asks")
+    expect(asks.locator("summary")).to_have_text("sums: add wants to run")
+    expect(asks.locator("dl")).to_have_text("a1b2")
+    page.wait_for_timeout(500)
+    page.locator("#text").press_sequentially("May ")
+    page.wait_for_timeout(500)
+    page.keyboard.press("y")  # a letter of a text answers nothing
+    expect(page.locator("#text")).to_have_value("May y")
+    page.locator("#text").fill("")
+    page.keyboard.press("Shift")
+    page.keyboard.press("y")  # nor does one that follows another at once
+    expect(asks).to_have_count(1)
+    page.locator("#text").fill("")
+    page.wait_for_timeout(500)
+    page.keyboard.press(key)
+    expect(page.locator(".model .text")).to_have_text("Done.")
+    shown = ["sums: add · " + said] + (["sums: add · 3"] if runs else [])
+    expect(page.locator("summary")).to_have_text(shown)
+    assert ("    → sums: add · refused" in page.evaluate("exported(chat)")) != runs
+    page.reload()
+    expect(page.locator("summary")).to_have_text(shown)
+    ask(page, '[[call sums_add {"a":1,"b":2}]] [[say Again.]]')
+    if again:
+        expect(page.locator(".model .text").last).to_have_text("Again.")
+        expect(page.locator("summary")).to_have_text(shown * 2)
+    else:
+        expect(asks).to_have_count(1)
+
+
+def test_arguments_hide_nothing(page):
+    page.get_by_label("sums").check()
+    rows = lambda text: page.evaluate("(text) => { const e = given(text); return [e.nodeName, e.innerText ?? e.text, e.text ?? '']; }", text)
+    assert rows('{"a": {"b": [1, "two"]}, "c": ""}')[0] == "DL"
+    for text in '{"a":1,"a":2}', "rm -rf /", '{"a":1} rm', '{"a":12345678901234567890}':
+        assert rows(text)[2] == text, text
+    assert "\\u202e" in page.evaluate("given('{\"a\":\"\u202ehidden\"}').textContent")
+
+
+def test_notices_cover_no_text(page):
+    page.locator("#pick").set_input_files([{"name": "p.png", "mimeType": "image/png", "buffer": b"\x89PNG\xff"}])
+    expect(page.locator("#toast")).to_contain_text("p.png is neither text nor a PDF.")
+    main, toast = page.locator("main").bounding_box(), page.locator("#toast").bounding_box()
+    assert toast["y"] >= main["y"] + main["height"]
+
+
 def test_streams_and_stops(page):
     # Neither ends by itself.
     for script, shown in {"[[loop I think]] [[say Never.]]": "details[open] .thought", "[[loop I think]]": ".model .text"}.items():
@@ -172,10 +269,10 @@ def test_nothing_is_lost_before_another_answer_is_there(page, how):
         page.unroute_all()
         a.get_by_role("button", name="Retry").click()
         expect(answer(page)).to_contain_text("Second.")
-        branch(page, "2/2")
+        branch(page, "2 of 2")
     if how in ("Edit, 503", "Regenerate, stop", "Regenerate, reload"):
         page.get_by_role("button", name="Earlier version").click()
-        branch(page, "1/2")
+        branch(page, "1 of 2")
     expect(page.locator("article")).to_contain_text("First.")
     expect(page.locator(".user")).to_have_text("[[think One.]] [[say First.]]")
     page.unroute_all()
@@ -195,14 +292,14 @@ def test_any_turn_has_branches(page):
     ask(page, "[[think Two.]] [[say Other.]]")
     expect(answer(page)).to_contain_text("Other.")
     expect(page.locator("article")).to_have_count(1)
-    branch(page, "2/2")
+    branch(page, "2 of 2")
     page.get_by_role("button", name="Regenerate").click()
     expect(answer(page)).to_contain_text("Other.")
-    branch(page, "3/3")
+    branch(page, "3 of 3")
     shot(page, "branches")
     page.get_by_role("button", name="Earlier version").focus()
     page.keyboard.press("Enter")
-    branch(page, "2/3")
+    branch(page, "2 of 3")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Later version")).to_be_focused()
     expect(page.locator("article")).to_have_count(2)
@@ -216,13 +313,17 @@ def test_any_turn_has_branches(page):
 
 def test_tools_have_cards(page):
     page.get_by_label("python").check()
-    page.get_by_label("web").check()
+    page.get_by_label("browser", exact=True).check()
     ask(page, '[[think I compute.]] [[call python print(6*7)]] [[call browser.search {"query":"ossrun"}]] [[say It is 42.]]')
     a = answer(page)
     expect(a).to_contain_text("It is 42.")
-    expect(a.locator("summary")).to_have_text(["Thought", "python", "web: ossrun"])
+    expect(a.locator("summary")).to_have_text(["Thought", "python · ran: print(6*7)", "browser: search"])
     a.locator("summary", has_text="python").click()
-    expect(a.locator("details[open]")).to_contain_text("ran: print(6*7)")
+    expect(a.locator("details[open] pre")).to_have_text(["print(6*7)", "ran: print(6*7)"])
+    a.locator("summary", has_text="browser").click()
+    expect(a.locator("details[open] dl")).to_have_text("queryossrun")
+    exported = page.evaluate("exported(chat)")
+    assert "    → python\n    print(6*7)\n    ran: print(6*7)\n\n    → browser: search\n" in exported, exported
     shot(page, "tools")
     ask(page, "[[say And on.]]")
     expect(answer(page)).to_contain_text("And on.")
@@ -302,7 +403,7 @@ CHANCE = """([seed, texts, seconds, most]) => {
     if (made > most) wrong.push(made + " elements");
     for (const e of [box, ...box.querySelectorAll("*")]) {
       if (!allowed.has(e.nodeName)) wrong.push("a " + e.nodeName);
-      for (const a of e.attributes) if (!["href", "target", "rel", "class", "type", "start", "tabindex", "aria-pressed", "display", "width", "accent", "stretchy"].includes(a.name)) wrong.push("the attribute " + a.name);
+      for (const a of e.attributes) if (!["href", "target", "rel", "class", "dir", "type", "start", "tabindex", "aria-pressed", "display", "width", "accent", "stretchy"].includes(a.name)) wrong.push("the attribute " + a.name);
       if (e.nodeName === "A" && !/^https?:\\/\\//.test(e.getAttribute("href"))) wrong.push("a link to " + e.href);
     }
     let shown = words(box.textContent); // and in addresses, where a link has other text

@@ -297,7 +297,7 @@ def test_settings(page):
 def test_only_tools_that_the_server_has(page, server):
     listed = page.request.get(server.root + "v1/models").json()["tools"]
     shown = page.locator("#tools label").all_text_contents()
-    assert [t["type"] for t in listed] == [{"web": "web_search", "python": "code_interpreter"}[s.strip()] for s in shown]
+    assert [t["type"] for t in listed] == [{"browser": "web_search", "python": "code_interpreter"}[s.strip()] for s in shown]
     for box in page.locator("#tools input").all():
         box.check()
     with page.expect_response("**/v1/responses") as answered:
@@ -306,11 +306,16 @@ def test_only_tools_that_the_server_has(page, server):
 
 
 def test_a_server_of_tools_is_offered(browser, server, tmp_path):
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"sums": {"command": "python3", "args": [str(server.folder / "sums.py")]}}}))
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"sums": {"command": "python3", "args": [str(server.folder / "sums.py")]},
+                                                                  "gone": {"command": "no-such-program"}}}))
     own = Server(tmp_path, "--mcp-config", str(tmp_path / "mcp.json"), "--tools", "none")
     try:
         page = visit(browser, own.root)
         expect(page.locator("#tools label")).to_have_text([" sums"])
+        expect(page.locator("#tools span")).to_have_text(["gone: failed"])
+        page.get_by_role("button", name="Settings").click()
+        expect(page.locator("#servers")).to_have_text("gonefailedsumsconnected: add")
+        state(page, "servers")
         page.context.close()
     finally:
         own.kill()
@@ -440,6 +445,38 @@ HELD = """() => {
 }"""
 
 
+def send(page, text):
+    page.locator("#text").fill(text)
+    page.locator("#text").press("Enter")
+
+
+def test_enter_during_an_answer_queues(browser, size):
+    page = visit(browser, SCRIPTED, size)
+    page.wrong = []
+    unlock(page)
+    page.evaluate(HELD)
+    send(page, "[[slow 20ms]] [[say " + "la := " * 60 + "]]")
+    expect(page.locator(".model .text")).to_contain_text("la := la")
+    page.locator("#text").fill("[[say Second.]]")
+    expect(page.locator("#send")).to_have_text("Queue")
+    page.keyboard.press("Enter")
+    send(page, "[[say Third.]]")
+    send(page, "[[say Not this.]]")
+    expect(page.locator("#queued span")).to_have_text(["next: [[say Second.]]", "next: [[say Third.]]", "next: [[say Not this.]]"])
+    state(page, "queued")
+    page.get_by_role("button", name="Remove the queued message").last.click()
+    page.evaluate("release()")
+    expect(page.locator("article")).to_have_count(3)
+    expect(page.locator("#queued span")).to_have_count(0)
+    expect(page.locator(".model .text")).to_have_text([re.compile("la"), "Second.", "Third."])
+    send(page, "[[slow 20ms]] [[loop la]]")
+    expect(page.locator(".model .text").last).to_contain_text("la la")
+    send(page, "[[say Back.]]")
+    page.keyboard.press("Escape")  # a stopped answer gives the next messages back
+    expect(page.locator("#text")).to_have_value("[[say Back.]]")
+    page.context.close()
+
+
 def test_what_has_been_shown_stays(browser):
     """A scripted answer: its first block, a selection and an opened card stay while more comes."""
     page = visit(browser, SCRIPTED)
@@ -474,11 +511,11 @@ def test_a_call_that_needs_approval(browser):
     page.get_by_label("sums").check()
     page.locator("#text").fill('[[call sums_add {"a":1,"b":2}]] [[say Done.]]')
     page.locator("#text").press("Enter")
-    expect(page.locator(".card")).to_contain_text("sums wants to run add.")
+    expect(page.locator(".asks")).to_contain_text("sums: add wants to run")
     state(page, "approval")
-    page.get_by_role("button", name="Allow once").click()
+    page.get_by_role("button", name="Allow (y)").click()
     expect(page.locator(".model")).to_contain_text("Done.")
-    expect(page.locator("summary").last).to_have_text("sums: add")
+    expect(page.locator("summary").last).to_have_text("sums: add · 3")
     page.context.close()
 
 
