@@ -10,7 +10,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -28,60 +27,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
-type agent struct {
-	name, install string
-	// settings returns the program's arguments and variables for a server.
-	settings func(s agentPort) (arguments, environment []string, err error)
-}
-
-type agentPort struct {
-	URL     string // without /v1
-	Key     string // never empty: agents ask the person otherwise
-	Model   string
-	Context int // tokens; 0: unknown
-}
-
-var agents = []agent{
-	{"codex", "@openai/codex", codexSettings},
-	{"claude", "@anthropic-ai/claude-code", claudeSettings},
-	{"opencode", "opencode-ai", opencodeSettings},
-}
-
-// claudeSettings set one model for all uses, sub-agents too. The agent assumes 1,000,000 tokens for
-// an unknown model and would never compact. Its attribution header, a line before every prompt, and
-// its other traffic are turned off.
-func claudeSettings(s agentPort) (arguments, environment []string, err error) {
-	environment = []string{"ANTHROPIC_BASE_URL=" + s.URL, "ANTHROPIC_AUTH_TOKEN=" + s.Key,
-		"ANTHROPIC_API_KEY=", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-		"CLAUDE_CODE_ATTRIBUTION_HEADER=0"}
-	if s.Context > 0 {
-		environment = append(environment,
-			fmt.Sprint("CLAUDE_CODE_MAX_CONTEXT_TOKENS=", s.Context))
-	}
-	for _, use := range []string{"ANTHROPIC_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL",
-		"ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL",
-		"ANTHROPIC_DEFAULT_FABLE_MODEL", "ANTHROPIC_SMALL_FAST_MODEL",
-		"CLAUDE_CODE_SUBAGENT_MODEL"} {
-		environment = append(environment, use+"="+s.Model)
-	}
-	return nil, environment, nil
-}
-
-// opencodeSettings are a separate config, which it merges with the user's.
-func opencodeSettings(s agentPort) (arguments, environment []string, err error) {
-	model := map[string]any{"name": s.Model, "reasoning": true, "tool_call": true}
-	if s.Context > 0 {
-		model["limit"] = map[string]int{"context": s.Context, "output": s.Context / 4}
-	}
-	config, err := json.Marshal(map[string]any{
-		"provider": map[string]any{"ossrun": map[string]any{
-			"npm": "@ai-sdk/openai-compatible", "name": "ossrun",
-			"options": map[string]string{"baseURL": s.URL + "/v1", "apiKey": s.Key},
-			"models":  map[string]any{s.Model: model}}},
-		"model": "ossrun/" + s.Model, "small_model": "ossrun/" + s.Model,
-	})
-	return nil, []string{"OPENCODE_CONFIG_CONTENT=" + string(config)}, err
-}
+// workRoom is the context that an agent needs after its first request: files, results, answers.
+const workRoom = 4096
 
 func launchCommand(t Terminal) *cli.Command {
 	names := mapSlice(agents, func(a agent) string { return a.name })
@@ -89,29 +36,30 @@ func launchCommand(t Terminal) *cli.Command {
 	var port portFlags
 	return &cli.Command{
 		Name:      "launch",
-		Usage:     "start a coding agent: " + strings.Join(names, ", "),
-		ArgsUsage: "[flags] AGENT [the agent's own arguments]",
+		Usage:     "start a coding agent, or list those that it knows",
+		ArgsUsage: "[flags] [AGENT [the agent's own arguments]]",
 		Description: "Example: ossrun launch codex\n" +
 			"         ossrun launch claude -p \"What does main.go do?\"\n" +
 			"         ossrun launch --print opencode\n\n" +
-			"Connects the agent to the running server, or starts one and stops it when the " +
-			"agent exits. The agent's own settings are not changed. Arguments after AGENT go " +
-			"to the agent.",
+			"Agents: " + strings.Join(names, ", ") + ". Connects the agent to the running " +
+			"server, or starts one and stops it when the agent exits. The agent's own settings " +
+			"are not changed. Arguments after AGENT go to the agent.",
 		Flags: flagTable(
 			serverFlag(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
 				"running one)"),
 			textFlag(&model, "model", "`M` is one of the server's models (default: its first)"),
 			inputFlag(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
 				"OSSRUN_API_KEY)"),
-			boolFlag("print", "print what would be started, for a shell"), configFlag()),
+			boolFlag("print", "print what would be started, for a shell"),
+			boolFlag("full", "give the agent all its tools on a CPU too"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
-				return fail(exitUsage, "launch needs an agent: %s", oneOfWords(names))
+				return printAgents(t)
 			}
 			i := slices.Index(names, c.Args().First())
 			if i < 0 {
-				return fail(exitUsage, "unknown agent %q. Use %s", c.Args().First(),
-					oneOfWords(names))
+				return fail(exitUsage, "unknown agent %q. Run ossrun launch for the list",
+					c.Args().First())
 			}
 			key, err := port.key()
 			if err != nil {
@@ -123,10 +71,10 @@ func launchCommand(t Terminal) *cli.Command {
 }
 
 func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error {
-	program, missing := exec.LookPath(a.name)
+	program, missing := exec.LookPath(a.program)
 	show := c.Bool("print")
 	if missing != nil && !show {
-		return fail(exitFailure, "%s is not installed. Run npm install -g %s", a.name, a.install)
+		return fail(exitFailure, "%s is not installed. Run %s", a.name, a.install)
 	}
 	needed := local.ServerFinder{Caller: a.name, Model: model, MayStart: !show, Report: notify(t)}
 	base, stop, err := needed.Find(c.Context, base)
@@ -136,6 +84,9 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 	defer stop()
 	s, err := probe(c.Context, base, model, key)
 	if err != nil {
+		return err
+	}
+	if err := fit(&s, a, c.Bool("full"), runsOnCPU(c.Context, s), notify(t)); err != nil {
 		return err
 	}
 	arguments, environment, err := a.settings(s)
@@ -149,7 +100,7 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 			name, value, _ := strings.Cut(v, "=")
 			words = append(words, name+"="+shellWord(value))
 		}
-		words = append(words, a.name)
+		words = append(words, a.program)
 		words = append(words, mapSlice(arguments, shellWord)...)
 		fmt.Fprintln(t.Out, strings.Join(words, " "))
 		return nil
@@ -177,7 +128,11 @@ func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	list, err := c.Models(ctx)
+	var list struct {
+		Data  []client.Model
+		Tools []struct{ Type string } // that the server runs
+	}
+	err = c.Call(ctx, "GET", "/v1/models", nil, &list)
 	refused, no := errors.AsType[*client.Error](err)
 	switch {
 	case no && refused.Status == http.StatusUnauthorized:
@@ -187,14 +142,15 @@ func probe(ctx context.Context, base, model, key string) (agentPort, error) {
 		return agentPort{}, refused
 	case err != nil:
 		return agentPort{}, fail(exitFailure, "the server at %s: %s", base, rootCause(err))
-	case len(list) == 0:
+	case len(list.Data) == 0:
 		return agentPort{}, fail(exitFailure, "the server at %s has no list of models", base)
 	}
 	var names []string
-	for _, m := range list {
+	for _, m := range list.Data {
 		if model == "" || strings.EqualFold(m.ID, model) {
-			return agentPort{base, cmp.Or(key, "none"), m.ID,
-				cmp.Or(m.Window, m.Max)}, nil
+			return agentPort{URL: base, Key: cmp.Or(key, "none"), Model: m.ID,
+				Context: cmp.Or(m.Window, m.Max), NoWeb: !slices.Contains(list.Tools,
+					struct{ Type string }{"web_search"})}, nil
 		}
 		names = append(names, m.ID)
 	}
@@ -213,4 +169,66 @@ func clientAddress(base string) (string, error) {
 		u.Host = net.JoinHostPort("127.0.0.1", u.Port())
 	}
 	return u.String(), nil
+}
+
+// fit makes the agent lean if it must be, or refuses one that cannot work in the context.
+func fit(s *agentPort, a agent, full, cpu bool, report func(line string)) error {
+	fits := func(prompt int) bool { return s.Context == 0 || prompt+workRoom <= s.Context }
+	lean := a.lean > 0 && fits(a.lean) && !full
+	switch {
+	case lean && !fits(a.prompt):
+		report(fmt.Sprintf("%s has fewer tools: its prompt of %s tokens does not fit into a "+
+			"context of %s", a.name, thousands(a.prompt), thousands(s.Context)))
+	case lean && cpu:
+		report(fmt.Sprintf("%s has fewer tools, since the model runs on a CPU: its prompt is %s "+
+			"tokens instead of %s. --full gives it all tools", a.name, thousands(a.lean),
+			thousands(a.prompt)))
+	case !fits(a.prompt):
+		return fail(exitFailure, "%s needs a context of %s tokens, and %s has %s. Run ossrun "+
+			"serve --max-model-len %d, or ossrun launch pi", a.name,
+			thousands(a.prompt+workRoom), s.Model, thousands(s.Context), a.prompt+workRoom)
+	default:
+		return nil
+	}
+	s.Lean = true
+	return nil
+}
+
+// runsOnCPU tells whether a server of this user has the model on a CPU.
+func runsOnCPU(ctx context.Context, s agentPort) bool {
+	list, _ := local.Running(ctx) // without a list none is known
+	for _, server := range list {
+		for _, m := range server.Models {
+			if server.URL == s.URL && strings.HasPrefix(m.Device, "cpu") &&
+				(m.Name == s.Model || slices.Contains(m.Aliases, s.Model)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// printAgents lists the agents, and which are installed.
+func printAgents(t Terminal) error {
+	row := func(cells ...any) { fmt.Fprintf(t.Out, "%-9s %-4s %7s %6s  %s\n", cells...) }
+	row("agent", "here", "prompt", "lean", "install")
+	for _, a := range agents {
+		installed, lean := "no", "-"
+		if _, err := exec.LookPath(a.program); err == nil {
+			installed = "yes"
+		}
+		if a.lean > 0 {
+			lean = thousands(a.lean)
+		}
+		row(a.name, installed, thousands(a.prompt), lean, a.install)
+	}
+	return nil
+}
+
+// thousands is n with commas, below a million.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }

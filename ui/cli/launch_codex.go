@@ -27,7 +27,6 @@ const codexInstructions = "You are Codex, a coding agent in a terminal. You work
 // codexCatalog writes the catalogue and returns its path. Codex refuses an entry without any of the
 // first eleven keys.
 func codexCatalog(model string) (string, error) {
-	type dict = map[string]any
 	var efforts []dict
 	for _, effort := range [][2]string{{"low", "Quick answers"}, {"medium", "Balanced"},
 		{"high", "Thorough"}} {
@@ -72,6 +71,9 @@ func codexSettings(s agentPort) (arguments, environment []string, err error) {
 		fmt.Sprintf("model=%q", s.Model), fmt.Sprintf("model_catalog_json=%q", catalog),
 		"show_raw_agent_reasoning=true", "skills.include_instructions=false",
 		"features.goals=false", "features.view_image=false"}
+	if s.NoWeb {
+		settings = append(settings, "web_search=\"disabled\"")
+	}
 	if s.Context > 0 {
 		settings = append(settings, fmt.Sprintf("model_context_window=%d", s.Context))
 	}

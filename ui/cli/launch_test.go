@@ -6,25 +6,61 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/adrg/xdg"
 )
 
-// A length of 0 would be believed: an agent that is not told one asks or guesses.
+// A length of 0 would be believed: an agent that is not told one asks or guesses. No agent writes
+// outside our folder.
 func TestAgentsHearNoLengthThatNobodyKnows(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	xdg.Reload()
+	t.Setenv("HOME", t.TempDir())
 	t.Cleanup(xdg.Reload)
-	length := map[string]string{"codex": "model_context_window=", "opencode": `"limit"`,
-		"claude": "CLAUDE_CODE_MAX_CONTEXT_TOKENS="}
+	silent := []string{"qwen", "cline", "aider", "gptme"} // they have no setting for it
 	for _, a := range agents {
-		for _, context := range []int{0, 4096} {
-			arguments, environment, err := a.settings(agentPort{"http://h", "k", "m", context})
+		for _, context := range []int{0, 31337} {
+			folder := t.TempDir()
+			t.Setenv("XDG_STATE_HOME", folder)
+			xdg.Reload()
+			arguments, environment, err := a.settings(agentPort{URL: "http://h", Key: "k", Model: "m",
+				Context: context})
 			all := strings.Join(append(arguments, environment...), "\n")
-			if told := strings.Contains(all, length[a.name]); err != nil || told != (context > 0) {
+			_ = filepath.WalkDir(folder, func(path string, _ os.DirEntry, _ error) error {
+				text, _ := os.ReadFile(path) // nothing of a folder
+				all += string(text)
+				return nil
+			})
+			if told := strings.Contains(all, "31337"); err != nil ||
+				told != (context > 0 && !slices.Contains(silent, a.name)) ||
+				!strings.Contains(all, "http://h") || !strings.Contains(all, "m") {
 				t.Errorf("%s with %d: %v %s", a.name, context, err, all)
+			}
+		}
+	}
+	if list, err := os.ReadDir(os.Getenv("HOME")); err != nil || len(list) != 0 {
+		t.Error(list, err)
+	}
+}
+
+// Each agent gets what fits: all its tools, fewer, or a sentence.
+func TestAgentsFitTheContext(t *testing.T) {
+	for _, a := range agents {
+		for _, context := range []int{0, 2048, 8192, 32768} {
+			for _, cpu := range []bool{false, true} {
+				for _, full := range []bool{false, true} {
+					var notices []string
+					s := agentPort{Model: "m", Context: context}
+					err := fit(&s, a, full, cpu, func(l string) { notices = append(notices, l) })
+					all := context == 0 || context >= a.prompt+workRoom
+					few := a.lean > 0 && !full && (context == 0 || context >= a.lean+workRoom)
+					if refused := !all && !few; refused != (err != nil) ||
+						s.Lean != (few && (cpu || !all)) || s.Lean != (len(notices) == 1) {
+						t.Errorf("%s in %d, cpu %v, full %v: %v %v %v", a.name, context, cpu, full, s,
+							notices, err)
+					}
+				}
 			}
 		}
 	}
