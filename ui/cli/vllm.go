@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,7 +113,17 @@ func (s *vllmSettings) flags() []cli.Flag {
 		minFlag(&r.Input, "input-len", 1, "prompts have at most `N` tokens"),
 		minFlag(&r.Output, "output-len", 1, "answers have at most `N` tokens"),
 		minFlag(&r.Concurrency, "concurrency", 1, "clients send `N` requests at once"),
-		minFlag(&r.Nodes, "nodes", 1, "spread the model over `N` machines, by Ray"),
+		checkedFlag("nodes", "", "plan for `N` machines, each with a server behind one front, or "+
+			"for their addresses with commas between", "must be a number from 2 to 64, or "+
+			"addresses with commas between", func(text string) bool {
+			n, err := strconv.Atoi(text)
+			if r.Machines = splitList(text); err == nil && n <= 64 {
+				r.Machines = vllm.MachineNames(n)
+			}
+			return text == "" || len(r.Machines) > 1
+		}),
+		enumFlag(&r.Spread, "spread", "one model over all machines by `WAY`: tp (parts of each "+
+			"layer), tp-pp (layers) or dep (experts)", vllm.Spreads...),
 		serversFlag(&s.upstream, "upstream", "answer through running servers, vLLM's or ones like "+
 			"them, at `URLS` with commas between; 20b=URLS,120b=URLS is two models; "+
 			"dns+http://NAME:PORT is every address of a name", upstreamURLs),
@@ -169,6 +180,10 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 	}
 	name := cmp.Or(v.options.Model, "20b")
 	r.Model = vllmModel(name)
+	if r.Folder, err = modelFolder(r.Model); err != nil {
+		return nil, false, err
+	}
+	r.Model = cmp.Or(r.Folder, r.Model)
 	show := s.dryRun || c.IsSet("print")
 	if s.upstream != "" {
 		for _, f := range s.flags() {
@@ -214,6 +229,13 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 	}
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
 	r.Vocabulary = folder
+	if len(r.Machines) > 0 && !show {
+		return nil, false, fail(exitUsage, "a start is on one machine. Run ossrun vllm plan "+
+			"--nodes, which prints the line of each")
+	}
+	if r.Spread != "" && s.print == "compose" {
+		return nil, false, fail(exitUsage, "--spread is printed as plan, shell or k8s")
+	}
 	manifest := s.print == "k8s" || s.print == "compose"
 	r.HasFront = manifest || !show // vLLM runs as an upstream of this port
 	if manifest {
@@ -334,7 +356,7 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) error {
 	switch s.print {
 	case "shell":
-		fmt.Fprintln(t.Out, p.Command())
+		fmt.Fprint(t.Out, p.Shell())
 	case "k8s":
 		fmt.Fprint(t.Out, p.K8s(model, port))
 	case "compose":
@@ -385,6 +407,26 @@ func passedFlags(c *cli.Context) []string {
 var shared = []string{"max-model-len", "kv-cache-dtype", "swap-space", "max-num-batched-tokens",
 	"enable-prefix-caching", "no-enable-prefix-caching", "speculative-config", "stream-interval",
 	"served-model-name"}
+
+// otherModels are families of models in names of repositories.
+var otherModels = regexp.MustCompile(`(?i)qwen|llama|mistral|mixtral|gemma|deepseek|phi-|glm-|` +
+	`kimi|minimax|nemotron|granite|falcon|olmo`)
+
+// modelFolder is the absolute path of a model in a folder, or "" for a repository. The port in
+// front renders prompts for gpt-oss, so other models are refused.
+func modelFolder(model string) (string, error) {
+	if stat, err := os.Stat(model); err != nil || !stat.IsDir() {
+		if otherModels.MatchString(model) && !strings.Contains(strings.ToLower(model), "gpt-oss") {
+			return "", fail(exitUsage, "%s is not gpt-oss, and ossrun in front of vLLM speaks "+
+				"only its format. Run vllm serve %[1]s without ossrun", model)
+		}
+		return "", nil
+	}
+	if _, err := models.ReadSpec(model); err != nil {
+		return "", fail(exitModel, "%s", err)
+	}
+	return filepath.Abs(model)
+}
 
 // vllmModel is a model's name in plans: 20b, 120b or a repository.
 func vllmModel(name string) string {

@@ -40,8 +40,12 @@ type Request struct {
 	Software   Software
 	Memory     float64 // requested --gpu-memory-utilization; 0: none
 	Vocabulary string  // folder with o200k_base.tiktoken; "": vLLM fetches it
+	Folder     string  // of the model on this machine; "": Model is a repository
 	HFHome     string  // the cache of weights; "": $HF_HOME
-	Nodes      int     // machines; 0 and 1: one
+	// Machines are the addresses of several; none: one machine. Spread is how they share one model:
+	// tp, tp-pp or dep; "": each has its own.
+	Machines []string
+	Spread   string
 
 	DockerArgs []string // further arguments of docker run
 	Extra      []string // further arguments of vLLM, each with its value; they override the plan's
@@ -80,9 +84,14 @@ type Plan struct {
 	Look     Lines  // commands to inspect it, or to run this program's port in front
 	Warnings Lines
 
+	Machines []Machine // several; none: one, by Command
+	Front    string    // the command of this program in front of Machines
+
 	Model          string // the repository
 	TensorParallel int
+	Folder         string // of the model on the machine; "": vLLM fetches the repository
 	kind           kind
+	spread         string
 	Key            string // for requests, if Run starts it; never in a line
 }
 
@@ -102,6 +111,7 @@ const (
 	placeBalance    = "guide, Balancing between Throughput and Latencies"
 	placeLimits     = "guide, Known Limitations"
 	placeTrouble    = "guide, Troubleshooting"
+	placeStrategies = "recipes, strategies of several machines"
 	placeBenchmarks = "vLLM v0.10.1, Serve a model via docker"
 )
 
@@ -128,6 +138,7 @@ func Make(r Request) (Plan, error) {
 	p.environment()
 	p.lengths()
 	p.address()
+	p.spreadArgs()
 	for _, argument := range p.r.Extra { // overrides in vLLM's own words
 		p.replace(argument)
 	}
@@ -139,7 +150,8 @@ func Make(r Request) (Plan, error) {
 	} else {
 		p.install()
 	}
-	if !p.r.HasFront {
+	p.machines()
+	if !p.r.HasFront && p.Front == "" {
 		p.Look.add(fmt.Sprintf("ossrun vllm serve %s --upstream http://127.0.0.1:%d "+
 			"--port %d", p.r.Model, p.r.Port, SecondPort(p.r.Port)),
 			"this program's port in front of it", NotInGuide)
@@ -174,15 +186,22 @@ func (p *planner) check() (err error) {
 	}
 	switch p.r.Launch {
 	case "":
-		if p.r.Launch = "docker"; p.r.Nodes > 1 {
+		if p.r.Launch = "docker"; p.r.Spread != "" {
 			p.r.Launch = "local"
 		}
 	case "docker", "local":
 	default:
 		return fmt.Errorf("unknown launch %q: use docker or local", p.r.Launch)
 	}
-	if p.r.Nodes > 1 && p.r.Launch == "docker" {
-		return fmt.Errorf("several machines find each other by Ray, which --launch local starts")
+	switch {
+	case p.r.Spread == "":
+	case len(p.r.Machines) < 2:
+		return fmt.Errorf("--spread needs the machines. Add --nodes 2, or their addresses")
+	case !slices.Contains(Spreads, p.r.Spread):
+		return fmt.Errorf("unknown spread %q: use tp, tp-pp or dep", p.r.Spread)
+	case p.r.Launch == "docker" && !p.r.HasFront:
+		return fmt.Errorf("one model over several machines needs the host's network. Use " +
+			"--launch local or --print k8s")
 	}
 	if v := p.r.Version; v != "" && v[0] >= '0' && v[0] <= '9' {
 		p.r.Version = "v" + v
@@ -253,12 +272,12 @@ func (p *planner) model() {
 	why := "the released weights"
 	var weights Lines
 	if p.add(&weights, p.book.Weights); p.r.Model != "20b" && p.r.Model != "120b" {
-		p.Model, why = p.r.Model, "as asked"
+		p.Model, why, p.Folder = p.r.Model, "as asked", p.r.Folder
 	} else if p.Model = "openai/gpt-oss-" + p.r.Model; len(weights) > 0 {
 		p.Model, why = weights[0].Text, weights[0].Why
 	}
 	p.Args.add(p.Model, why, p.chip.Place)
-	if p.r.HasFront {
+	if p.hasFront() {
 		p.Args.add("--enable-prompt-tokens-details", "cached tokens in the usage", NotInGuide)
 	}
 	p.add(&p.Warnings, p.book.Warnings)

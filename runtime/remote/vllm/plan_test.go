@@ -3,7 +3,9 @@ package vllm
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -167,10 +169,28 @@ var rows = []struct {
 		[]string{"-cc.pass_config.fuse_rope_kvcache=False", "--block-size 32", "--seed 1",
 			"-cc.use_inductor_graph_partition=True"},
 		[]string{"--block-size=64", "fuse_rope_kvcache=True"}},
-	{"two machines", Request{Hardware: "H200", Model: "120b", TensorParallel: 8, Nodes: 2,
-		Launch: ""}, []string{"ray start --head --port=6379 # on the first machine\n      # before " +
-		"the others (none in the guide)\n  ray start --address=HEAD:6379", "--distributed-executor-backend ray",
-		"--pipeline-parallel-size 2"}, nil},
+	{"two machines by Ray", Request{Hardware: "H200", Model: "120b", TensorParallel: 8,
+		Machines: MachineNames(2), Spread: "tp-pp", Version: "v0.17.0"}, []string{
+		"ray start --head --port=6379 # on the first machine\n      # before " +
+			"the others (none in the guide)\n  ray start --address=HEAD:6379",
+		"--distributed-executor-backend ray --pipeline-parallel-size 2"}, []string{"--nnodes"}},
+	{"two machines", Request{Hardware: "H200", Model: "120b", Launch: "local", Port: 8001,
+		Machines: []string{"127.0.0.2", "127.0.0.3"}}, []string{
+		"The command on 127.0.0.2\n  vllm serve openai/gpt-oss-120b ", " --port 8001 --host 127.0.0.3\n",
+		"--enable-prompt-tokens-details",
+		"ossrun vllm serve 120b --upstream http://127.0.0.2:8001,http://127.0.0.3:8001"},
+		[]string{"stream-interval", "ray", "--nnodes"}},
+	{"one model on two machines", Request{Hardware: "H200", Model: "120b", TensorParallel: 8,
+		Machines: MachineNames(2), Spread: "tp"}, []string{
+		"GLOO_SOCKET_IFNAME=$IFACE_NAME NCCL_SOCKET_IFNAME=$IFACE_NAME vllm serve",
+		"--nnodes 2 --tensor-parallel-size 16 --node-rank 0 --master-addr MACHINE1\n",
+		"--node-rank 1 --master-addr MACHINE1 --headless\n",
+		"ossrun vllm serve 120b --upstream http://MACHINE1:8000\n"}, []string{"ray"}},
+	{"experts on three machines", Request{Hardware: "B200", Model: "120b", Spread: "dep",
+		Machines: MachineNames(3)}, []string{"--enable-expert-parallel --data-parallel-size 3",
+		"--node-rank 2 --master-addr MACHINE1 --headless"}, []string{"ray"}},
+	{"a folder", Request{Hardware: "H200", Model: "/data/ft", Folder: "/data/ft"},
+		[]string{"-v /data/ft:/data/ft:ro", "--model /data/ft"}, nil},
 }
 
 func TestEveryRecipe(t *testing.T) {
@@ -237,7 +257,11 @@ func TestRefusals(t *testing.T) {
 		{Request{Hardware: "A100", Model: "20b", Speculative: "eagle3"}, "recipes for H100"},
 		{Request{Hardware: "H100", Model: "120b", Speculative: "medusa"}, "use eagle3"},
 		{Request{Hardware: "H100", Model: "20b", Launch: "podman"}, "docker or local"},
-		{Request{Hardware: "H100", Model: "20b", Launch: "docker", Nodes: 2}, "--launch local"},
+		{Request{Hardware: "H100", Model: "20b", Launch: "docker", Spread: "tp",
+			Machines: MachineNames(2)}, "--launch local"},
+		{Request{Hardware: "H100", Model: "20b", Spread: "tp"}, "needs the machines"},
+		{Request{Hardware: "H100", Model: "20b", Spread: "all", Machines: MachineNames(2)},
+			"tp, tp-pp or dep"},
 		{Request{Hardware: "H100", Model: "120b", Speculative: "eagle3", Preset: "eval"},
 			"no draft model"},
 	} {
@@ -368,6 +392,46 @@ func TestManifestsHaveTheFront(t *testing.T) {
 				pod.Init[0].Restart != "Always" ||
 				!slices.Contains(pod.Init[0].Args, "8001") {
 				t.Errorf("%+v", v)
+			}
+		}
+	}
+}
+
+// A manifest's pods have the GPUs that vLLM's parallel arguments ask for, and no more.
+func TestGPUsOfManifests(t *testing.T) {
+	for _, spread := range append([]string{""}, Spreads...) {
+		for _, machines := range [][]string{nil, MachineNames(2), MachineNames(4)} {
+			if spread != "" && machines == nil {
+				continue
+			}
+			p, err := Make(Request{Hardware: "H200", Model: "120b", TensorParallel: 8, Spread: spread,
+				Machines: machines, HasFront: true, Port: 8001})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := p.K8s("120b", 8000)
+			limits := regexp.MustCompile(`nvidia.com/gpu: (\d+)`).FindAllStringSubmatch(text, -1)
+			want := max(1, len(machines)) // pods
+			have := 0
+			for _, l := range limits {
+				n, _ := strconv.Atoi(l[1])
+				have = n * want
+			}
+			asked := 1
+			all := strings.Join(words(p.Args), " ")
+			for _, flag := range []string{"tensor", "pipeline", "data"} {
+				if m := regexp.MustCompile("--" + flag + `-parallel-size (\d+)`).FindStringSubmatch(
+					all); m != nil {
+					n, _ := strconv.Atoi(m[1])
+					asked *= n
+				}
+			}
+			if spread == "" {
+				asked *= want // each has its own
+			}
+			kind := map[bool]string{true: "LeaderWorkerSet", false: "StatefulSet"}[spread != ""]
+			if have != asked || len(machines) > 0 && !strings.Contains(text, "kind: "+kind) {
+				t.Errorf("%q on %d: %d GPUs asked of %d\n%s", spread, want, asked, have, text)
 			}
 		}
 	}

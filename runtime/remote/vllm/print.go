@@ -3,10 +3,13 @@
 package vllm
 
 import (
+	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 )
 
 // Command is the one command that starts the server, as an argument list for a shell.
@@ -46,8 +49,27 @@ func (p Plan) String() string {
 	}
 	section("To know", p.Warnings)
 	section("By hand", p.Look)
+	for _, m := range p.Machines {
+		fmt.Fprintf(&b, "The command on %s\n  %s\n\n", m.Name, m.Command)
+	}
+	if len(p.Machines) > 0 {
+		fmt.Fprintf(&b, "The command in front\n  %s\n", p.Front)
+		return b.String()
+	}
 	fmt.Fprintf(&b, "The command\n  %s\n", p.Command())
 	return b.String()
+}
+
+// Shell is the commands alone, a line each.
+func (p Plan) Shell() string {
+	if len(p.Machines) == 0 {
+		return p.Command() + "\n"
+	}
+	var b strings.Builder
+	for _, m := range p.Machines {
+		fmt.Fprintf(&b, "%s # on %s\n", m.Command, m.Name)
+	}
+	return b.String() + p.Front + " # in front\n"
 }
 
 // A word of a shell, and a quoted piece of it.
@@ -65,15 +87,6 @@ func words(lines Lines) []string {
 	return list
 }
 
-// environment yields the variables that are valid on any machine.
-func (p Plan) environment(visit func(name, value string)) {
-	for _, l := range p.Env {
-		if name, value, _ := strings.Cut(l.Text, "="); name != "TIKTOKEN_ENCODINGS_BASE" {
-			visit(name, value)
-		}
-	}
-}
-
 // SecondPort is the port of vLLM if this program is in front of it at port.
 func SecondPort(port int) int {
 	if port == 8001 {
@@ -82,139 +95,99 @@ func SecondPort(port int) int {
 	return 8001
 }
 
-// front returns the arguments of this program in front of vLLM.
-func (p Plan) front(model, host string, port int) []string {
-	list := []string{"vllm", "serve", model, "--upstream",
-		fmt.Sprintf("http://%s:%d", host, SecondPort(port)), "--host", "0.0.0.0"}
-	if port != 8000 {
-		list = append(list, "--port", strconv.Itoa(port))
+//go:embed manifests.tmpl
+var manifests string
+
+// manifest is a plan as the templates see it.
+type manifest struct {
+	Plan
+	Model          string // as the command line names it
+	Port, Inner    int    // of the front, and of vLLM
+	Words          []string
+	Init, Headless bool // vLLM is in the front's pod; this machine answers no requests
+}
+
+func (m manifest) Kind() kind     { return m.kind }
+func (m manifest) Spread() string { return m.spread }
+func (m manifest) GPUs() int      { return m.TensorParallel }
+
+// Variables are those that are valid on any machine.
+func (m manifest) Variables() (list [][]string) {
+	for _, l := range m.Env {
+		if name, value, _ := strings.Cut(l.Text, "="); name != "TIKTOKEN_ENCODINGS_BASE" {
+			// eth0 is a pod's
+			list = append(list, []string{name, strings.ReplaceAll(value, "$IFACE_NAME", "eth0")})
+		}
 	}
 	return list
 }
 
-// Compose is a compose file with the plan's container at SecondPort(port), and this program's in
-// front of it at port. Clients reach only the front.
-func (p Plan) Compose(model string, port int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `services:
-  ossrun:
-    image: ${OSSRUN_IMAGE:-ossrun}
-    command: %s
-    environment: {OSSRUN_API_KEY: "${OSSRUN_API_KEY:?a key for the port}"}
-    ports: ["%d:%[2]d"]
-    volumes: ["ossrun:/home/ossrun/.cache"]
-    depends_on: {vllm: {condition: service_healthy}}
-    stop_grace_period: 40s
-  vllm:
-    image: %s
-    ipc: host
-    healthcheck:
-      test: %s
-      start_period: 30m
-`, flow(p.front(model, "vllm", port)), port, p.Pull, flow([]string{"CMD", "python3", "-c",
-		fmt.Sprintf("import urllib.request as u; u.urlopen('http://127.0.0.1:%d/health')",
-			SecondPort(port))}))
-	b.WriteString("    environment:\n      HF_TOKEN: ${HF_TOKEN:-}\n      HF_HOME: /cache\n")
-	p.environment(func(name, value string) {
-		fmt.Fprintf(&b, "      %s: %q\n", name, value)
-	})
-	b.WriteString("    volumes:\n      - ${HF_HOME:-./cache}:/cache\n")
-	if p.File != "" {
-		fmt.Fprintf(&b, "    configs:\n      - source: vllm\n        target: /%s\n", p.File)
+// Hosts are the servers of a compose file.
+func (m manifest) Hosts() (list []string) {
+	for _, machine := range m.Machines {
+		list = append(list, "http://"+machine.Name)
 	}
-	fmt.Fprintf(&b, "    command: %s\n", flow(append([]string{"--model"}, words(p.Args)...)))
-	switch {
-	case len(p.kind.Devices) > 0:
-		fmt.Fprintf(&b, "    devices: %s\n    group_add: [video]\n"+
-			"    security_opt: [\"seccomp=unconfined\"]\n", flow(p.kind.Devices))
-	case p.kind.Resource == "google.com/tpu":
-		b.WriteString("    privileged: true\n")
-	case !p.kind.Plain:
-		fmt.Fprintf(&b, "    deploy:\n      resources:\n        reservations:\n"+
-			"          devices:\n            - {driver: nvidia, count: %d, capabilities: [gpu]}\n",
-			p.TensorParallel)
+	if list == nil {
+		list = []string{"http://vllm"}
 	}
-	b.WriteString("volumes: {ossrun: {}}\n")
-	if p.File != "" {
-		fmt.Fprintf(&b, "configs:\n  vllm:\n    content: |\n%s", indent(p.YAML(), 6))
-	}
-	return b.String()
+	return list
 }
 
-// K8s is a deployment, a claim for the weights and a service. In a pod the plan's container starts
-// first, at SecondPort(port), then this program's in front of it at port, the only port of the
-// service.
-func (p Plan) K8s(model string, port int) string {
-	limits := ""
-	if !p.kind.Plain {
-		limits = fmt.Sprintf("          resources: {limits: {%s: %d}}\n", p.kind.Resource,
-			p.TensorParallel)
+// FrontArgs are the arguments of this program in front of the servers.
+func (m manifest) FrontArgs(servers []string) []string {
+	for i := range servers {
+		servers[i] += fmt.Sprint(":", m.Inner)
 	}
-	var b strings.Builder
-	if p.File != "" {
-		fmt.Fprintf(&b, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vllm}\ndata:\n"+
-			"  %s: |\n%s---\n", p.File, indent(p.YAML(), 4))
+	list := []string{"vllm", "serve", m.Model, "--upstream", strings.Join(servers, ","), "--host",
+		"0.0.0.0"}
+	if m.Port != 8000 {
+		list = append(list, "--port", strconv.Itoa(m.Port))
 	}
-	fmt.Fprintf(&b, `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: ossrun}
-spec:
-  replicas: 1
-  strategy: {type: Recreate}
-  selector: {matchLabels: {app: ossrun}}
-  template:
-    metadata: {labels: {app: ossrun}}
-    spec:
-      terminationGracePeriodSeconds: 40
-      initContainers: # one that goes on (restartPolicy), so the front starts when it can be asked
-        - name: vllm
-          restartPolicy: Always
-          image: %s
-          args: %s
-          startupProbe: {httpGet: {path: /health, port: %d}, periodSeconds: 10, failureThreshold: 180}
-%s          env:
-            - {name: HF_HOME, value: /cache}
-            - name: HF_TOKEN
-              valueFrom: {secretKeyRef: {name: huggingface, key: token, optional: true}}
-`, p.Pull, flow(append([]string{"--model"}, words(p.Args)...)), SecondPort(port), limits)
-	p.environment(func(name, value string) {
-		fmt.Fprintf(&b, "            - {name: %s, value: %q}\n", name, value)
-	})
-	b.WriteString("          volumeMounts:\n            - {name: cache, mountPath: /cache}\n" +
-		"            - {name: shm, mountPath: /dev/shm}\n")
-	if p.File != "" {
-		fmt.Fprintf(&b, "            - {name: config, mountPath: /%s, subPath: %s}\n", p.File,
-			p.File)
-	}
-	fmt.Fprintf(&b, `      containers:
-        - name: ossrun
-          image: ossrun # the name under which the release's image was pushed
-          args: %s
-          ports: [{containerPort: %d}]
-          readinessProbe: {httpGet: {path: /ready, port: %[2]d}}
-          env:
-            - name: OSSRUN_API_KEY
-              valueFrom: {secretKeyRef: {name: ossrun, key: api-key}}
-      volumes:
-        - {name: cache, persistentVolumeClaim: {claimName: vllm}}
-        - {name: shm, emptyDir: {medium: Memory}}
-`, flow(append(p.front(model, "127.0.0.1", port), "--allowed-hosts", "ossrun")), port)
-	if p.File != "" {
-		b.WriteString("        - {name: config, configMap: {name: vllm}}\n")
-	}
-	fmt.Fprintf(&b, `---
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: vllm}
-spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 200Gi}}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: ossrun}
-spec: {selector: {app: ossrun}, ports: [{port: %d}]}
-`, port)
-	return b.String()
+	return list
 }
+
+// PodArgs are those in a pod.
+func (m manifest) PodArgs() []string {
+	server := "dns+http://vllm"
+	switch {
+	case m.Init:
+		server = "http://127.0.0.1"
+	case m.spread != "":
+		server = "http://vllm"
+	}
+	return append(m.FrontArgs([]string{server}), "--allowed-hosts", "ossrun")
+}
+
+// Rank is the manifest with the arguments of a machine of a spread model.
+func (m manifest) Rank(i string) manifest {
+	m.Words = append(slices.Clone(m.Words), strings.Fields(rank(i, "$(LWS_LEADER_ADDRESS)"))...)
+	m.Headless = i != "0"
+	return m
+}
+
+// print fills a template.
+func (p Plan) print(name, model string, port int) string {
+	t := template.New("")
+	fill := func(name string, data any) string {
+		var b strings.Builder
+		if err := t.ExecuteTemplate(&b, name, data); err != nil {
+			panic(err) // a test fills all of them
+		}
+		return b.String()
+	}
+	t = template.Must(t.Funcs(template.FuncMap{"flow": flow, "indent": indent,
+		"part": func(name string, data any, columns int) string {
+			return indent(fill(name, data), columns)
+		}}).Parse(manifests))
+	return fill(name, manifest{Plan: p, Model: model, Port: port, Inner: SecondPort(port),
+		Words: append([]string{"--model"}, words(p.Args)...), Init: len(p.Machines) == 0})
+}
+
+// Compose is a compose file with this program's container at port.
+func (p Plan) Compose(model string, port int) string { return p.print("compose", model, port) }
+
+// K8s is a manifest with this program's service at port.
+func (p Plan) K8s(model string, port int) string { return p.print("k8s", model, port) }
 
 // flow is a YAML list on one line.
 func flow(list []string) string {

@@ -129,12 +129,6 @@ func (p *planner) address() {
 	if p.r.Port != 8000 {
 		p.Args.add(fmt.Sprint("--port ", p.r.Port), "as asked", placeParameters)
 	}
-	if p.r.Nodes > 1 {
-		p.Args.add("--distributed-executor-backend ray", "vLLM's own launch over several machines",
-			NotInGuide)
-		p.Args.add(fmt.Sprint("--pipeline-parallel-size ", p.r.Nodes),
-			"each machine has its share of the layers", NotInGuide)
-	}
 }
 
 func (p *planner) install() {
@@ -156,12 +150,12 @@ func (p *planner) install() {
 		place = placeAMD
 	}
 	add("uv pip install vllm"+version+" "+p.book.Kinds[p.chip.Kind].Install, why, place)
-	if p.r.Nodes > 1 {
+	if p.usesRay() {
 		add("ray start --head --port=6379 # on the first machine", "before the others", NotInGuide)
-	}
-	for i := 1; i < p.r.Nodes; i++ {
-		add(fmt.Sprintf("ray start --address=HEAD:6379 # on machine %d", i+1),
-			"joins the first machine", NotInGuide)
+		for i := range p.r.Machines[1:] {
+			add(fmt.Sprintf("ray start --address=HEAD:6379 # on machine %d", i+2),
+				"joins the first machine", NotInGuide)
+		}
 	}
 }
 
@@ -211,6 +205,9 @@ func (p *planner) docker() {
 	}
 	if p.File != "" {
 		add("-v $PWD/"+p.File+":/"+p.File, "the config file", placeContainer)
+	}
+	if p.Folder != "" {
+		add("-v "+p.Folder+":"+p.Folder+":ro", "the model", placeContainer)
 	}
 	p.mountVocabulary()
 	add("--ipc=host", "shared memory between vLLM's processes", placeContainer)

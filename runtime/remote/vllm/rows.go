@@ -107,7 +107,7 @@ func (p *planner) applies(w row) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
 	return (w.Hardware == nil || slices.ContainsFunc(w.Hardware, p.chip.is(p.r.Hardware))) &&
 		is(w.Model, size) && is(w.Speculative, p.r.Speculative) && is(w.Firmware, firmware) &&
-		(w.TP == 0 || w.TP == p.TensorParallel) && (w.Front == nil || *w.Front == p.r.HasFront) &&
+		(w.TP == 0 || w.TP == p.TensorParallel) && (w.Front == nil || *w.Front == p.hasFront()) &&
 		(w.From == "" || !isBefore(p.r.Version, w.From))
 }
 
