@@ -150,6 +150,7 @@ func (r *responseRequest) readInput(o *fields.Object, _ string) {
 // starter starts the turn with the requested tools, and a conversation that fits.
 func (r *responseRequest) starter(p *API) answer.Starter {
 	return func(ctx context.Context, a *answer.Answer, turn session.Request) (session.Turn, error) {
+		p.offers.apply(a.Exchange.Client, r.cacheKey, &turn, r.builtins)
 		runner := a.Runner
 		dropped := 0
 		if r.truncate {

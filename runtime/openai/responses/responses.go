@@ -45,8 +45,9 @@ type API struct {
 
 // shared is the state of all owners.
 type shared struct {
-	jobs jobs
-	ends atomic.Bool // this process ends; see GiveUp
+	jobs   jobs
+	offers offers
+	ends   atomic.Bool // this process ends; see GiveUp
 }
 
 // New makes the dialect; tools are the built-in ones.
@@ -210,7 +211,8 @@ func (r *form) finish(usage session.Usage, failed *fields.Fault) {
 			Message: failed.Message}
 	case r.Dones[0].Finish == session.FinishLoop:
 		r.closeIncomplete()
-		r.response.Status, r.response.Error = "failed", &responseError{Code: fields.KindServer,
+		// Codex would repeat the request after any other code of OpenAI's list
+		r.response.Status, r.response.Error = "failed", &responseError{Code: "invalid_prompt",
 			Message: session.ErrLoop.Error()}
 	case r.Dones[0].Cut():
 		r.closeIncomplete()
