@@ -47,7 +47,7 @@ func TestNamesOfFiles(t *testing.T) {
 		"@ notes.txt":                        "",
 		"@, @?":                              "! , ?",
 	} {
-		_, attached, missing, err := attachments(text)
+		_, attached, missing, err := attachments(t.Context(), text)
 		var got []string
 		for _, a := range attached {
 			name, _, _ := strings.Cut(a, ", ")

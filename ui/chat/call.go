@@ -27,9 +27,6 @@ const (
 	argumentRows = 6
 	outputRows   = 6
 
-	// exportWidth is the width of arguments in an export.
-	exportWidth = 96
-
 	// refusal is the error that the model sees for a call that the person refused.
 	refusal = "the user did not allow this call"
 )
@@ -54,11 +51,6 @@ type call struct {
 	started       time.Time
 	endTime       time.Time // zero: running, or not run here
 	running       bool
-
-	// rows of the whole arguments at width, folded or not
-	rows     []term.Row
-	width    int
-	unfolded bool
 }
 
 // toolResolved is the event of a call whose tool was found; only a server's tool has a server.
@@ -78,12 +70,9 @@ func toolName(server, tool string) string {
 
 // recipientName is the name of a tool whose server is not known yet.
 func recipientName(recipient string) string {
-	space, tool, ok := strings.Cut(recipient, ".")
-	switch {
-	case !ok:
-		return toolName("", recipient)
-	case space == "functions":
-		return toolName("", tool)
+	space, tool, ok := strings.Cut(strings.TrimPrefix(recipient, "functions."), ".")
+	if !ok {
+		return toolName("", space)
 	}
 	return toolName(space, tool)
 }
@@ -149,7 +138,7 @@ func (c *call) runs(l layout, _ bool) []run {
 	out := []run{{rows: []string{l.palette.Paint(row)}}}
 	bar, width := l.dim("│ ", 2), max(l.width-2, 1)
 	if rows := c.argumentRows(width, l.unfolded); len(rows) > 0 {
-		out = append(out, run{bar, c.fold(l, rows, argumentRows, false)})
+		out = append(out, run{prefix: bar, rows: c.fold(l, rows, argumentRows, false)})
 	}
 	output, failed := c.result()
 	if !c.running && !l.unfolded {
@@ -160,8 +149,8 @@ func (c *call) runs(l layout, _ bool) []run {
 			text = "wrote " + strings.Join(c.fileNames(), ", ")
 		}
 		if text != "" {
-			out = append(out, run{l.dim("╰ ", 2), []string{l.palette.Paint(term.Row{
-				{Text: c.oneLine(text, width), Style: style}})}})
+			row := l.palette.Paint(term.Row{{Text: c.oneLine(text, width), Style: style}})
+			out = append(out, run{prefix: l.dim("╰ ", 2), rows: []string{row}})
 		}
 		return out
 	}
@@ -177,7 +166,7 @@ func (c *call) runs(l layout, _ bool) []run {
 			text = strings.Join(lines[len(lines)-4*outputRows:], "\n") // enough for the last rows
 		}
 		rows := term.Wrap([]term.Span{{Text: text, Style: part.style}}, width)
-		out = append(out, run{bar, c.fold(l, rows, outputRows, true)})
+		out = append(out, run{prefix: bar, rows: c.fold(l, rows, outputRows, true)})
 	}
 	return out
 }
@@ -204,32 +193,27 @@ func (c *call) oneLine(text string, width int) string {
 
 // argumentRows are the arguments as the question for approval has them, code in colours. While they
 // are written, or folded, long ones are cut.
-func (c *call) argumentRows(width int, unfolded bool) []term.Row {
+func (c *call) argumentRows(width int, unfolded bool) (rows []term.Row) {
 	text, code := strings.TrimSpace(c.arguments), c.language()
 	written := !c.started.IsZero()
-	if written && c.rows != nil && c.width == width && c.unfolded == unfolded {
-		return c.rows
-	}
 	if lines := strings.Split(text, "\n"); !unfolded && len(lines) > 4*argumentRows &&
 		(code != "" || !written) {
 		text = strings.Join(lines[:4*argumentRows], "\n")
 	}
-	c.rows, c.width, c.unfolded = []term.Row{}, width, unfolded
 	all, isObject := members(text)
 	switch {
 	case text == "" || isObject && len(all) == 0:
 	case code != "":
 		for _, line := range markdown.Code(code, text) {
-			c.rows = append(c.rows, term.Chop(line, width, term.Span{Text: "↪ ",
-				Style: term.Dim})...)
+			rows = append(rows, term.Chop(line, width, term.Span{Text: "↪ ", Style: term.Dim})...)
 		}
 	case written:
-		c.rows = formatArguments(text, width)
+		return formatArguments(text, width)
 	default:
-		c.rows = term.Wrap([]term.Span{{Text: text[:min(len(text), longestLine)],
+		return term.Wrap([]term.Span{{Text: text[:min(len(text), longestLine)],
 			Style: term.Dim}}, width)
 	}
-	return c.rows
+	return rows
 }
 
 // language is the language of the arguments, "" unless they are code.
@@ -265,7 +249,7 @@ func (c *call) document() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n<details><summary>%s</summary>\n", html.EscapeString(head))
 	var arguments []string
-	for _, row := range (term.Palette{NoColor: true}).PaintAll(c.argumentRows(exportWidth, true)) {
+	for _, row := range (term.Palette{NoColor: true}).PaintAll(c.argumentRows(maxTextWidth, true)) {
 		arguments = append(arguments, strings.TrimRight(ansi.Strip(row), " "))
 	}
 	text := strings.Join(arguments, "\n")
@@ -276,11 +260,16 @@ func (c *call) document() string {
 		if block[1] == "" {
 			continue
 		}
-		fence := "```"
-		for strings.Contains(block[1], fence) {
-			fence += "`"
-		}
-		fmt.Fprintf(&b, "\n%s%s\n%s\n%[1]s\n", fence, block[0], block[1])
+		b.WriteString("\n" + fenced(block[0], block[1]) + "\n")
 	}
 	return b.String() + "\n</details>\n"
+}
+
+// fenced is text as a block of code, after a fence that is not in it.
+func fenced(language, text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + language + "\n" + text + "\n" + fence
 }

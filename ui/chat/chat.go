@@ -60,6 +60,7 @@ type Options struct {
 	Out         io.Writer     // a terminal
 	HistoryPath string        // file of earlier questions for Up and Down; "": none
 	NoColor     bool          // set by NO_COLOR: attributes such as bold stay
+	NoNotify    bool          // no sign of a long answer's end in a window that is not in front
 	NoMouse     bool          // the mouse stays the terminal's
 	Theme       term.Theme    // colours
 	Notice      string        // one line under the greeting, such as about the demo model
@@ -90,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	program := tea.NewProgram(m,
 		tea.WithInput(keyInput(o.In)), tea.WithOutput(out), tea.WithAltScreen(), mouse,
-		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
+		tea.WithReportFocus(), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond*2))
 	// Not tea.WithContext: a killed program leaves its reader running.
 	stop := context.AfterFunc(ctx, program.Quit)
 	defer stop()

@@ -48,6 +48,7 @@ func init() {
 		{name: "tools", help: "what the model may call", run: noArgument(listTools)},
 		{name: "regenerate", help: "ask the last question again",
 			run: noArgument((*Model).regenerate)},
+		{name: "undo", run: noArgument(undo), help: "take back the last question and answer"},
 		{name: "edit", argument: "N", run: editQuestion, values: questionValues,
 			help: "change question N, or the last, and send it again"},
 		{name: "branch", argument: "N", run: showBranch, values: branchValues,
@@ -71,6 +72,8 @@ func init() {
 			help: "delete this conversation, or another, for good"},
 		{name: "export", argument: "FILE.md|.json", run: exportVisible,
 			help: "write the conversation to a file"},
+		{name: "commands", argument: "WORDS", run: showPalette, values: commandValues,
+			pickFirst: true, help: "every command; WORDS search them (Ctrl+P)"},
 		{name: "quit", help: "leave (Ctrl+C, Ctrl+D)", run: noArgument((*Model).quit)},
 	}
 }
@@ -162,14 +165,41 @@ var keysHelp = [][2]string{
 	{"Esc", "stop the answer; what was said stays"},
 	{"Shift+Tab", "effort: low, medium, high"},
 	{"Ctrl+S", "earlier conversations: search, open, rename, delete"},
+	{"Ctrl+P", "every command; typing searches them"},
 	{"Ctrl+R", "search what was typed before"},
 	{"Ctrl+G", "write the message in $EDITOR"},
-	{"@path", "attach a text file; Tab completes"},
+	{"@", "attach a text file or a PDF; typing searches, Tab takes"},
+	{"@path#20-45, @\"a b\"", "lines 20 to 45 of a file; a name with blanks"},
+	{"!command", "run it in your shell, and send its output"},
 	{"Ctrl+T", "show or fold reasoning, and what tools said"},
 	{"Up, Down", "earlier messages; in a list the next row"},
 	{"PgUp, PgDn, wheel", "scroll; Shift and the mouse select text"},
 	{"Ctrl+C", "stop the answer, or leave"},
 	{"?", "this page, where nothing is typed"},
+}
+
+func showPalette(m *Model, words string) tea.Cmd {
+	m.input.editor.set("/commands " + words)
+	return nil
+}
+
+// openPalette is Ctrl+P. Up restores what was typed.
+func openPalette(m *Model) tea.Cmd {
+	if text := m.input.editor.text; text != "" {
+		m.remember(text)
+	}
+	return showPalette(m, "")
+}
+
+func commandValues(*Model) (all []choice) {
+	for _, c := range commands {
+		text := strings.ToLower(c.name + " " + c.help)
+		if c.name != "commands" {
+			all = append(all, choice{text: c.typed(), name: c.usage(), columns: []string{c.help},
+				matches: func(word string) bool { return strings.Contains(text, word) }})
+		}
+	}
+	return all
 }
 
 func setEffort(m *Model, effort string) tea.Cmd {

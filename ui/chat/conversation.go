@@ -95,6 +95,25 @@ func (c *conversation) fork() *exchange {
 	return e
 }
 
+// undo goes back before the last exchange, which becomes a branch once another question follows.
+func undo(m *Model) tea.Cmd {
+	if m.busy() {
+		return nil
+	}
+	t := &m.talk
+	e := t.conversation.current
+	if e == nil {
+		return m.note("Nothing to undo.")
+	}
+	m.transcript.entries = m.transcript.entries[:e.entry]
+	if t.conversation.current, t.context = e.prev, 0; e.prev != nil {
+		t.context = e.prev.context
+	}
+	m.input.history.add(e.question) // Up brings it back
+	m.save()
+	return m.note("Undone. Up brings the question back, /undo again goes further.")
+}
+
 // branch is the place of e among its branches, "" if it has no other.
 func (c *conversation) branch(e *exchange) string {
 	list := *c.siblings(e)
@@ -110,7 +129,12 @@ func (c *conversation) branch(e *exchange) string {
 
 // newQuestion is the question of an exchange in the transcript, with its place among branches.
 func (m *Model) newQuestion(e *exchange) *markedText {
-	q := newQuestion(m.palette, e.question)
+	text := e.question
+	if strings.HasPrefix(text, "!") { // with the command's output
+		_, output, _ := strings.Cut(e.messages[0].Text(), "\n")
+		text = strings.ReplaceAll(text+"\n"+output, "\n```", "")
+	}
+	q := newQuestion(m.palette, strings.TrimSpace(text))
 	q.branch = func() string { return m.talk.conversation.branch(e) }
 	return q
 }

@@ -27,6 +27,7 @@ type input struct {
 	editor   editor
 	history  *history
 	menu     menu
+	files    fileList
 	recent   []choice // conversations offered at the start; nil: not read
 	pastes   []string // long pastes of this conversation, shown as chips
 	returned string   // text given back to the editor, as it was then

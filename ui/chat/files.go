@@ -11,6 +11,7 @@ package chat
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools/pdf"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -59,19 +61,27 @@ func chip(n int, text string) string {
 
 // prepare saves a message, reads its attachments, then asks it.
 func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
+	command, isCommand := strings.CutPrefix(text, "!")
+	text = strings.TrimSpace(text)
 	sent := text
 	for i, p := range m.input.pastes {
 		sent = strings.Replace(sent, chip(i+1, p), "\n"+p+"\n", 1)
 	}
-	if m.record.saver.store == nil && !strings.Contains(text, "@") {
+	if m.record.saver.store == nil && !strings.Contains(text, "@") && !isCommand {
 		return m.ask(text, sent, replaced)
 	}
 	m.talk.preparing = text
 	wait, p := m.saveAndWait(), prepared{text: text, sent: sent, id: m.record.id,
 		replaced: replaced}
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.talk.stopPreparing = cancel
 	return m.background.run(func() tea.Msg {
-		wait()
-		p.files, p.attached, p.missing, p.err = attachments(text)
+		defer cancel()
+		if wait(); isCommand {
+			p.sent, p.err = runShell(ctx, strings.TrimSpace(command))
+		} else {
+			p.files, p.attached, p.missing, p.err = attachments(ctx, text)
+		}
 		return p
 	})
 }
@@ -109,25 +119,26 @@ func (p prepared) apply(m *Model) tea.Cmd {
 }
 
 // attachments returns the files named in a message, a line about each, and paths that are no file.
-func attachments(text string) (files string, attached, missing []string, err error) {
+func attachments(ctx context.Context, text string) (files string, attached, missing []string,
+	err error) {
 	for i, c := range text {
 		if c != '@' || i > 0 && !strings.ContainsRune(" \t\n", rune(text[i-1])) {
 			continue
 		}
-		path := pathIn(text[i+1:])
-		if path == "" {
+		file := mentionIn(text[i+1:])
+		if file.path == "" {
 			continue
 		}
-		content, err := attachment(path)
+		content, err := attachment(ctx, file)
 		if errors.Is(err, os.ErrNotExist) {
-			missing = append(missing, path)
+			missing = append(missing, file.path)
 			continue
 		}
 		if err != nil {
 			return "", nil, nil, err
 		}
-		files += fmt.Sprintf("\n\nFile %s:\n```\n%s\n```", path, content)
-		attached = append(attached, path+", "+
+		files += "\n\nFile " + file.path + file.lines + ":\n" + fenced("", content)
+		attached = append(attached, file.path+file.lines+", "+
 			formatCount(len(token.Get().Encode(nil, content)), "token"))
 	}
 	return files, attached, missing, nil
@@ -146,7 +157,7 @@ func pathIn(text string) string {
 	for n := min(len(words), maxBlanks+1); n > 0; n-- {
 		path := strings.TrimRight(strings.Join(words[:n], ""), " ")
 		for _, path := range []string{path, strings.TrimRight(path, punctuation)} {
-			if info, err := os.Stat(expandHome(path)); err == nil && !info.IsDir() {
+			if isFile(path) {
 				return path
 			}
 		}
@@ -160,9 +171,18 @@ func pathIn(text string) string {
 	return word
 }
 
+func isFile(path string) bool {
+	info, err := os.Stat(expandHome(path))
+	return err == nil && !info.IsDir()
+}
+
 const punctuation = ".,;:!?)]}>'\"`"
 
-func attachment(path string) (string, error) {
+func attachment(ctx context.Context, f mentioned) (string, error) {
+	path, limit := f.path, int64(maxFileBytes)
+	if strings.EqualFold(filepath.Ext(path), ".pdf") {
+		limit = pdf.MaxBytes
+	}
 	info, err := os.Stat(expandHome(path))
 	switch {
 	case err != nil:
@@ -172,13 +192,22 @@ func attachment(path string) (string, error) {
 			filepath.Join(path, "notes.txt"))
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("@%s is not a regular file. Attach another", path)
-	case info.Size() > maxFileBytes:
+	case info.Size() > limit:
 		return "", fmt.Errorf("@%s has %s bytes: at most %s can be attached", path,
-			formatNumber(int(info.Size())), formatNumber(maxFileBytes))
+			formatNumber(int(info.Size())), formatNumber(int(limit)))
 	}
 	content, err := os.ReadFile(expandHome(path))
 	if err != nil {
 		return "", fmt.Errorf("attach: %w", err)
+	}
+	if pdf.Is(content) {
+		text, err := pdf.Text(ctx, content)
+		if err != nil {
+			return "", fmt.Errorf("@%s cannot be read: %w", path, err)
+		}
+		content = []byte(text)
+	} else if content, err = f.cut(content); err != nil {
+		return "", err
 	}
 	if !utf8.Valid(content) {
 		return "", fmt.Errorf("@%s is no UTF-8 text", path)

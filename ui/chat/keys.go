@@ -103,6 +103,7 @@ var bindings = map[string]func(m *Model) tea.Cmd{
 	"enter": enter, "esc": escapeKey, "tab": complete, "up": up, "down": down,
 	"ctrl+c": (*Model).interrupt, "ctrl+d": deleteOrQuit, "ctrl+r": startSearch,
 	"ctrl+g": composeMessage, "ctrl+s": browseSessions, "shift+tab": nextEffort, "?": helpKey,
+	"ctrl+p": openPalette,
 	"ctrl+z": func(*Model) tea.Cmd { return tea.Suspend },
 	"ctrl+l": func(*Model) tea.Cmd { return tea.ClearScreen },
 	"ctrl+t": func(m *Model) tea.Cmd {
@@ -153,6 +154,10 @@ func enter(m *Model) tea.Cmd {
 // escapeKey closes a menu, else gives up an edit and stops what runs.
 func escapeKey(m *Model) tea.Cmd {
 	t, e := &m.talk, &m.input.editor
+	if start, _ := m.input.mention(); start >= 0 && len(m.input.fileChoices()) > 0 {
+		m.input.files.closed = e.text[:start+1]
+		return nil
+	}
 	if c, _ := valueCommand(e.text); c != nil || len(m.choices()) > 0 {
 		e.set("")
 		return nil
@@ -172,6 +177,14 @@ func escapeKey(m *Model) tea.Cmd {
 }
 
 func complete(m *Model) tea.Cmd {
+	if rows := m.input.fileChoices(); len(rows) > 0 {
+		row := m.input.chosen(rows)
+		if row == nil {
+			row = &rows[0]
+		}
+		m.input.editor.set(row.text)
+		return nil
+	}
 	if start := pathStart(m.input.editor.text); start >= 0 {
 		return completePath(m, start)
 	}

@@ -342,10 +342,26 @@ func (k *saver) forget(id string, work func() error) error {
 	return work()
 }
 
-// A confirmation asks whether a conversation is deleted: y is yes, any other key no.
+// A confirmation asks before something that cannot be undone: y is yes, any other key no.
 type confirmation struct {
-	text string
-	chat *savedChat // nil: the visible one
+	text    string
+	yes, no string // what the keys do
+	refused string // the note after a no
+	do      func(m *Model) tea.Cmd
+}
+
+// confirmDeletion asks whether a conversation is deleted; nil: the visible one.
+func (m *Model) confirmDeletion(text string, k *savedChat) tea.Cmd {
+	m.modes.open(&confirmation{text, "deletes", "keeps", "Nothing was deleted.",
+		func(m *Model) tea.Cmd {
+			if k != nil {
+				return eraseChat(m, k, Stores.eraseClosed)
+			}
+			visible := m.snapshot()
+			m.begin()
+			return eraseChat(m, visible, Stores.erase)
+		}})
+	return nil
 }
 
 func (c *confirmation) key(m *Model, _ tea.KeyMsg, name string) (tea.Cmd, bool) {
@@ -354,15 +370,10 @@ func (c *confirmation) key(m *Model, _ tea.KeyMsg, name string) (tea.Cmd, bool) 
 
 func (c *confirmation) answer(m *Model, key string) tea.Cmd {
 	m.modes.close(confirmationRank)
-	switch {
-	case key != "y":
-		return m.note("Nothing was deleted.")
-	case c.chat != nil:
-		return eraseChat(m, c.chat, Stores.eraseClosed)
+	if key != "y" {
+		return m.note(c.refused)
 	}
-	visible := m.snapshot()
-	m.begin()
-	return eraseChat(m, visible, Stores.erase)
+	return c.do(m)
 }
 
 func (c *confirmation) rows(s *screen) []term.Row {
@@ -370,7 +381,7 @@ func (c *confirmation) rows(s *screen) []term.Row {
 		return nil
 	}
 	rows := term.Wrap([]term.Span{{Text: c.text + "  ", Style: term.Bold | term.Yellow},
-		{Text: "y", Style: term.Bold}, {Text: " deletes · any other key keeps"}},
+		{Text: "y", Style: term.Bold}, {Text: " " + c.yes + " · any other key " + c.no}},
 		max(s.textWidth(), 1))
 	margin := term.Span{Text: s.indent()}
 	return term.Prefix(rows, margin, margin)
@@ -394,8 +405,7 @@ func deleteSession(m *Model, name string) tea.Cmd {
 	case len(m.talk.conversation.first) == 0 && len(m.unsent()) == 0:
 		return m.note("This conversation is empty.")
 	}
-	m.modes.open(&confirmation{text: "Delete this conversation for good?"})
-	return nil
+	return m.confirmDeletion("Delete this conversation for good?", nil)
 }
 
 type deletionFound struct {
@@ -407,9 +417,8 @@ func (d deletionFound) apply(m *Model) tea.Cmd {
 	if d.visible {
 		return deleteSession(m, "")
 	}
-	m.modes.open(&confirmation{fmt.Sprintf("Delete %q (%s) for good?", term.Clean(d.chat.Name),
-		ago(d.chat.Changed, m.clock())), d.chat})
-	return nil
+	return m.confirmDeletion(fmt.Sprintf("Delete %q (%s) for good?", term.Clean(d.chat.Name),
+		ago(d.chat.Changed, m.clock())), d.chat)
 }
 
 // eraseChat deletes a conversation outside Update, and refreshes an open list.

@@ -33,6 +33,8 @@ type talk struct {
 	turns          int                // started so far
 	preparing      string             // a sent message that is saved before it is asked
 	queued         []string           // messages to send when the answer ends
+	shellAllowed   bool               // the person has confirmed a !command
+	stopPreparing  context.CancelFunc // ends what reads the attachments of preparing
 	unsaved        int                // how many of the last of them are not in the store yet
 	editing        *exchange          // replaced by the next message
 	compacting     context.CancelFunc // cancels the running summary; nil: none
@@ -302,7 +304,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 			m.showNotice("Lost the server while it was answering. Retrying…")
 			return m.regenerate()
 		}
-		return m.nextQueued(l.finish == session.FinishStop)
+		return tea.Batch(m.announce(l), m.nextQueued(l.finish == session.FinishStop))
 	}
 	if m.now.Sub(m.record.savedAt) >= saveInterval {
 		m.save()
@@ -321,7 +323,7 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 		next := t.queued[0]
 		t.queued = t.queued[1:]
 		t.unsaved = min(t.unsaved, len(t.queued))
-		return m.prepare(strings.TrimSpace(next), nil)
+		return m.prepare(next, nil)
 	}
 	m.returnQueued()
 	return nil
@@ -336,6 +338,9 @@ func (m *Model) returnQueued() {
 
 // stop cancels the running answer or summary.
 func (t *talk) stop() {
+	if t.stopPreparing != nil {
+		t.stopPreparing()
+	}
 	if t.compacting != nil {
 		t.compacting()
 	}

@@ -59,6 +59,9 @@ func (m *Model) choices() []choice {
 	if text == "" {
 		return m.recentChoices()
 	}
+	if rows := m.input.fileChoices(); len(rows) > 0 {
+		return rows
+	}
 	c, words := valueCommand(text)
 	if name, _, ok := parseCommand(text); c == nil && ok {
 		var rows []choice
@@ -161,7 +164,7 @@ func (i *input) moveChoice(rows []choice, delta int) bool {
 // takeChoice runs or completes the chosen row.
 func (m *Model) takeChoice(c choice) tea.Cmd {
 	m.input.editor.set(c.text)
-	if strings.HasSuffix(c.text, " ") { // an argument follows
+	if strings.HasSuffix(c.text, " ") { // an argument follows, or more of a message
 		return nil
 	}
 	if c.session == "" { // IDs of conversations are not worth a history entry
@@ -195,8 +198,11 @@ func (i *input) menuRows(s *screen, rows []choice, limit int) []term.Row {
 	}
 	blank := s.indent()
 	var keys []term.Row
-	if c, _ := valueCommand(i.editor.text); c != nil && c.name == "sessions" && len(rows) > 0 &&
-		limit > 2 {
+	c, _ := valueCommand(i.editor.text)
+	if c != nil && c.name == "commands" {
+		limit = max(s.height-8, limit)
+	}
+	if c != nil && c.name == "sessions" && len(rows) > 0 && limit > 2 {
 		limit = max(s.height-8, limit) - 1
 		text := "Type to search · Down chooses · Enter opens · Esc closes"
 		if i.chosenSession(rows) != nil {

@@ -30,6 +30,7 @@ type Model struct {
 	tools  toolbox
 	record record
 
+	blurred     bool      // the terminal says that its window is not in front
 	loading     bool      // the model is being loaded
 	ticking     bool      // a tick is scheduled
 	interrupted time.Time // by Ctrl+C
@@ -139,7 +140,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.now = m.clock()
 		m.notices.keyTyped()
 		cmd := m.key(msg)
-		return m, tea.Batch(cmd, m.loadMenu())
+		return m, tea.Batch(cmd, m.loadMenu(), m.loadFiles())
 	case tea.MouseMsg:
 		switch msg.Button {
 		case tea.MouseButtonWheelUp:
@@ -147,6 +148,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		case tea.MouseButtonWheelDown:
 			m.visibleTranscript().scroll(3)
 		}
+	case tea.FocusMsg:
+		m.blurred = false
+	case tea.BlurMsg:
+		m.blurred = true
 	case frame:
 		return m, m.frame(msg)
 	case tick:
@@ -176,6 +181,9 @@ func (m *Model) send() tea.Cmd {
 		return nil
 	}
 	m.modes.close(searchRank)
+	if strings.HasPrefix(text, "!") && !m.talk.shellAllowed {
+		return m.confirmCommand()
+	}
 	m.remember(text)
 	if name, argument, ok := parseCommand(strings.TrimRight(text, " \n")); ok {
 		return m.runCommand(name, argument)
@@ -197,7 +205,7 @@ func (m *Model) send() tea.Cmd {
 	}
 	replaced := m.talk.editing
 	m.talk.editing = nil
-	return m.prepare(strings.TrimSpace(text), replaced)
+	return m.prepare(text, replaced)
 }
 
 func (m *Model) remember(text string) {

@@ -182,7 +182,7 @@ func (p *linePrinter) flush() error {
 	}
 	switch c, a := m.modes.confirmation(), m.modes.ask(); {
 	case c != nil && !p.hasPrompt:
-		fmt.Fprintf(p.out, "\n%s (y deletes, anything else keeps) ", c.text)
+		fmt.Fprintf(p.out, "\n%s (y %s, anything else %s) ", c.text, c.yes, c.no)
 		p.hasPrompt = true
 	case a != nil && !p.hasPrompt && m.talk.live != nil && m.talk.live.answer.hasRunningCall():
 		fmt.Fprintf(p.out, "\n%s\n", a.head())

@@ -112,7 +112,7 @@ func key(name string) tea.KeyMsg {
 		"backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "ctrl+c": tea.KeyCtrlC,
 		"ctrl+d": tea.KeyCtrlD, "ctrl+j": tea.KeyCtrlJ,
 		"ctrl+r": tea.KeyCtrlR, "shift+tab": tea.KeyShiftTab, "ctrl+g": tea.KeyCtrlG, "ctrl+t": tea.KeyCtrlT, "ctrl+w": tea.KeyCtrlW,
-		"ctrl+k": tea.KeyCtrlK, "ctrl+u": tea.KeyCtrlU, "ctrl+s": tea.KeyCtrlS,
+		"ctrl+k": tea.KeyCtrlK, "ctrl+p": tea.KeyCtrlP, "ctrl+u": tea.KeyCtrlU, "ctrl+s": tea.KeyCtrlS,
 		"ctrl+left": tea.KeyCtrlLeft, "ctrl+right": tea.KeyCtrlRight, "shift+up": tea.KeyShiftUp,
 	}
 	if t, ok := types[strings.TrimPrefix(name, "alt+")]; ok {
@@ -352,7 +352,7 @@ func TestPages(t *testing.T) {
 	s.play(0, step)
 	before := s.text()
 	s.m.Update(key("?"))
-	if view := ansi.Strip(s.m.View()); !strings.Contains(view, "Esc closes · ↓ 14 more rows") {
+	if view := ansi.Strip(s.m.View()); !strings.Contains(view, "Esc closes · ↓ 20 more rows") {
 		t.Errorf("its first frame:\n%s", view)
 	}
 	s.keys("?")

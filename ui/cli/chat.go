@@ -86,6 +86,7 @@ func (v *chatVerb) flags() []cli.Flag {
 		&wordFlag{funcFlag("theme", "dark", "`T` is dark, light, none, which has no colours "+
 			"(as NO_COLOR), or your own, as "+
 			"light,green=bright-blue", v.setTheme), []string{"dark", "light", "none"}},
+		boolFlag("no-notify", "no bell when a long answer ends while the window is not in front"),
 		boolFlag("no-mouse", "leave the mouse to the terminal, to select text with it"),
 		boolFlag("plain", "a chat that only prints lines (the default where TERM is dumb)"),
 		group(""), &cli.StringFlag{Name: "prompt", Usage: "the PROMPT: `TEXT`"},
@@ -191,6 +192,7 @@ func (v *chatVerb) screenOptions() chat.Options {
 	o := chat.Options{Notices: v.notices, Approval: chat.NewApproval(), Theme: v.theme,
 		In: t.In, Out: t.Out,
 		Graphics: chat.GraphicsOf(os.Getenv("TERM"), os.Getenv("TERM_PROGRAM")),
+		NoNotify: c.Bool("no-notify"),
 		NoMouse:  c.Bool("no-mouse"), NoColor: os.Getenv("NO_COLOR") != "" || v.noColor}
 	if !c.Bool("no-history") {
 		o.Pictures = stateFile("pictures")

@@ -2,10 +2,10 @@
 //
 //	loading -> ready -> draining -> gone
 //
-// The port is opened before the model is found, so that a port in use is reported at once. While the
-// model is downloaded, every request gets 503; while it is loaded, /health does and requests wait.
-// SIGINT, SIGTERM or ossrun stop
-// give running requests up to 30 s, while new ones get 503; a second signal ends them at once.
+// The port is opened before the model is found, so that a port in use is reported at once. While
+// the model is downloaded, every request gets 503; while it is loaded, /health does and requests
+// wait. SIGINT, SIGTERM or ossrun stop give running requests up to 30 s, while new ones get 503; a
+// second signal ends them at once.
 
 package cli
 
