@@ -156,7 +156,7 @@ def test_response_cut_call(client):
 
 def test_response_loop(client):
     r = client.responses.create(model=MODEL, input=LOOP)
-    assert r.status == "failed" and r.error.code == "server_error" and "repeated" in r.error.message
+    assert r.status == "failed" and r.error.code == "invalid_prompt" and "repeated" in r.error.message
     last = list(client.responses.create(model=MODEL, input=LOOP, stream=True))[-1]
     assert last.type == "response.failed" and "repeated" in last.response.error.message
 
