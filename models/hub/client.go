@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossrun/ossrun/models/mapping"
@@ -46,8 +47,12 @@ type Client struct {
 	// until the next one. It is called from any goroutine and may be nil.
 	Retrying func(err error, attempt int, wait time.Duration)
 
-	http *http.Client
+	http      *http.Client
+	isReached atomic.Bool // the hub has answered some time
 }
+
+// firstAttempts bounds the tries of a hub that has never answered, to 10 s.
+const firstAttempts = 6
 
 // DefaultEndpoint is Hugging Face's own hub.
 const DefaultEndpoint = "https://huggingface.co"
@@ -164,7 +169,11 @@ func (c *Client) send(ctx context.Context, method, address string,
 			request.Header.Set("Authorization", "Bearer "+c.Token)
 		}
 	}
-	return c.client().Do(request)
+	answer, err := c.client().Do(request)
+	if err == nil {
+		c.isReached.Store(true)
+	}
+	return answer, err
 }
 
 func (c *Client) isHub(address *url.URL) bool {

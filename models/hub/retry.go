@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"time"
 )
@@ -42,7 +43,9 @@ func (p *backoff) retry(ctx context.Context, err error) error {
 		return err
 	}
 	p.attempts++
-	if p.attempts >= p.client.Attempts {
+	_, unknown := errors.AsType[*net.DNSError](err) // waiting does not bring a network
+	if reached := p.client.isReached.Load(); p.attempts >= p.client.Attempts ||
+		!reached && (unknown || p.attempts >= firstAttempts) {
 		return &UnreachableError{p.client.host(), p.attempts, err}
 	}
 	wait := p.wait(err)

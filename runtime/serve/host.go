@@ -9,6 +9,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
 
 	"github.com/ossrun/ossrun/assets"
 	"github.com/ossrun/ossrun/gpu"
@@ -54,8 +58,45 @@ func CPUKernelHash() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:12], err
 }
 
-// HostReadRate measures how fast the host's memory is read, in bytes a second.
-func HostReadRate(host engine.Backend) float64 { return gpu.HostRate(HostDevice(host)) }
+// HostReadRate measures how fast the host's memory is read, in bytes a second: the best of a few
+// readings, since other programs only slow one.
+func HostReadRate(host engine.Backend) (best float64) {
+	for range 3 {
+		best = max(best, gpu.HostRate(HostDevice(host)))
+	}
+	return best
+}
+
+// IsBusy reports that other programs used the CPUs in the last minute, or other virtual machines
+// since this process started, so that a measured speed is too low. It is false where the system
+// does not tell.
+func IsBusy() bool {
+	text, _ := os.ReadFile("/proc/loadavg")
+	var load float64
+	_, _ = fmt.Sscan(string(text), &load)
+	stolen, all := stolenTime()
+	return load > 0.75*float64(runtime.NumCPU()) ||
+		stolen-stolenBefore > 0.05*max(all-allBefore, 1)
+}
+
+var stolenBefore, allBefore = stolenTime()
+
+// stolenTime is time that the machine below this virtual one took from it, and all of its time.
+func stolenTime() (stolen, all float64) {
+	text, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, field := range strings.Fields(line) {
+		n, _ := strconv.ParseFloat(field, 64) // the first is a name
+		if all += n; i == 8 {
+			stolen = n
+		}
+	}
+	return stolen, all
+}
+
+// FreeFor is how much host memory must be free for a model that needs so much: the rest of the
+// machine keeps a reserve.
+func FreeFor(needs int64) int64 { return freeFor(needs, engine.Room{}, 0) }
 
 // Static reports an executable without a dynamic loader: GPU drivers are reached only by a worker.
 const Static = gpu.Static

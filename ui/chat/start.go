@@ -16,6 +16,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
@@ -59,7 +60,11 @@ func (g *greeting) runs(l layout) []run {
 		say("Up and Down choose · Enter opens · type to begin a new one")
 	case len(m.talk.conversation.first) == 0 && len(m.input.recent) == 0:
 		rows = append(rows, nil)
-		say("Type a message, for example: Plan a weekend in Lisbon.")
+		example := "Plan a weekend in Lisbon."
+		if m.options.Model.ID() == models.Demo { // it knows a little about this program
+			example = "How do I serve an OpenAI API?"
+		}
+		say("Type a message, for example: " + example)
 	}
 	return []run{{rows: l.palette.PaintAll(rows)}}
 }

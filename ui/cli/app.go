@@ -40,6 +40,7 @@ type Terminal struct {
 // replies of servers, output of programs.
 func (t Terminal) report(format string, args ...any) {
 	text := fileError.ReplaceAllString(fmt.Sprintf(format, args...), "$1: $2")
+	text = invalidCharacter.ReplaceAllString(libraryWords.Replace(text), "unexpected $1")
 	fmt.Fprintf(cleanWriter{t.Err}, "ossrun: %s\n", text)
 }
 
@@ -77,6 +78,15 @@ func Run(ctx context.Context, args []string, t Terminal) int {
 // fileError matches Go's errors about files; the name and the cause are enough.
 var fileError = regexp.MustCompile(`\b(?:open|stat|lstat|mkdir|read|fork/exec|exec:) "?([^ :"]+)"?: (no such ` +
 	`file or directory|permission denied|is a directory|not a directory|read-only file system|executable file not found)`)
+
+// libraryWords are causes as the libraries name them, in plain words.
+var (
+	invalidCharacter = regexp.MustCompile(
+		`invalid character ('\\''|'[^']*') (?:looking for|after|in)[^.;\n]*`)
+	libraryWords = strings.NewReplacer("unexpected end of JSON input", "it ends too early",
+		"unexpected EOF", "it ended too early", ": EOF", ": it ended too early",
+		"context deadline exceeded", "no answer came in time")
+)
 
 func newApp(t Terminal) *cli.App {
 	app := &cli.App{DisableSliceFlagSeparator: true, // a value may be JSON

@@ -105,7 +105,7 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 	}
 	lines := out.String()
 	if isTerminal(text) {
-		lines = foldLines(lines, reportWidth)
+		lines = styled(text, foldLines(lines, widthOf(text)))
 	}
 	if _, err := io.WriteString(text, lines); err != nil {
 		return err
@@ -236,6 +236,7 @@ func expectSpeeds(ctx context.Context, d *doctor.Doctor) error {
 	for i, m := range list {
 		m.Expect(rates[i])
 	}
+	d.Busy = serve.IsBusy()
 	return nil
 }
 

@@ -81,17 +81,29 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 			installed += ", " + size(entry.DownloadBytes)
 			next = cmp.Or(next, "ossrun pull "+x.Name)
 		}
-		verdict, context := "no, needs "+gigabytes(x.Needs), "-"
+		verdict, context := "no", "-"
 		if fits {
 			verdict = "yes"
 		} else if x.Plan.OnDisk > 0 {
-			verdict = "slow, needs " + gigabytes(x.Needs)
+			verdict = "slow"
 		}
 		if x.Plan.Error == "" {
 			context = digits(x.Plan.Context)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Name, verdict, context, expectedSpeed(x),
 			installed)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, x := range r.Models {
+		if entry, _ := models.Lookup(x.Name); entry.Special == "" && !x.Fits && !x.OnGPUs.Fits &&
+			entry.HF != "" {
+			fmt.Fprintf(w, "%s %s.\n", x.Name, memoryNeeded(x.Needs, m.MemoryFree, m.MemoryTotal))
+		}
+	}
+	if r.Busy {
+		fmt.Fprintf(w, "The speeds were %s.\n", busyNote)
 	}
 	fmt.Fprintf(w, "\nNext: %s      Details: ossrun doctor --verbose\n",
 		cmp.Or(next, "ossrun chat --model demo"))
@@ -105,9 +117,5 @@ func expectedSpeed(x doctor.Model) string {
 	if !x.Fits || x.Expected == 0 {
 		return "-"
 	}
-	low, high := fmt.Sprintf("%.0f", x.Expected), fmt.Sprintf("%.0f", x.ReadBound)
-	if low != high {
-		high = low + " to " + high
-	}
-	return high + " tokens/s"
+	return speeds(x.Expected, x.ReadBound) + " tokens/s"
 }

@@ -47,6 +47,8 @@ var common = map[string][]string{
 		"no-history", "effort", "system", "temperature", "max-tokens"},
 	"serve": {"model", "device", "max-model-len", "tools", "host", "port", "api-key-file",
 		"allowed-hosts", "served-model-name", "keep-alive", "preset", "max-num-seqs"},
+	"bench": {"model", "device", "threads", "compute", "dense", "prefill", "batch", "context",
+		"json", "suite", "base-url", "compare"},
 }
 
 type shownFlag interface {

@@ -65,7 +65,8 @@ func listCommand() *cli.Command {
 			if c.Bool("json") {
 				return json.NewEncoder(c.App.Writer).Encode(rows)
 			}
-			w := columns(c.App.Writer)
+			var out strings.Builder
+			w := columns(&out)
 			long := c.Bool("long")
 			head := "MODEL\tSIZE\tSTATUS"
 			if long {
@@ -90,11 +91,15 @@ func listCommand() *cli.Command {
 				}
 				for _, line := range []string{r.Note, r.About} {
 					if line != "" {
-						fmt.Fprintf(cleanWriter{c.App.Writer}, "%s: %s\n", r.Name, line)
+						fmt.Fprintf(cleanWriter{&out}, "%s: %s\n", r.Name, line)
 					}
 				}
 			}
-			return listAvailable(w, rows)
+			if err := listAvailable(w, rows); err != nil {
+				return err
+			}
+			_, err = io.WriteString(c.App.Writer, styled(c.App.Writer, out.String()))
+			return err
 		},
 	}
 }

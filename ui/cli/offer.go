@@ -74,6 +74,14 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Mod
 	}
 	f := firstRun{cpu: doctor.CPU(), cores: serve.Cores(), gpus: p.GPUs, disk: freeOnDisk(),
 		model: e, preview: p}
+	if p.Rate > 0 && !p.OnGPU { // without it the screen has the bound
+		rates, err := expectedRates(ctx, m.Backend(), []models.Spec{e.Spec},
+			serve.DefaultsFor(m.Backend(), checkpoint.Model{}, e.Spec))
+		if err == nil {
+			f.expected = min(rates[0], p.Rate)
+		}
+		f.busy = serve.IsBusy()
+	}
 	var choices []func() (checkpoint.Model, error)
 	var words []string
 	choice := func(text string, what func() (checkpoint.Model, error)) {
@@ -100,7 +108,7 @@ func offer(ctx context.Context, t Terminal, m *serve.Models, demo checkpoint.Mod
 	}
 	choice("talk to the built-in demo: tiny, knows a little about ossrun",
 		func() (checkpoint.Model, error) { return demo, nil })
-	fmt.Fprint(t.Out, f.text(widthOf(t.Out), words))
+	fmt.Fprint(t.Out, styled(t.Out, f.text(widthOf(t.Out), words)))
 	for {
 		fmt.Fprint(t.Out, whichOf(len(choices)))
 		answer, err := readAnswer(t)
@@ -194,6 +202,9 @@ type firstRun struct {
 	disk    int64 // free space for models; negative: unknown
 	model   models.Entry
 	preview serve.Preview
+
+	expected float64 // tokens a second; 0: not measured
+	busy     bool
 }
 
 // narrowWidth is the width below which details are left out.
@@ -275,15 +286,20 @@ func (f firstRun) cards() string {
 // promise is where the model would run, its speed limit, and its needs.
 func (f firstRun) promise(width int) string {
 	p := f.preview
-	if p.PlanErr != nil {
-		return fmt.Sprintf("does not fit: it needs %.1f GB of memory", gb(p.Needs))
+	if p.PlanErr != nil && (p.OnGPU || width < narrowWidth) {
+		return fmt.Sprintf("does not fit: it needs %s of memory", gigabytes(p.Needs))
+	} else if p.PlanErr != nil {
+		return "does not fit: it " + memoryNeeded(p.Needs, p.Free, p.Total)
 	}
 	where := "runs here on the CPU"
 	if p.OnGPU {
 		where = "runs here on the GPU"
 	}
 	if p.Rate > 0 {
-		where += ", at up to " + speed(p.Rate)
+		where += ", at " + speeds(f.expected, p.Rate) + " tokens a second"
+	}
+	if f.busy && width >= narrowWidth {
+		where += " (" + busyNote + ")"
 	}
 	needs := fmt.Sprintf("; needs %.1f GB of memory", gb(p.Needs))
 	if width >= narrowWidth {
@@ -294,13 +310,6 @@ func (f firstRun) promise(width int) string {
 		needs += fmt.Sprintf("; %.1f GB of it is read from the disk: slow", gb(p.Plan.OnDisk))
 	}
 	return where + needs
-}
-
-func speed(rate float64) string {
-	if rate < 0.95 {
-		return fmt.Sprintf("%.1f tokens a second", rate)
-	}
-	return count(int(rate+0.5), "token") + " a second"
 }
 
 func (f firstRun) downloadChoice() string {

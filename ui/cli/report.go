@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +18,9 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
+
+	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // columns aligns tab-separated text into columns on Flush.
@@ -37,6 +42,39 @@ func (r *report) row(label, format string, args ...any) {
 	}
 	r.label = label
 	fmt.Fprintf(r, "%s\t%s\n", text, fmt.Sprintf(format, args...))
+}
+
+// screenStyles are the parts of lines that a terminal shows in the chat's styles.
+var screenStyles = []struct {
+	part  *regexp.Regexp
+	style term.Style
+}{
+	{regexp.MustCompile(`^(ossrun |MODEL |Not installed|No gpt-oss|Next:).*`), term.Bold},
+	{regexp.MustCompile(`^✓`), term.Green},
+	{regexp.MustCompile(`^!`), term.Yellow},
+	{regexp.MustCompile(`^–.*`), term.Dim},
+	{regexp.MustCompile(`^ {0,2}\d `), term.Bold | term.Cyan},
+	{regexp.MustCompile(`^ {0,2}(This machine|gpt-oss-\w+|[A-Z][a-z]+)(:|  )`), term.Bold},
+}
+
+// styled paints text for a terminal; another output gets it as it is.
+func styled(out io.Writer, text string) string {
+	if _, _, ok := screenOf(out); !ok {
+		return text
+	}
+	p := term.Palette{NoColor: os.Getenv("NO_COLOR") != "", Theme: term.Dark}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		for _, s := range screenStyles {
+			if part := s.part.FindString(strings.TrimSuffix(line, "\n")); part != "" {
+				b.WriteString(p.Paint(term.Row{{Text: part, Style: s.style}}))
+				line = line[len(part):]
+				break
+			}
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 func writeJSON(w io.Writer, report any) error {
@@ -103,6 +141,42 @@ func formatSeconds(seconds float64) string {
 	}
 	return fmt.Sprintf("%.0f min", seconds/60)
 }
+
+// memoryNeeded says how much of the host's memory must be free for a model, and what to do if less
+// is.
+func memoryNeeded(needs, free, total int64) string {
+	all := serve.FreeFor(needs)
+	text := fmt.Sprintf("needs %s free (%s for the model, %s kept for the system)",
+		gigabytes(all), gigabytes(needs), gigabytes(all-needs))
+	switch {
+	case all > total:
+		return text + "; this machine has " + gigabytes(total)
+	case all > free:
+		return text + "; close programs that use " + gigabytes(all-free)
+	}
+	return text
+}
+
+// speeds are the tokens a second to expect: 3, 3 to 8, or up to 8 if none were measured; busyNote
+// explains low ones.
+func speeds(expected, most float64) string {
+	one := func(rate float64) string {
+		if rate < 0.95 {
+			return fmt.Sprintf("%.1f", rate)
+		}
+		return fmt.Sprintf("%.0f", rate)
+	}
+	low := one(expected)
+	switch {
+	case expected == 0:
+		return "up to " + one(most)
+	case low != one(most):
+		return low + " to " + one(most)
+	}
+	return low
+}
+
+const busyNote = "measured while other programs use the CPU; run again when idle"
 
 func shortDuration(d time.Duration) string {
 	if d < time.Hour {

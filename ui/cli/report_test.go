@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,5 +45,47 @@ func TestFolded(t *testing.T) {
 				t.Errorf("%d columns: %q has %d", width, line, n)
 			}
 		}
+	}
+}
+
+// The words for memory and speed, which doctor and the first run share.
+func TestWordsForTheMachine(t *testing.T) {
+	const needs = 13_100_000_000
+	for want, got := range map[string]string{
+		"needs 14.6 GB free (13.1 GB for the model, 1.5 GB kept for the system)": memoryNeeded(
+			needs, 20e9, 24e9),
+		"needs 14.6 GB free (13.1 GB for the model, 1.5 GB kept for the system); close programs " +
+			"that use 1.0 GB": memoryNeeded(needs, 13_556_000_000, 24e9),
+		"needs 14.6 GB free (13.1 GB for the model, 1.5 GB kept for the system); this machine " +
+			"has 8.2 GB": memoryNeeded(needs, 5e9, 8_200_000_000),
+		"up to 8":    speeds(0, 7.9),
+		"3 to 8":     speeds(3.1, 7.9),
+		"8":          speeds(7.6, 7.9),
+		"0.4 to 0.9": speeds(0.4, 0.91),
+	} {
+		if got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+// No message has the words of a library for a broken text or a wait.
+func TestCausesAreInPlainWords(t *testing.T) {
+	for _, broken := range []string{`{"a":`, `{"a" 1}`, "[1,]", "x", "{\"a\":\"\n\"}", `{'a':1}`,
+		`"\q"`, "", `{"a":1}}`, "nul", "01", `{"a":tru}`} {
+		var log strings.Builder
+		Terminal{Err: &log}.report("FILE is not JSON: %s", json.Unmarshal([]byte(broken), new(any)))
+		if text := log.String(); strings.Contains(text, "invalid character") ||
+			strings.Contains(text, "JSON input") || strings.Contains(text, "looking for") {
+			t.Errorf("%q: %s", broken, text)
+		}
+	}
+	var log strings.Builder
+	Terminal{Err: &log}.report("read x: %s", io.ErrUnexpectedEOF)
+	Terminal{Err: &log}.report("read x: %s", io.EOF)
+	Terminal{Err: &log}.report("ask x: %s", context.DeadlineExceeded)
+	if log.String() != "ossrun: read x: it ended too early\nossrun: read x: it ended too early\n"+
+		"ossrun: ask x: no answer came in time\n" {
+		t.Errorf("%s", &log)
 	}
 }

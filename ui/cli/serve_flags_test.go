@@ -116,7 +116,7 @@ func TestServeOnATerminal(t *testing.T) {
 			"--port", "0", "--tools", "none"}, flags...)...)
 		screen := term.wait("ossrun serve · demo · cpu", "  API      http://127.0.0.1:",
 			"/v1  (this computer only, no key)", "  Chat     http://127.0.0.1:",
-			"  Context  16,384 tokens · 4 conversations at once", "  Memory ", " now, up to ",
+			"  Context  16,384 tokens · 4 conversations of that length at once", "  Memory ", " now, up to ",
 			"export OPENAI_BASE_URL=http://127.0.0.1:", "/v1 OPENAI_API_KEY=none",
 			"ossrun launch codex        # or claude, opencode", "Ready in ", " s. Ctrl+C stops.")
 		if strings.Contains(screen, "Tools") || strings.Contains(screen, "startup complete") {

@@ -26,7 +26,7 @@ func (s *server) showBlock(lines []string) {
 	fmt.Fprintf(w, "  API\t%s/v1  (%s, %s)\n", s.url(), users, key)
 	fmt.Fprintf(w, "  Chat\t%s\n", s.url())
 	if plan, ok := s.Models.Plan(); ok {
-		fmt.Fprintf(w, "  Context\t%s tokens · %s at once\n", digits(plan.Context),
+		fmt.Fprintf(w, "  Context\t%s tokens · %s of that length at once\n", digits(plan.Context),
 			count(max(plan.Sequences, 1), "conversation"))
 		fmt.Fprintf(w, "  Memory\t%s now, up to %s under load, of %s free\n",
 			gigabytes(plan.Total), gigabytes(max(plan.Ceiling, plan.Total)), gigabytes(plan.Free))
@@ -37,7 +37,8 @@ func (s *server) showBlock(lines []string) {
 		fmt.Fprintf(w, "  Tools\t%s\n", strings.Join(s.tools.Lines, " · "))
 	}
 	_ = w.Flush() // into memory
-	_, _ = io.WriteString(s.terminal.Err, foldLines(b.String(), widthOf(s.terminal.Err)))
+	_, _ = io.WriteString(s.terminal.Err,
+		styled(s.terminal.Err, foldLines(b.String(), widthOf(s.terminal.Err))))
 }
 
 // showReady ends the block with lines to paste.

@@ -58,6 +58,7 @@ type Report struct {
 	Worker      *gpu.Traffic   `json:"worker,omitempty"`
 	// attempts of the known escapes from python's sandboxes
 	Attacks []Attack `json:"attacks,omitempty"`
+	Busy    bool     `json:"busy,omitempty"`   // speeds are low: other programs use the CPUs
 	Passed  *bool    `json:"passed,omitempty"` // of all checks; nil: none ran
 }
 
