@@ -77,7 +77,7 @@ var anyText = map[string]string{"model": "a name or a folder", "models": "names"
 	"allowed-origins": "names", "api-key": "a key", "from": "a folder or an address",
 	"resume": "a name", "out": "a folder that is made", "result-dir": "a folder that is made",
 	"result-filename": "a name", "fetch": "a command", "vllm-version": "a version",
-	"hardware": "a name of a plan"}
+	"hardware": "a name of a plan", "docker-arg": "text"}
 
 // TestEveryFlagIsCheckedFirst gives every flag that takes a value one that it cannot have.
 func TestEveryFlagIsCheckedFirst(t *testing.T) {
