@@ -164,6 +164,16 @@ ops() {
     --prefill "$(tiny 20 2048)" --context "$(tiny 0 4096)" --rounds 1
 }
 selftest() { "$O" doctor --selftest --device gpu; }
+# The host's cores, of which a machine with a card has many.
+cores() {
+  local n
+  for n in 1 2 4 8 16; do
+    [ "$n" = 1 ] || [ "$n" -le "$(nproc)" ] || break
+    "$O" bench --synthetic $shape --layers "$(tiny 1 12)" --device cpu \
+      --threads "$n" --prefill "$(tiny 20 512)" --batch "$(tiny 1 8)" --context 0 --rounds 1 \
+      --steps "$(tiny 1 8)" --plain --json > "$W/log/bench-cpu-$n.json"
+  done
+}
 
 # load NAME RUN ...: a server over a full-size checkpoint of random weights in memory; a RUN is
 # clients:input:output:requests.
@@ -354,7 +364,7 @@ time.sleep(900)' > /dev/null 2>&1 &
 holder=$!
 trap 'kill $holder 2> /dev/null' EXIT
 export -f has environment doctor golden demo tiny bench bench20 bench20q8 bench120 ops selftest load
-export -f serve serveisolated counters sanitize sanitizelong roofs
+export -f serve serveisolated counters sanitize sanitizelong roofs cores
 export W O PY ROOT CARD OUT TINY TINYLIMIT shape prefill batches contexts steps rounds
 
 #    name          limit
@@ -374,6 +384,7 @@ step bench20q8     60 bash -c bench20q8
 step serveisolated 60 bash -c serveisolated
 step sanitizelong  90 bash -c sanitizelong
 step selftest     200 bash -c selftest
+[ "$(left)" -lt 180 ] || step cores 170 bash -c cores
 rm -rf /dev/shm/fc-20b
 pack
 cat "$W/table.txt"

@@ -119,13 +119,13 @@ func TestStepParts(t *testing.T) {
 }
 
 // TestEveryField: a field that is added to what crosses must be given its place there, and its
-// number here. A batch's Wanted stays: a device that samples does not ask for it; so does a
-// sequence's Adapter: a GPU computes one model.
+// number here. A batch's Wanted stays: a device that samples does not ask for it; so do a
+// sequence's Adapter and Prompt: a GPU computes one model, and has no tiles to choose.
 func TestEveryField(t *testing.T) {
 	for _, x := range []struct {
 		of     any
 		fields int
-	}{{engine.Batch{}, 5 + 1}, {engine.SeqRows{}, 4 + 1},
+	}{{engine.Batch{}, 5 + 1}, {engine.SeqRows{}, 4 + 2},
 		{engine.SamplingParams{}, 4}, {engine.Edit{}, 4}, {engine.SampledToken{}, 3},
 		{engine.TokenLogprob{}, 2}, {driver.Error{}, 5}} {
 		if n := reflect.TypeOf(x.of).NumField(); n != x.fields {

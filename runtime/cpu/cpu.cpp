@@ -1,8 +1,10 @@
 // The C functions of cpu.h that are not operations: pools, tapes, steps.
 #include "cpu.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "tape.h"
 
@@ -99,10 +101,10 @@ void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part par
                  const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
                  const int32_t* twins, const int32_t* logit_row, float* logits,
                  const uint64_t* wanted, const int32_t* adapter_rows,
-                 const int32_t* adapter_logits) {
+                 const int32_t* adapter_logits, const uint8_t* prompts) {
   const ossrun_batch batch{rows,    logit_rows,   tokens,        positions, tables,
                            full_at, window_at,    twins,         logit_row, logits,
-                           wanted,  adapter_rows, adapter_logits};
+                           wanted,  adapter_rows, adapter_logits, prompts};
   const size_t all = t->ops.size(), body = all - t->unembeddings;
   t->walk(pool->pool, threads, batch, part == OSSRUN_LOGITS ? body : 0,
           part == OSSRUN_BODY ? body : all);
@@ -120,6 +122,39 @@ int64_t ossrun_read_memory(ossrun_pool* pool, const char* isa, int threads, cons
   const int64_t start = ossrun::now();
   pool->pool.run(threads, Read::share, &r);
   return ossrun::now() - start;
+}
+
+int ossrun_tiles_pay(void) {
+  const Kernels* k = kernels_amx();
+  if (k == nullptr) return 0;
+  // As an expert of 20b has them: a tile of rows, and the tokens that chose it of 512.
+  constexpr int64_t kRows = 96, kWidth = 2880, kTokens = 64, kBlocks = kWidth / kMxBlock;
+  try {
+    std::vector<uint8_t> blocks(kRows * kWidth / 2, 0x21), scales(kRows * kBlocks, 120);
+    std::vector<float> x(kWidth), d(2 * kBlocks), y(kTokens * kRows);
+    for (int64_t i = 0; i < kWidth; i++) x[i] = float(i % 15 - 7);
+    std::vector<int8_t> q(kWidth);
+    std::vector<uint16_t> rounded(kTokens * kWidth);
+    k->quantize_q8(q.data(), d.data(), x.data(), kWidth);
+    k->f32_to_bf16(rounded.data(), x.data(), kWidth);
+    const std::vector<const int8_t*> q_at(kTokens, q.data());
+    const std::vector<const float*> d_at(kTokens, d.data());
+    int64_t least[2] = {INT64_MAX, INT64_MAX};
+    for (int i = 0; i < 10; i++) {
+      const int64_t start = ossrun::now();
+      if (i % 2 == 0) {
+        k->matmul_mxfp4_q8(y.data(), kRows, q_at.data(), d_at.data(), kTokens, blocks.data(),
+                           scales.data(), kWidth, 0, kRows, nullptr);
+      } else {
+        k->matmul_mxfp4_tiles(y.data(), kRows, rounded.data(), kWidth, kTokens, blocks.data(),
+                              scales.data(), kWidth, 0, kRows, nullptr);
+      }
+      least[i % 2] = std::min(least[i % 2], ossrun::now() - start);
+    }
+    return least[1] < least[0];
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 int64_t ossrun_multiply(ossrun_pool* pool, const char* isa, int threads, int64_t rounds,

@@ -41,6 +41,8 @@ typedef struct {
   // [models + 1]: where each model's rows begin, and its rows of logits; null: there is one model
   const int32_t* adapter_rows;
   const int32_t* adapter_logits;
+  // [rows]: 1 for a row of a prompt, whose products go by tiles; null: all go by vectors
+  const uint8_t* prompts;
 } ossrun_batch;
 
 // What of a tape runs: all, all but the last operations, which give the logits, or those.
@@ -81,6 +83,10 @@ typedef struct {
   const uint8_t* scales;  // [experts, n, k/32]
   const uint16_t* bias;   // [experts, n]
 } ossrun_expert_matrix;
+typedef struct {
+  const uint16_t* rows;  // of ossrun_round; null: the operation has no tiles
+  int64_t stride;
+} ossrun_rounded;
 enum {
   OSSRUN_MAX_PARTS = 3,   // of ossrun_linear
   OSSRUN_MAX_GROUP = 16,  // query heads of one KV head
@@ -95,15 +101,16 @@ int ossrun_angles(ossrun_tape* t, float* a, const float* frequencies, float scal
 int ossrun_norm(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, const uint16_t* w,
                 int64_t width, float eps);
 // y null: the caller's logits.
-int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, int64_t k,
-                  const ossrun_matrix* parts, int count, int add);
+int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x,
+                  ossrun_rounded bf16, int64_t k, const ossrun_matrix* parts, int count, int add);
 // q, d: of ossrun_quantize_q12.
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
-                     int64_t k, const ossrun_q8_matrix* parts, int count, int add);
+                     ossrun_rounded bf16, int64_t k, const ossrun_q8_matrix* parts, int count,
+                     int add);
 // q, d: of ossrun_quantize.
 int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q,
-                        const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
-                        int add);
+                        const float* d, ossrun_rounded bf16, int64_t k,
+                        const ossrun_q8_matrix* parts, int count, int add);
 int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
 // twin: the layer lies in the twins of the pages that the table names.
 int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed,
@@ -122,12 +129,17 @@ int ossrun_quantize(ossrun_tape* t, ossrun_extent rows, int8_t* q, float* d, con
                     int64_t width);
 int ossrun_quantize_q12(ossrun_tape* t, ossrun_extent rows, int16_t* q, float* d, const float* x,
                         int64_t width);
+// Rows of prompts as bf16: those of x [rows, width]; with order, those of the slots in that order,
+// whose x is [rows, width] or, per_slot, [slots, width].
+int ossrun_round(ossrun_tape* t, uint16_t* y, int64_t stride, const float* x, int per_slot,
+                 int64_t width, const int32_t* order);
 // x, or q and d: the other is null.
 int ossrun_gate_up(ossrun_tape* t, float* h, const int32_t* order, const int32_t* groups,
-                   const float* x, const int8_t* q, const float* d, const ossrun_expert_matrix* w,
-                   float limit);
+                   const float* x, const int8_t* q, const float* d, ossrun_rounded bf16,
+                   const ossrun_expert_matrix* w, float limit);
 int ossrun_down(ossrun_tape* t, float* y, const int32_t* order, const int32_t* groups,
-                const float* h, const int8_t* q, const float* d, const ossrun_expert_matrix* w);
+                const float* h, const int8_t* q, const float* d, ossrun_rounded bf16,
+                const ossrun_expert_matrix* w);
 int ossrun_combine(ossrun_tape* t, float* x, const float* y, const float* weights);
 int ossrun_gather(ossrun_tape* t, float* y, const float* x);
 int ossrun_copy(ossrun_tape* t, ossrun_extent rows, void* y, const void* x, int64_t row_bytes);
@@ -141,7 +153,7 @@ void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part par
                  const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
                  const int32_t* twins, const int32_t* logit_row, float* logits,
                  const uint64_t* wanted, const int32_t* adapter_rows,
-                 const int32_t* adapter_logits);
+                 const int32_t* adapter_logits, const uint8_t* prompts);
 
 // Timing of every operation, off at first; ns [operations] receives the last step's.
 void ossrun_profile(ossrun_tape* t, int on);
@@ -150,6 +162,9 @@ void ossrun_profile_read(const ossrun_tape* t, int64_t* ns);
 // Reads `bytes` of memory with the first `threads` threads, once; returns nanoseconds.
 int64_t ossrun_read_memory(ossrun_pool* pool, const char* isa, int threads, const void* data,
                            int64_t bytes);
+// Whether products of tiles are faster than those of vectors, measured for some milliseconds; 0
+// without tiles.
+int ossrun_tiles_pay(void);
 // 8-bit multiply-adds and nothing else on the first `threads` threads; returns nanoseconds and, in
 // operations, how many there were.
 int64_t ossrun_multiply(ossrun_pool* pool, const char* isa, int threads, int64_t rounds,

@@ -75,17 +75,24 @@ func (d *Device) Settle(thread int, cpus []int) bool {
 		C.int(len(list))) != 0
 }
 
+// tiles is the instruction set that computes prompts on tiles.
+const tiles = "amx"
+
 // ISAs are the instruction sets of this machine that have kernels, best last. "scalar" is always
-// one. Prompts take longer with amx (docs/performance.md), so it is listed before avx512.
+// one. "amx" is first of those with AVX-512 if its tiles are measured as slower.
 func ISAs() []string {
-	all := []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "amx", "avx512",
-		"vbmi"}
+	all := []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512", "vbmi", tiles}
+	if !tilesPay() {
+		all = slices.Insert(all[:len(all)-1], len(all)-3, tiles)
+	}
 	return slices.DeleteFunc(all, func(isa string) bool {
 		name := C.CString(isa)
 		defer C.free(unsafe.Pointer(name))
 		return C.ossrun_isa(name) == nil
 	})
 }
+
+var tilesPay = sync.OnceValue(func() bool { return C.ossrun_tiles_pay() != 0 })
 
 // chooseISA turns Options.ISA into the name of a set this machine has.
 func chooseISA(name string) (string, error) {
@@ -109,10 +116,12 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cpu, %d thread%s, %s", d.threads, plural, isa)
 }
 
-// Caps are the same on every instruction set.
+// Caps are the same on every instruction set; only one has tiles.
 func (d *Device) Caps() engine.Caps {
-	return engine.Caps{Computes: []string{engine.Exact, engine.Int8, engine.Int8Fast},
-		DenseQ8: true, Dense12: true, Scales: C.kQ8Scales, FP8KV: true, Adapters: true}
+	isa, _ := chooseISA("") // the empty name never fails
+	return engine.Caps{Tiles: tiles, ISA: isa,
+		Computes: []string{engine.Exact, engine.Int8, engine.Int8Fast},
+		DenseQ8:  true, Dense12: true, Scales: C.kQ8Scales, FP8KV: true, Adapters: true}
 }
 
 func (d *Device) Close() error {

@@ -120,6 +120,23 @@ typedef struct Kernels {
                        int64_t n, const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
                        const uint16_t* bias);
 
+  // Products on tiles, for rows of prompts; null in tables without tiles.
+  // y[t*ldy + r] += sum_i w[r*k + i] * x[t*ldx + i] (+ bias[r]) for r in [r0, r1), t in [0, n).
+  //   y  float32 [n, ldy]
+  //   x  bf16 [n, ldx], ldx >= k; subnormals count as zero, in sums too
+  //   k  a multiple of 32
+  // The weights are those of matmul_mxfp4, matmul_bf16 and matmul_q8 (there r1 is the last row or a
+  // multiple of 8), exact but for matmul_q8's, whose values times their scales round to bf16.
+  void (*matmul_mxfp4_tiles)(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
+                             const uint8_t* blocks, const uint8_t* scales, int64_t k, int64_t r0,
+                             int64_t r1, const uint16_t* bias);
+  void (*matmul_bf16_tiles)(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
+                            const uint16_t* w, int64_t k, int64_t r0, int64_t r1,
+                            const uint16_t* bias);
+  void (*matmul_q8_tiles)(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
+                          const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
+                          const uint16_t* bias);
+
   // y = x / sqrt(mean(x^2) + eps) * w. x, y float32 [k], w bf16 [k]; y may be x.
   void (*rmsnorm)(float* y, const float* x, const uint16_t* w, int64_t k, float eps);
 
@@ -197,8 +214,8 @@ const Kernels* kernels_avxvnni(void);
 const Kernels* kernels_avx512(void);
 // That with VBMI, and the same bits; null where the CPU or the operating system cannot.
 const Kernels* kernels_vbmi(void);
-// That with AMX's bf16 tiles, and the same bits; null where the CPU or the operating system cannot,
-// or where a product of tiles at the first call was not what it must be.
+// That with products on AMX's bf16 tiles; null where the CPU or the operating system cannot, or
+// where a product of tiles at the first call was not what it must be.
 const Kernels* kernels_amx(void);
 // ARMv8.2 NEON with the dot product; null where the CPU cannot.
 const Kernels* kernels_neon(void);

@@ -56,10 +56,11 @@ class NormOp : public RowOp<NormOp> {
 template <class Self, class Matrix>
 class TiledOp : public Op {
  public:
-  TiledOp(const ossrun_tape& t, ossrun_extent rows, float* y, int64_t k, const Matrix* parts,
-          int count, bool add)
+  TiledOp(const ossrun_tape& t, ossrun_extent rows, float* y, const ossrun_rounded& bf16, int64_t k,
+          const Matrix* parts, int count, bool add)
       : k_(t.kernels),
         width_(k),
+        bf16_(bf16),
         tape_(&t),
         extent_(rows),
         per_token_(t.shape.experts_per_token),
@@ -95,6 +96,7 @@ class TiledOp : public Op {
 
   const Kernels* k_;
   int64_t width_;
+  ossrun_rounded bf16_;
 
  private:
   struct Place {
@@ -165,8 +167,20 @@ class TiledOp : public Op {
     const auto [begin, end] = range(b, extent_, per_token_);
     const int64_t most = add_ ? kChunk : Self::kMostRows;
     for (int64_t t = begin, rows; t < end; t += rows) {
-      rows = std::min(most, end - t);
-      if (add_) {
+      const bool tiles = bf16_.rows && on_tiles(b, t);
+      int64_t same = t + 1;
+      if (bf16_.rows && b.prompts) {
+        while (same < end && on_tiles(b, same) == tiles) same++;
+      } else {
+        same = end;
+      }
+      rows = tiles ? same - t : std::min(most, same - t);
+      if (tiles) {
+        for (int64_t i = t; i < same && !add_; i++) {
+          std::fill(y + i * columns_ + r0, y + i * columns_ + r1, 0.0F);
+        }
+        self().multiply_tiles(y + t * columns_, columns_, t, rows, m, r0, r1);
+      } else if (add_) {
         accumulate(y + t * columns_, t, rows, m, r0, r1);
       } else {
         self().multiply(y + t * columns_, columns_, t, rows, m, r0, r1);
@@ -200,9 +214,9 @@ class TiledOp : public Op {
 // On float32 rows and bf16 weights.
 class LinearOp : public TiledOp<LinearOp, ossrun_matrix> {
  public:
-  LinearOp(const ossrun_tape& t, ossrun_extent rows, float* y, const float* x, int64_t k,
-           const ossrun_matrix* parts, int count, bool add)
-      : TiledOp(t, rows, y, k, parts, count, add),
+  LinearOp(const ossrun_tape& t, ossrun_extent rows, float* y, const float* x,
+           const ossrun_rounded& bf16, int64_t k, const ossrun_matrix* parts, int count, bool add)
+      : TiledOp(t, rows, y, bf16, k, parts, count, add),
         multiply_(t.shape.rounding && k_->matmul_bf16_halves ? k_->matmul_bf16_halves
                                                              : k_->matmul_bf16),
         x_(x) {}
@@ -215,6 +229,11 @@ class LinearOp : public TiledOp<LinearOp, ossrun_matrix> {
                 int64_t r1) const {
     multiply_(y, ldy, x_ + t * width_, width_, rows, m.weight, width_, r0, r1, m.bias);
   }
+  void multiply_tiles(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_matrix& m,
+                      int64_t r0, int64_t r1) const {
+    k_->matmul_bf16_tiles(y, ldy, bf16_.rows + t * bf16_.stride, bf16_.stride, rows, m.weight,
+                          width_, r0, r1, m.bias);
+  }
 
  private:
   decltype(Kernels::matmul_bf16) multiply_;
@@ -225,14 +244,16 @@ class LinearOp : public TiledOp<LinearOp, ossrun_matrix> {
 template <class Q>
 class LinearQ8Op : public TiledOp<LinearQ8Op<Q>, ossrun_q8_matrix> {
   typedef TiledOp<LinearQ8Op<Q>, ossrun_q8_matrix> Tiled;
+  using Tiled::bf16_;
   using Tiled::k_;
   using Tiled::kChunk;
   using Tiled::width_;
 
  public:
   LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const Q* q, const float* d,
-             int64_t k, const ossrun_q8_matrix* parts, int count, bool add)
-      : Tiled(t, rows, y, k, parts, count, add), q_(q), d_(d) {}
+             const ossrun_rounded& bf16, int64_t k, const ossrun_q8_matrix* parts, int count,
+             bool add)
+      : Tiled(t, rows, y, bf16, k, parts, count, add), q_(q), d_(d) {}
 
   static constexpr int64_t kMostRows = kChunk;
 
@@ -256,6 +277,12 @@ class LinearQ8Op : public TiledOp<LinearQ8Op<Q>, ossrun_q8_matrix> {
     }
   }
 
+  void multiply_tiles(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_q8_matrix& m,
+                      int64_t r0, int64_t r1) const {
+    k_->matmul_q8_tiles(y, ldy, bf16_.rows + t * bf16_.stride, bf16_.stride, rows, m.weight, width_,
+                        r0, r1, m.bias);
+  }
+
  private:
   const Q* q_;
   const float* d_;
@@ -268,7 +295,8 @@ class QuantizeQ12Op : public RowOp<QuantizeQ12Op> {
                 int64_t width)
       : RowOp(rows, t.shape.experts_per_token), k_(t.kernels), q_(q), d_(d), x_(x), width_(width) {}
 
-  void row(const ossrun_batch&, int64_t i) const {
+  void row(const ossrun_batch& b, int64_t i) const {
+    if (is_rounded(b, i)) return;
     k_->quantize_q12(q_ + i * width_, d_ + i * (width_ / kMxBlock), x_ + i * width_, width_);
   }
 
@@ -336,20 +364,21 @@ static int append_linear(ossrun_tape* t, const float* y, T op) {
   return done;
 }
 
-int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, int64_t k,
-                  const ossrun_matrix* parts, int count, int add) {
-  return append_linear(t, y, LinearOp(*t, rows, y, x, k, parts, count, add != 0));
+int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x,
+                  ossrun_rounded bf16, int64_t k, const ossrun_matrix* parts, int count, int add) {
+  return append_linear(t, y, LinearOp(*t, rows, y, x, bf16, k, parts, count, add != 0));
 }
 
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
-                     int64_t k, const ossrun_q8_matrix* parts, int count, int add) {
-  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
+                     ossrun_rounded bf16, int64_t k, const ossrun_q8_matrix* parts, int count,
+                     int add) {
+  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, bf16, k, parts, count, add != 0));
 }
 
 int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q,
-                        const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
-                        int add) {
-  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
+                        const float* d, ossrun_rounded bf16, int64_t k,
+                        const ossrun_q8_matrix* parts, int count, int add) {
+  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, bf16, k, parts, count, add != 0));
 }
 
 int ossrun_quantize_q12(ossrun_tape* t, ossrun_extent rows, int16_t* q, float* d, const float* x,

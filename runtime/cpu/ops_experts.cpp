@@ -30,7 +30,7 @@ class RouteOp : public Op {
       choose(router_ + i * e_, experts_ + i * top_, weights_ + i * top_);
       k_->softmax(weights_ + i * top_, top_);
     }
-    group(b.rows * top_);
+    group(b);
     if (gate_up_.blocks) ask_for_experts();
   }
 
@@ -70,8 +70,10 @@ class RouteOp : public Op {
     }
   }
 
-  // A counting sort; groups itself holds the counts on the way. See Op in program.go.
-  void group(int64_t slots) const {
+  // A counting sort; groups itself holds the counts on the way. See Op in program.go. An expert's
+  // slots whose rows go by tiles are its last.
+  void group(const ossrun_batch& b) const {
+    const int64_t slots = b.rows * top_;
     int32_t* count = groups_ + 1 + e_;  // the upper half, free until the pairs are written
     std::fill(count, count + e_, 0);
     for (int64_t i = 0; i < slots; i++) count[experts_[i]]++;
@@ -81,7 +83,11 @@ class RouteOp : public Op {
       count[e] = begin;
       begin += n;
     }
-    for (int64_t i = 0; i < slots; i++) order_[count[experts_[i]]++] = int32_t(i);
+    for (int tiles = 0; tiles < 1 + (b.prompts != nullptr); tiles++) {
+      for (int64_t i = 0; i < slots; i++) {
+        if (on_tiles(b, i / top_) == (tiles != 0)) order_[count[experts_[i]]++] = int32_t(i);
+      }
+    }
     // Now count[e] is the end of e's slots. Pair a is written at 2a+1, 2a+2 <= e's own place
     // 1 + e_ + e, since a <= e < e_: nothing is overwritten before it was read.
     int32_t active = 0, last = 0;
@@ -112,7 +118,8 @@ class QuantizeOp : public RowOp<QuantizeOp> {
              int64_t width)
       : RowOp(rows, t.shape.experts_per_token), k_(t.kernels), q_(q), d_(d), x_(x), width_(width) {}
 
-  void row(const ossrun_batch&, int64_t i) const {
+  void row(const ossrun_batch& b, int64_t i) const {
+    if (is_rounded(b, i)) return;
     k_->quantize_q8(q_ + i * width_, d_ + i * (width_ / kMxBlock * 2), x_ + i * width_, width_);
   }
 
@@ -124,13 +131,47 @@ class QuantizeOp : public RowOp<QuantizeOp> {
   int64_t width_;
 };
 
+// Rows of prompts as bf16, for tiles.
+class RoundOp : public RowOp<RoundOp> {
+ public:
+  RoundOp(const ossrun_tape& t, uint16_t* y, int64_t stride, const float* x, bool per_slot,
+          int64_t width, const int32_t* order)
+      : RowOp(order ? OSSRUN_PER_SLOT : OSSRUN_PER_ROW, t.shape.experts_per_token),
+        k_(t.kernels),
+        top_(t.shape.experts_per_token),
+        y_(y),
+        stride_(stride),
+        x_(x),
+        per_slot_(per_slot),
+        width_(width),
+        order_(order) {}
+
+  int64_t tasks(const ossrun_batch& b) const override { return b.prompts ? RowOp::tasks(b) : 0; }
+
+  void row(const ossrun_batch& b, int64_t i) const {
+    const int64_t slot = order_ ? order_[i] : i, row = order_ ? slot / top_ : i;
+    if (!on_tiles(b, row)) return;
+    k_->f32_to_bf16(y_ + i * stride_, x_ + (per_slot_ ? slot : row) * width_, width_);
+  }
+
+ private:
+  const Kernels* k_;
+  int64_t top_;
+  uint16_t* y_;
+  int64_t stride_;
+  const float* x_;
+  bool per_slot_;
+  int64_t width_;
+  const int32_t* order_;
+};
+
 // The walk that gate_up and down share: a task is some tiles of rows of the chosen experts'
 // matrices, for all the slots that chose them, so each weight is read from memory once a step.
 class ExpertOp : public Op {
  public:
   ExpertOp(const ossrun_tape& t, const int32_t* order, const int32_t* groups, const float* x,
-           const int8_t* q, const float* d, const ossrun_expert_matrix& w, int64_t n, int64_t k,
-           int64_t slots_per_input)
+           const int8_t* q, const float* d, const ossrun_rounded& bf16,
+           const ossrun_expert_matrix& w, int64_t n, int64_t k, int64_t slots_per_input)
       : tape_(&t),
         k_(t.kernels),
         order_(order),
@@ -138,6 +179,7 @@ class ExpertOp : public Op {
         x_(x),
         q_(q),
         d_(d),
+        bf16_(bf16),
         w_(w),
         n_(n),
         width_(k),
@@ -148,7 +190,9 @@ class ExpertOp : public Op {
   void run(const ossrun_batch& b, int64_t task) const override {
     const int64_t tall = height(b), tiles = divide_up(n_, tall);
     const Shares::Range share = shares(tall)[task];
-    for (int64_t i = share.begin; i < share.end; i++) run_tile(i / tiles, i % tiles * tall, tall);
+    for (int64_t i = share.begin; i < share.end; i++) {
+      run_tile(b, i / tiles, i % tiles * tall, tall);
+    }
   }
 
   // It depends on groups_, which a thread that waits must not look at: Route may be at it by then.
@@ -172,16 +216,26 @@ class ExpertOp : public Op {
     return Shares(groups_[0] * divide_up(n_, tall), tape_->threads);
   }
 
-  void run_tile(int64_t a, int64_t r0, int64_t tall) const {
+  void run_tile(const ossrun_batch& b, int64_t a, int64_t r0, int64_t tall) const {
     const int64_t rows = std::min(tall, n_ - r0);
     const int64_t row = groups_[1 + 2 * a] * n_ + r0;  // of [experts * n, k]
     const int64_t begin = a > 0 ? groups_[2 * a] : 0, end = groups_[2 + 2 * a];
+    const int32_t* first = std::partition_point(order_ + begin, order_ + end, [&](int32_t slot) {
+      return !on_tiles(b, slot / tape_->shape.experts_per_token);
+    });
+    const int64_t tiles = bf16_.rows ? first - order_ : end;  // from here on rows go by tiles
     const uint8_t* blocks = w_.blocks + row * (width_ / 2);
     const uint8_t* scales = w_.scales + row * (width_ / kMxBlock);
     alignas(64) float tile[kChunk * kExpertTile];
-    for (int64_t at = begin; at < end; at += kChunk) {
-      const int64_t count = std::min(kChunk, end - at);
-      multiply(tile, order_ + at, count, blocks, scales, rows, w_.bias + row);
+    for (int64_t at = begin, count; at < end; at += count) {
+      count = std::min(kChunk, (at < tiles ? tiles : end) - at);
+      if (at < tiles) {
+        multiply(tile, order_ + at, count, blocks, scales, rows, w_.bias + row);
+      } else {
+        std::fill(tile, tile + count * kExpertTile, 0.0F);
+        k_->matmul_mxfp4_tiles(tile, kExpertTile, bf16_.rows + at * bf16_.stride, bf16_.stride,
+                               count, blocks, scales, width_, 0, rows, w_.bias + row);
+      }
       for (int64_t i = 0; i < count; i++) put(order_[at + i], r0, tile + i * kExpertTile, rows);
     }
   }
@@ -207,6 +261,7 @@ class ExpertOp : public Op {
   const float* x_;
   const int8_t* q_;
   const float* d_;
+  ossrun_rounded bf16_;
   ossrun_expert_matrix w_;
   int64_t n_, width_, slots_per_input_;
 };
@@ -216,9 +271,9 @@ class ExpertOp : public Op {
 class GateUpOp : public ExpertOp {
  public:
   GateUpOp(const ossrun_tape& t, float* h, const int32_t* order, const int32_t* groups,
-           const float* x, const int8_t* q, const float* d, const ossrun_expert_matrix& w,
-           float limit)
-      : ExpertOp(t, order, groups, x, q, d, w, 2 * t.shape.intermediate, t.shape.hidden,
+           const float* x, const int8_t* q, const float* d, const ossrun_rounded& bf16,
+           const ossrun_expert_matrix& w, float limit)
+      : ExpertOp(t, order, groups, x, q, d, bf16, w, 2 * t.shape.intermediate, t.shape.hidden,
                  t.shape.experts_per_token),
         h_(h),
         width_(t.shape.intermediate),
@@ -239,8 +294,9 @@ class GateUpOp : public ExpertOp {
 class DownOp : public ExpertOp {
  public:
   DownOp(const ossrun_tape& t, float* y, const int32_t* order, const int32_t* groups,
-         const float* h, const int8_t* q, const float* d, const ossrun_expert_matrix& w)
-      : ExpertOp(t, order, groups, h, q, d, w, t.shape.hidden, t.shape.intermediate, 1),
+         const float* h, const int8_t* q, const float* d, const ossrun_rounded& bf16,
+         const ossrun_expert_matrix& w)
+      : ExpertOp(t, order, groups, h, q, d, bf16, w, t.shape.hidden, t.shape.intermediate, 1),
         y_(y),
         width_(t.shape.hidden) {}
 
@@ -300,15 +356,21 @@ int ossrun_quantize(ossrun_tape* t, ossrun_extent rows, int8_t* q, float* d, con
   return append(t, QuantizeOp(*t, rows, q, d, x, width));
 }
 
+int ossrun_round(ossrun_tape* t, uint16_t* y, int64_t stride, const float* x, int per_slot,
+                 int64_t width, const int32_t* order) {
+  return append(t, RoundOp(*t, y, stride, x, per_slot != 0, width, order));
+}
+
 int ossrun_gate_up(ossrun_tape* t, float* h, const int32_t* order, const int32_t* groups,
-                   const float* x, const int8_t* q, const float* d, const ossrun_expert_matrix* w,
-                   float limit) {
-  return append(t, GateUpOp(*t, h, order, groups, x, q, d, *w, limit));
+                   const float* x, const int8_t* q, const float* d, ossrun_rounded bf16,
+                   const ossrun_expert_matrix* w, float limit) {
+  return append(t, GateUpOp(*t, h, order, groups, x, q, d, bf16, *w, limit));
 }
 
 int ossrun_down(ossrun_tape* t, float* y, const int32_t* order, const int32_t* groups,
-                const float* h, const int8_t* q, const float* d, const ossrun_expert_matrix* w) {
-  return append(t, DownOp(*t, y, order, groups, h, q, d, *w));
+                const float* h, const int8_t* q, const float* d, ossrun_rounded bf16,
+                const ossrun_expert_matrix* w) {
+  return append(t, DownOp(*t, y, order, groups, h, q, d, bf16, *w));
 }
 
 int ossrun_combine(ossrun_tape* t, float* x, const float* y, const float* weights) {

@@ -7,32 +7,38 @@
 
 namespace {
 
-// What LDTILECFG reads: all eight tiles whole, 16 rows of 64 bytes.
+// What LDTILECFG reads.
 struct alignas(64) TileShapes {
   uint8_t palette, start_row, reserved[14];
   uint16_t row_bytes[16];
   uint8_t rows[16];
 };
-constexpr TileShapes kTileShapes = {
-    1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-
-// Where the upper halves of 32 lanes are.
-struct UpperHalves {
-  alignas(64) uint16_t word[32];
-  constexpr UpperHalves() : word() {
-    for (int i = 0; i < 32; i++) word[i] = static_cast<uint16_t>(2 * i + 1);
-  }
-};
-constexpr UpperHalves kUpperHalves;
 
 struct Amx : Avx512AnyScales {
-  static inline const Kernels* below = nullptr;
-
-  SIMD_INLINE void begin() { _tile_loadconfig(&kTileShapes); }
+  // A tile of no rows may not be named, which products sees to.
+  static void shape(int tokens, int rows) {
+    TileShapes s = {};
+    s.palette = 1;
+    const auto tile = [&](int i, int height, int lanes) {
+      if (height <= 0 || lanes <= 0) return;
+      s.rows[i] = static_cast<uint8_t>(height);
+      s.row_bytes[i] = static_cast<uint16_t>(4 * lanes);
+    };
+    for (int side = 0; side < 2; side++) {
+      const int height = smaller(kTileSide, tokens - side * kTileSide);
+      tile(2 * side, height, smaller(kTileSide, rows));
+      tile(2 * side + 1, height, rows - kTileSide);
+      tile(4 + side, height, kTileSide);
+    }
+    tile(6, kTileSide, smaller(kTileSide, rows));
+    tile(7, kTileSide, rows - kTileSide);
+    __asm__ volatile("" : : "r"(&s) : "memory");
+    _tile_loadconfig(&s);
+  }
   // Without values in tiles the system need not save them.
   SIMD_INLINE void end() { _tile_release(); }
 
-  static constexpr int64_t kPeakOperations = 4 * kTileSums * kMxBlock * 2;
+  static constexpr int64_t kPeakOperations = 4 * kTileSide * kTileBf16 * 2;
   SIMD_INLINE void peak_round() {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
@@ -41,112 +47,110 @@ struct Amx : Avx512AnyScales {
   }
 
   // As PortableTile's.
-  SIMD_INLINE void products(float* sums, const uint16_t* inputs, int terms, int64_t next,
-                            const uint16_t* weights) {
+  static void products(float* y, int64_t ldy, const uint16_t* x, int64_t ldx,
+                       const uint16_t* weights, int64_t blocks, int tokens, int rows) {
+    const bool wide = rows > kTileSide, tall = tokens > kTileSide;
+    float* below = y + kTileSide * ldy;
+    ldy *= sizeof *y;
     // GCC 12 does not know that a load of a tile reads memory: all that was stored is there now.
-    __asm__ volatile("" : : "r"(inputs), "r"(weights) : "memory");
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    _tile_loadd(6, weights, 64);
-    _tile_loadd(7, weights + kTileBf16, 64);
-    for (int term = 0; term < terms; term++, inputs += next) {
-      _tile_loadd(4, inputs, 64);
-      _tile_loadd(5, inputs + kTileBf16, 64);
-      peak_round();
+    __asm__ volatile("" : : "r"(x), "r"(weights), "r"(y) : "memory");
+    _tile_loadd(0, y, ldy);
+    if (wide) _tile_loadd(1, y + kTileSide, ldy);
+    if (tall) _tile_loadd(2, below, ldy);
+    if (wide && tall) _tile_loadd(3, below + kTileSide, ldy);
+    const int64_t next = ldx * sizeof *x;
+    for (int64_t b = 0; b < blocks; b++, x += 32, weights += 2 * kTileBf16) {
+      _tile_loadd(4, x, next);
+      _tile_loadd(6, weights, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      if (wide) {
+        _tile_loadd(7, weights + kTileBf16, 64);
+        _tile_dpbf16ps(1, 4, 7);
+      }
+      if (tall) {
+        _tile_loadd(5, x + kTileSide * ldx, next);
+        _tile_dpbf16ps(2, 5, 6);
+        if (wide) _tile_dpbf16ps(3, 5, 7);
+      }
     }
-    _tile_stored(0, sums, 64);
-    _tile_stored(1, sums + kTileSums, 64);
-    _tile_stored(2, sums + 2 * kTileSums, 64);
-    _tile_stored(3, sums + 3 * kTileSums, 64);
+    _tile_stored(0, y, ldy);
+    if (wide) _tile_stored(1, y + kTileSide, ldy);
+    if (tall) _tile_stored(2, below, ldy);
+    if (wide && tall) _tile_stored(3, below + kTileSide, ldy);
   }
 
-  SIMD_INLINE void bf16_inputs(uint16_t* to, const int8_t* q) {
-    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(q);
-    store_bf16_of(to, _mm512_maskz_cvtepi8_epi32(0xffff, load16(bytes)),
-                  _mm512_maskz_cvtepi8_epi32(0xffff, load16(bytes + 16)));
-  }
-  SIMD_INLINE void bf16_inputs(uint16_t* to, uint16_t* low, const int16_t* q) {
-    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(q);
-    const I first = _mm512_maskz_cvtepi16_epi32(0xffff, load32(bytes));
-    const I last = _mm512_maskz_cvtepi16_epi32(0xffff, load32(bytes + 32));
-    const I left = _mm512_set1_epi32(15), most = _mm512_set1_epi32(-16);
-    store_bf16_of(to, _mm512_and_si512(most, first), _mm512_and_si512(most, last));
-    store_bf16_of(low, _mm512_and_si512(left, first), _mm512_and_si512(left, last));
-  }
-
-  // turn4 gives four bytes of each row in a lane: columns 0 2 4 6 are their lower nibbles, 1 3 5 7
-  // the upper ones. A byte goes to each half of the lane, and that is looked up by its low bits.
-  SIMD_INLINE void mx_tile(uint16_t* to, const uint8_t* const rows[16], int64_t offset) {
+  // turn4 gives four bytes of each row in a lane, each two columns. A byte goes to both halves of
+  // the lane, the upper half takes its upper nibble, and both are looked up by their low bits. The
+  // table's exponents are kRaised too high; what a row's scale leaves of that is taken off, and a
+  // zero stays one, since the subtraction ends there.
+  SIMD_INLINE void mx_tile(uint16_t* to, const uint8_t* const rows[16], int64_t offset,
+                           const uint8_t scales[16]) {
+    // From 2^-125 to 2^125 all weights are normal numbers.
+    const __m128i from_least = _mm_sub_epi8(load16(scales), _mm_set1_epi8(2));
+    if (_mm_cmpgt_epu8_mask(from_least, _mm_set1_epi8(static_cast<char>(250))) != 0) {
+      return any_mx_tile(to, rows, offset, scales);
+    }
+    const I wide = _mm512_maskz_cvtepu8_epi32(0xffff, load16(scales));
+    const I lower = _mm512_sub_epi32(_mm512_set1_epi32(kRaised + 127), wide);
+    const I off = _mm512_or_si512(_mm512_maskz_slli_epi32(0xffff, lower, 7),
+                                  _mm512_maskz_slli_epi32(0xffff, lower, 23));
+    const I table =
+        _mm512_maskz_broadcast_i32x8(0xffff, load32(reinterpret_cast<const uint8_t*>(kE2m1Bf16)));
+    const I upper = _mm512_set1_epi32(4 << 16);
     I d[4];
     turn4(d, rows, offset);
-    const I twice =
-        _mm512_maskz_broadcast_i32x8(0xffff, load32(reinterpret_cast<const uint8_t*>(kTwiceE2m1)));
-    const I first = _mm512_maskz_broadcast_i32x4(0xffff, load16(kFirstBytes));
-    const I last = _mm512_maskz_broadcast_i32x4(0xffff, load16(kLastBytes));
     SIMD_UNROLL
-    for (int j = 0; j < 4; j++, to += 4 * 32) {
-      const I low = _mm512_shuffle_epi8(d[j], first), high = _mm512_shuffle_epi8(d[j], last);
-      store_pairs(to, looked_up(twice, low));
-      store_pairs(to + 32, looked_up(twice, high));
-      store_pairs(to + 64, looked_up(twice, _mm512_srli_epi16(low, 4)));
-      store_pairs(to + 96, looked_up(twice, _mm512_srli_epi16(high, 4)));
+    for (int j = 0; j < 4; j++) {
+      SIMD_UNROLL
+      for (int i = 0; i < 4; i++, to += 32) {
+        const I place = _mm512_maskz_broadcast_i32x4(0xffff, load16(kBytePlace[i]));
+        const I code = _mm512_maskz_srlv_epi16(~0u, _mm512_shuffle_epi8(d[j], place), upper);
+        const I w = _mm512_maskz_permutexvar_epi16(~0u, code, table);
+        _mm512_storeu_si512(to, _mm512_subs_epu16(w, off));
+      }
     }
   }
 
-  // Of every four columns the first and third, then the second and fourth.
-  SIMD_INLINE void dense_inputs(uint16_t* to, const int8_t* q) {
-    const __m128i order = _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
-    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(q);
-    F v[2];
+  // A lane has four columns of a row, 0 2 4 6 or 1 3 5 7 of every eight.
+  SIMD_INLINE void q8_tile(uint16_t* to, const uint8_t* first, const uint8_t* second) {
+    const F scales = dense_scales(first, second);
+    first += 2 * kQ8GroupRows, second += 2 * kQ8GroupRows;
     SIMD_UNROLL
-    for (int i = 0; i < 2; i++) {
-      const __m128i placed = _mm_shuffle_epi8(load16(bytes + 16 * i), order);
-      v[i] = mul(to_float(_mm512_maskz_cvtepi8_epi32(0xffff, placed)), set1(kDenseUnit));
-    }
-    store_uppers(to, v[0], v[1]);
-  }
-
-  // load_dense gives two of a row's columns in a lane, as quantize_q12 has the inputs.
-  SIMD_INLINE void dense_tile(uint16_t* to, const uint8_t* p, const uint8_t* second) {
-    SIMD_UNROLL
-    for (int i = 0; i < 8; i++, to += 2 * 32) {
-      const Dense four = load_dense(p + 32 * i, second + 32 * i);
-      store_pairs(to, pair_of_bf16(four.evens));
-      store_pairs(to + 32, pair_of_bf16(four.odds));
+    for (int j = 0; j < 4; j++, first += 64, second += 64) {
+      const I even = two_groups(first, second), odd = two_groups(first + 32, second + 32);
+      SIMD_UNROLL
+      for (int i = 0; i < 4; i++, to += 32) {
+        const unsigned left = static_cast<unsigned>(24 - 8 * i);
+        const I low = _mm512_maskz_srli_epi32(0xffff, rounded(even, left, scales), 16);
+        const I high = _mm512_and_si512(rounded(odd, left, scales),
+                                        _mm512_set1_epi32(static_cast<int>(0xffff0000u)));
+        _mm512_storeu_si512(to, _mm512_or_si512(low, high));
+      }
     }
   }
 
  private:
-  // bf16 of 2 e2m1, twice: the fifth bit of what is looked up is another column's.
-  static constexpr uint16_t kTwiceE2m1[16] = {0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40c0,
-                                              0x4100, 0x4140, 0x8000, 0xbf80, 0xc000, 0xc040,
-                                              0xc080, 0xc0c0, 0xc100, 0xc140};
-  static constexpr uint8_t kFirstBytes[16] = {0, 0, 1, 1, 4, 4, 5, 5, 8, 8, 9, 9, 12, 12, 13, 13};
-  static constexpr uint8_t kLastBytes[16] = {2,  2,  3,  3,  6,  6,  7,  7,
-                                             10, 10, 11, 11, 14, 14, 15, 15};
+  // bf16 of e2m1 with a higher exponent, so that no scale makes a sum of exponents wrap. The index
+  // has four bits: the fifth is another column's. Of zero there is one sign.
+  static constexpr int kRaised = 126;
+  alignas(32) static constexpr uint16_t kE2m1Bf16[16] = {
+      0x0000, 0x7e00, 0x7e80, 0x7ec0, 0x7f00, 0x7f40, 0x7f80, 0x7fc0,
+      0x0000, 0xfe00, 0xfe80, 0xfec0, 0xff00, 0xff40, 0xff80, 0xffc0};
+  alignas(16) static constexpr uint8_t kBytePlace[4][16] = {
+      {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12},
+      {1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13},
+      {2, 2, 2, 2, 6, 6, 6, 6, 10, 10, 10, 10, 14, 14, 14, 14},
+      {3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 15, 15, 15, 15}};
 
-  // Whole numbers that bf16 has, sixteen and sixteen: the upper halves of their float32.
-  SIMD_INLINE void store_bf16_of(uint16_t* to, I first, I last) {
-    store_uppers(to, to_float(first), to_float(last));
+  SIMD_INLINE I two_groups(const uint8_t* first, const uint8_t* second) {
+    return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(first)), load32(second), 1);
   }
-  SIMD_INLINE void store_uppers(uint16_t* to, F first, F last) {
-    const I upper = _mm512_load_si512(kUpperHalves.word);
-    const I a = _mm512_castps_si512(first), b = _mm512_castps_si512(last);
-    store_pairs(to, _mm512_maskz_permutex2var_epi16(0xffffffff, a, upper, b));
-  }
-  SIMD_INLINE void store_pairs(uint16_t* to, I pairs) { _mm512_storeu_si512(to, pairs); }
-  SIMD_INLINE I looked_up(I table, I at) {
-    return _mm512_maskz_permutexvar_epi16(0xffffffff, at, table);
-  }
-  // Two int16 that bf16 has.
-  SIMD_INLINE I pair_of_bf16(I a) {
-    const I first = upper_as_float(_mm512_maskz_slli_epi32(0xffff, a, 16));
-    return _mm512_or_si512(_mm512_maskz_srli_epi32(0xffff, first, 16), upper_as_float(a));
-  }
-  SIMD_INLINE I upper_as_float(I a) {
-    return _mm512_castps_si512(to_float(_mm512_maskz_srai_epi32(0xffff, a, 16)));
+  // A byte of each lane times its scale, rounded to bf16 (ties away from zero) in the upper half.
+  SIMD_INLINE I rounded(I bytes, unsigned left, F scales) {
+    const I upper = _mm512_maskz_slli_epi32(0xffff, bytes, left);
+    const I whole = _mm512_maskz_srai_epi32(0xffff, upper, 24);
+    const I bits = _mm512_castps_si512(mul(to_float(whole), scales));
+    return _mm512_add_epi32(bits, _mm512_set1_epi32(0x8000));
   }
 };
 

@@ -26,6 +26,8 @@ type step struct {
 	// size.
 	positions, tables, fullAt, windowAt []int32
 	adapters                            []int32 // of Batch.AdapterRows; nil with one model
+	prompts                             []uint8 // 1 for a row of a prompt; nil without tiles
+	tiles                               bool
 }
 
 var _ engine.Step = (*step)(nil)
@@ -44,6 +46,9 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	if p.Settings.Threads > 0 {
 		threads = p.Settings.Threads
 	}
+	if p.Settings.Tiles && isa != tiles {
+		return nil, fmt.Errorf("instruction set %s has no tiles", isa)
+	}
 	if err := fits(p); err != nil {
 		return nil, err
 	}
@@ -52,7 +57,8 @@ func (d *Device) Compile(p *engine.Program) (engine.Step, error) {
 	}
 	name, shape := C.CString(isa), shapeOf(p)
 	defer C.free(unsafe.Pointer(name))
-	s := &step{dev: d, threads: threads, tape: C.ossrun_tape_new(name, &shape)}
+	s := &step{dev: d, threads: threads, tiles: p.Settings.Tiles,
+		tape: C.ossrun_tape_new(name, &shape)}
 	if n := len(p.Settings.Adapters); n > 0 {
 		s.adapters = make([]int32, 2*(n+2))
 	}
@@ -176,15 +182,22 @@ func (s *step) append(op *engine.Op) bool {
 		}
 		ok = C.ossrun_quantize(t, extent(op.In[0]), (*C.int8_t)(out(0)), f32(out(1)), f32(in(0)),
 			C.int64_t(op.In[0].Width))
+	case engine.Round:
+		var order *C.int32_t
+		if len(op.In) == 2 {
+			order = i32(in(1))
+		}
+		ok = C.ossrun_round(t, bf16(out(0)), C.int64_t(op.Out[0].Width), f32(in(0)),
+			flag(op.In[0].Extent == engine.PerSlot), C.int64_t(op.In[0].Width), order)
 	case engine.GateUp:
 		x, q, d := activations(op)
 		m := expertMatrix(op)
-		ok = C.ossrun_gate_up(t, f32(out(0)), i32(in(0)), i32(in(1)), x, q, d, &m,
+		ok = C.ossrun_gate_up(t, f32(out(0)), i32(in(0)), i32(in(1)), x, q, d, rounded(op, 4), &m,
 			C.float(op.Limit))
 	case engine.Down:
 		x, q, d := activations(op)
 		m := expertMatrix(op)
-		ok = C.ossrun_down(t, f32(out(0)), i32(in(0)), i32(in(1)), x, q, d, &m)
+		ok = C.ossrun_down(t, f32(out(0)), i32(in(0)), i32(in(1)), x, q, d, rounded(op, 4), &m)
 	case engine.Combine:
 		ok = C.ossrun_combine(t, f32(out(0)), f32(in(0)), f32(in(1)))
 	case engine.Gather:
@@ -207,7 +220,16 @@ func (s *step) appendLinear(op *engine.Op) C.int {
 			C.int64_t(op.W[2*i].Rows)}
 	}
 	return C.ossrun_linear(s.tape, extent(op.Out[0]), f32(pointer(op.Out[0])),
-		f32(pointer(op.In[0])), C.int64_t(op.In[0].Width), &parts[0], C.int(count), flag(op.Add))
+		f32(pointer(op.In[0])), rounded(op, 1), C.int64_t(op.In[0].Width), &parts[0], C.int(count),
+		flag(op.Add))
+}
+
+// rounded is operand i, which is there with Settings.Tiles only.
+func rounded(op *engine.Op, i int) (r C.ossrun_rounded) {
+	if i < len(op.In) {
+		r = C.ossrun_rounded{bf16(pointer(op.In[i])), C.int64_t(op.In[i].Width)}
+	}
+	return r
 }
 
 func (s *step) appendLinearQ8(op *engine.Op) C.int {
@@ -223,11 +245,11 @@ func (s *step) appendLinearQ8(op *engine.Op) C.int {
 	rows, y, d, k := extent(op.Out[0]), f32(pointer(op.Out[0])), f32(pointer(op.In[1])),
 		C.int64_t(op.In[0].Width)
 	if op.In[0].Type == engine.I8 {
-		return C.ossrun_linear_q8_q8(s.tape, rows, y, (*C.int8_t)(pointer(op.In[0])), d, k,
-			&parts[0], C.int(count), flag(op.Add))
+		return C.ossrun_linear_q8_q8(s.tape, rows, y, (*C.int8_t)(pointer(op.In[0])), d,
+			rounded(op, 2), k, &parts[0], C.int(count), flag(op.Add))
 	}
-	return C.ossrun_linear_q8(s.tape, rows, y, i16(pointer(op.In[0])), d, k, &parts[0],
-		C.int(count), flag(op.Add))
+	return C.ossrun_linear_q8(s.tape, rows, y, i16(pointer(op.In[0])), d, rounded(op, 2), k,
+		&parts[0], C.int(count), flag(op.Add))
 }
 
 // activations are an expert operation's inputs: float32, or 8 bits and scales.
@@ -303,7 +325,8 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 			C.int64_t(len(b.LogitRows)),
 			ints(b.Tokens), ints(s.positions), ints(s.tables), ints(s.fullAt), ints(s.windowAt),
 			ints(b.Twins), ints(b.LogitRows), (*C.float)(unsafe.SliceData(logits)),
-			(*C.uint64_t)(unsafe.SliceData(mask)), ints(adapterRows), ints(adapterLogits))
+			(*C.uint64_t)(unsafe.SliceData(mask)), ints(adapterRows), ints(adapterLogits),
+			(*C.uint8_t)(unsafe.SliceData(s.prompts)))
 	}
 	if b.LogitMask == nil || !s.unembeds {
 		run(C.OSSRUN_WHOLE, nil)
@@ -326,6 +349,7 @@ func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 func (s *step) flatten(b *engine.Batch) {
 	s.positions, s.tables, s.fullAt, s.windowAt = s.positions[:0], s.tables[:0], s.fullAt[:0],
 		s.windowAt[:0]
+	s.prompts = s.prompts[:0]
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		full := int32(len(s.tables))
@@ -336,6 +360,9 @@ func (s *step) flatten(b *engine.Batch) {
 			s.positions = append(s.positions, q.Start+r)
 			s.fullAt = append(s.fullAt, full)
 			s.windowAt = append(s.windowAt, window)
+			if s.tiles {
+				s.prompts = append(s.prompts, uint8(min(1, max(0, q.Prompt-r))))
+			}
 		}
 	}
 }

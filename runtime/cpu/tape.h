@@ -57,6 +57,9 @@ class Op {
   virtual Stretch first(const ossrun_batch&, int) const { return {}; }
   static constexpr Stretch kUnknown = {nullptr, -1};
 
+  // Whether a row's products go by tiles: it is of a prompt, whatever else is in the step.
+  static bool on_tiles(const ossrun_batch& b, int64_t row) { return b.prompts && b.prompts[row]; }
+
   int adapter = -1;  // whose rows it computes; -1: all rows
 
  protected:

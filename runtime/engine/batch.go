@@ -23,8 +23,11 @@ const PageTokens = kv.PageTokens
 // sees.
 //
 // Adapter is the model that the sequence is of: 0, or one of Settings.Adapters, counted from 1.
+//
+// Prompt is how many of the rows, the first ones, are of the prompt: Settings.Tiles.
 type SeqRows struct {
 	Start, Rows  int32
+	Prompt       int32
 	Full, Window []int32
 	Adapter      int32
 }
@@ -115,8 +118,8 @@ func (b *Batch) Check(s models.Spec, maxRows, pages int) error {
 }
 
 func (q *SeqRows) check(s models.Spec, pages int) error {
-	if q.Start < 0 || q.Rows < 1 {
-		return fmt.Errorf("%d rows from position %d", q.Rows, q.Start)
+	if q.Start < 0 || q.Rows < 1 || q.Prompt < 0 || q.Prompt > q.Rows {
+		return fmt.Errorf("%d rows, %d of a prompt, from position %d", q.Rows, q.Prompt, q.Start)
 	}
 	end := int(q.Start) + int(q.Rows)
 	if end > s.MaxPosition {

@@ -54,11 +54,12 @@ func (p *Program) checkOp(op *Op) (err error) {
 		in, out = []operandRule{{"x", F32, open, 0}}, []operandRule{{"y", F32, x.Extent, x.Width}}
 		w = []operandRule{{"w", BF16, Fixed, x.Width}}
 	case Linear:
-		in, out = []operandRule{{"x", F32, y.Extent, 0}}, []operandRule{{"y", F32, open, 0}}
+		in = rounded(op, []operandRule{{"x", F32, y.Extent, 0}}, x, y.Extent)
+		out = []operandRule{{"y", F32, open, 0}}
 		w, err = parts(op, BF16, x.Width, func(w *Buffer, _ int) bool { return true })
 	case LinearQ8:
 		q := quantised(x, y.Extent)
-		in, out = q[:], []operandRule{{"y", F32, open, 0}}
+		in, out = rounded(op, q[:], x, y.Extent), []operandRule{{"y", F32, open, 0}}
 		w, err = parts(op, U8, q8.GroupBytes(x.Width),
 			func(w *Buffer, rows int) bool { return w.Rows == q8.Groups(rows) })
 		err = errors.Join(err, wholeBlocks(x.Width))
@@ -75,6 +76,9 @@ func (p *Program) checkOp(op *Op) (err error) {
 	case Quantize:
 		q := quantised(&Buffer{Type: y.Type, Width: x.Width}, x.Extent)
 		in, out, err = []operandRule{{"x", F32, open, 0}}, q[:], wholeBlocks(x.Width)
+	case Round:
+		in = []operandRule{{"x", F32, open, 0}, order}[:max(1, min(2, len(op.In)))]
+		out, err = []operandRule{{"t", BF16, y.Extent, x.Width + TilePad}}, wholeBlocks(x.Width)
 	case GateUp, Down:
 		k, n, read := s.Hidden, 2*s.Intermediate, PerRow
 		out = []operandRule{{"h", F32, PerSlot, s.Intermediate}}
@@ -83,9 +87,10 @@ func (p *Program) checkOp(op *Op) (err error) {
 			out = []operandRule{{"y", F32, PerSlot, s.Hidden}}
 		}
 		in = []operandRule{order, groups, {"x", F32, read, k}}
-		if len(op.In) == 4 {
+		if len(op.In) >= 4 {
 			in = []operandRule{order, groups, {"q", I8, read, k}, {"d", F32, read, k / 16}}
 		}
+		in = rounded(op, in, operand(op.In, 2), PerSlot)
 		w = []operandRule{{"blocks", U8, Fixed, k / 2}, {"scales", U8, Fixed, k / 32},
 			{"bias", BF16, Fixed, n}}
 		rows := s.Experts * n
@@ -115,6 +120,14 @@ func quantised(q *Buffer, e Extent) [2]operandRule {
 		element, scales = I16, q.Width/32
 	}
 	return [2]operandRule{{"q", element, e, q.Width}, {"d", F32, e, scales}}
+}
+
+// rounded adds Round's rows of x to the inputs, if there is one more.
+func rounded(op *Op, in []operandRule, x *Buffer, e Extent) []operandRule {
+	if len(op.In) > len(in) {
+		in = append(in, operandRule{"t", BF16, e, x.Width + TilePad})
+	}
+	return in
 }
 
 func wholeBlocks(width int) error {

@@ -117,6 +117,8 @@ type Caps struct {
 	Computes []string // the compute modes it has kernels for
 	DenseQ8  bool     // it has kernels for dense weights in 8 bits
 	Dense12  bool     // inputs of q, k and v have 12 bits then, not 8
+	Tiles    string   // a CPU's instruction set with tiles, for Settings.Tiles; "": there is none
+	ISA      string   // a CPU's instruction set where the settings name none
 	Scales   int      // that are tried for a block of 8-bit inputs; 0: one
 	FP8KV    bool     // it has kernels for KV pages in 8 bits
 	Adapters bool     // a step may have rows of several models that share most of their weights

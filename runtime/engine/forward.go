@@ -57,9 +57,9 @@ func Record(s models.Spec, o Settings, rows int) (*Program, error) {
 		p.Route(w.label("route"), routes, router)
 		p.Tap(w.label("experts"), routes.Experts)
 		p.Tap(w.label("expert_weights"), routes.Weights)
-		p.GateUp(w.label("gate_up"), h, routes, p.activations(w.label("norm2"), t),
+		p.GateUp(w.label("gate_up"), h, routes, p.activations(w.label("norm2"), t, routes),
 			w.experts("gate_up_proj", 2*s.Intermediate, s.Hidden))
-		p.Down(w.label("down"), y, routes, p.activations(w.label("h"), h),
+		p.Down(w.label("down"), y, routes, p.activations(w.label("h"), h, routes),
 			w.experts("down_proj", s.Hidden, s.Intermediate))
 		p.Combine(w.label("combine"), x, y, routes)
 		p.Tap(w.label("out"), x)
@@ -128,11 +128,29 @@ func (w weights) experts(what string, n, k int) ExpertMatrix {
 }
 
 // activations are the input of an expert matrix: the values, or their 8-bit form in that mode.
-func (p *Program) activations(label string, x *Buffer) []*Buffer {
+func (p *Program) activations(label string, x *Buffer, r Routes) []*Buffer {
 	if !p.Settings.InEight() {
 		return []*Buffer{x}
 	}
-	return p.quantized(label, x, I8)
+	return append(p.quantized(label, x, I8), p.rounded(label, x, PerSlot, r.Order)...)
+}
+
+// TilePad is added to the width of rows for tiles, since rows of some 4 KiB share the sets of a
+// cache.
+const TilePad = 32
+
+// rounded records rows of prompts as bf16; nothing without tiles.
+func (p *Program) rounded(label string, x *Buffer, e Extent, order ...*Buffer) []*Buffer {
+	if !p.Settings.Tiles || x.Extent == PerLogit {
+		return nil
+	}
+	name := x.Name + ".bf16"
+	if len(order) > 0 {
+		name += ".slots"
+	}
+	t := list(p.Scratch(name, BF16, e, x.Width+TilePad))
+	p.record(Round, label, t, append(list(x), order...))
+	return t
 }
 
 // quantized records x in 8 bits or, with I16, in 12.
@@ -192,6 +210,7 @@ func (p *Program) dense(label string, y, x *Buffer, in12 bool, parts []Matrix) *
 		}
 		kind, in = LinearQ8, p.quantized(label, x, bits)
 	}
+	in = append(in, p.rounded(label, x, PerRow)...)
 	return p.record(kind, label, list(y), in, flat(parts)...)
 }
 

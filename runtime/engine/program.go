@@ -94,6 +94,12 @@ const (
 	// two numbers of a block, and its scale among Caps.Scales. With q i16 and d[n,K/32]: 12 bits,
 	// one number
 	Quantize
+	// Out t[n,K+TilePad] In x[n,K]: rows of prompts as bf16; other rows of t are undefined. With In
+	// order[S] too: those of the slots in that order, of x[R,K] or x[S,K]
+	Round
+	// With Settings.Tiles GateUp, Down and the products of q, k, v and o read rows of prompts from
+	// Round's t, the last of In, instead of the input before it.
+	//
 	// Out h[S,I] In order groups, then t[R,H] or q d: both projections, bias, clamped SwiGLU W
 	// blocks scales bias
 	GateUp
@@ -111,7 +117,7 @@ const (
 )
 
 var kindNames = [kinds]string{"embed", "angles", "norm", "linear", "rope", "write_kv", "attend",
-	"route", "quantize", "gate_up", "down", "combine", "gather", "tap", "linear_q8"}
+	"route", "quantize", "round", "gate_up", "down", "combine", "gather", "tap", "linear_q8"}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -77,7 +77,9 @@ type Settings struct {
 	Dense12 bool
 	// not all experts fit in memory: those of a step are requested from the disk once they are
 	// chosen
-	OnDisk   bool
+	OnDisk bool
+	// rows of prompts are rounded to bf16 and multiplied on tiles, other rows as ever; On sets it
+	Tiles    bool
 	Adapters []checkpoint.Adapter // of the checkpoint, computed by the same engine
 	Taps     []string             // names of values that tests read back
 }
@@ -115,7 +117,9 @@ func (o Settings) withDefaults() (Settings, error) {
 
 // On adds the settings that dev decides, so that PlanFor tells a model's memory on dev.
 func (o Settings) On(dev interface{ Caps() Caps }) Settings {
-	o.Dense12 = o.Dense == DenseQ8 && o.Compute != Int8Fast && dev.Caps().Dense12
+	c := dev.Caps()
+	o.Dense12 = o.Dense == DenseQ8 && o.Compute != Int8Fast && c.Dense12
+	o.Tiles = c.Tiles != "" && cmp.Or(o.ISA, c.ISA) == c.Tiles && o.InEight() && !o.Deterministic
 	return o
 }
 

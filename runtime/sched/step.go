@@ -58,7 +58,8 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 		b.Tokens, d.from = append(b.Tokens, id), append(d.from, -1)
 	}
 	b.Seqs = append(b.Seqs, engine.SeqRows{Start: int32(pos),
-		Rows: int32(q.rows + len(q.draft.tokens)), Full: q.table.Full(), Window: q.table.Window(),
+		Rows: int32(q.rows + len(q.draft.tokens)), Prompt: int32(min(max(0, q.prompt-pos), q.rows)),
+		Full: q.table.Full(), Window: q.table.Window(),
 		Adapter: int32(q.adapter)})
 	if q.rebuildTo > 0 || q.rows != q.remaining() || q.knownTokens() >= q.maxTokens {
 		return -1

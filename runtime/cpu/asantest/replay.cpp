@@ -131,15 +131,23 @@ class Replay {
     if (kind == "norm") return ossrun_norm(t, rows, f(0), f(1), h(2), a, float(x[1]));
     if (kind == "linear") {
       ossrun_matrix parts[OSSRUN_MAX_PARTS];
-      const int count = int(operands_.size() - 2) / 2;
-      for (int i = 0; i < count; i++) parts[i] = {h(2 + 2 * i), h(3 + 2 * i), int64_t(x[2 + i])};
-      return ossrun_linear(t, rows, f(0), f(1), a, parts, count, int(b));
+      const ossrun_rounded bf16 = rounded(2);
+      const int w = bf16.rows ? 3 : 2, count = (int(operands_.size()) - w) / 2;
+      for (int i = 0; i < count; i++) {
+        parts[i] = {h(w + 2 * i), h(w + 1 + 2 * i), int64_t(x[2 + i])};
+      }
+      return ossrun_linear(t, rows, f(0), f(1), bf16, a, parts, count, int(b));
     }
     if (kind == "rope") return ossrun_rope(t, f(0), f(1));
     if (kind == "write_kv") return ossrun_write_kv(t, at<void*>(0), f(1), a, b > 0, int(x[2]));
     if (kind == "attend") {
       const uint16_t* sinks = h(3);
       return ossrun_attend(t, f(0), f(1), at<void*>(2), &sinks, 1, a, b, int(x[2]), float(x[3]));
+    }
+    if (kind == "round") {
+      strides_[operands_[0]] = b;
+      const int32_t* order = operands_.size() > 2 ? n(2) : nullptr;
+      return ossrun_round(t, at<uint16_t>(0), b, f(1), int(x[2]), a, order);
     }
     if (kind == "route") return ossrun_route(t, n(0), f(1), n(2), n(3), f(4));
     if (kind == "quantize") return ossrun_quantize(t, rows, at<int8_t>(0), f(1), f(2), a);
@@ -148,13 +156,15 @@ class Replay {
     }
     if (kind == "linear_q8" || kind == "linear_q8_q8") {
       ossrun_q8_matrix parts[OSSRUN_MAX_PARTS];
-      const int count = int(operands_.size() - 3) / 2;
+      const ossrun_rounded bf16 = rounded(3);
+      const int w = bf16.rows ? 4 : 3, count = (int(operands_.size()) - w) / 2, add = int(b);
       for (int i = 0; i < count; i++) {
-        parts[i] = {at<uint8_t>(3 + 2 * i), h(4 + 2 * i), int64_t(x[2 + i])};
+        parts[i] = {at<uint8_t>(w + 2 * i), h(w + 1 + 2 * i), int64_t(x[2 + i])};
       }
-      return kind == "linear_q8"
-                 ? ossrun_linear_q8(t, rows, f(0), at<int16_t>(1), f(2), a, parts, count, int(b))
-                 : ossrun_linear_q8_q8(t, rows, f(0), at<int8_t>(1), f(2), a, parts, count, int(b));
+      if (kind == "linear_q8") {
+        return ossrun_linear_q8(t, rows, f(0), at<int16_t>(1), f(2), bf16, a, parts, count, add);
+      }
+      return ossrun_linear_q8_q8(t, rows, f(0), at<int8_t>(1), f(2), bf16, a, parts, count, add);
     }
     if (kind == "gate_up" || kind == "down") return append_expert(kind, float(x[0]));
     if (kind == "combine") return ossrun_combine(t, f(0), f(1), f(2));
@@ -162,15 +172,23 @@ class Replay {
     fail("unknown operation " + kind);
   }
 
+  // Operand i if it is rows for tiles.
+  ossrun_rounded rounded(size_t i) {
+    const auto stride = strides_.find(operands_[i]);
+    if (stride == strides_.end()) return {};
+    return {h(i), stride->second};
+  }
+
   int append_expert(const std::string& kind, float limit) {
     const bool plain = operands_.size() == 7;  // else 8-bit values and their scales
-    const size_t w = plain ? 4 : 5;
+    const ossrun_rounded bf16 = plain ? ossrun_rounded{} : rounded(5);
+    const size_t w = plain ? 4 : bf16.rows ? 6 : 5;
     const ossrun_expert_matrix m = {at<uint8_t>(w), at<uint8_t>(w + 1), h(w + 2)};
     const float* x = plain ? f(3) : nullptr;
     const int8_t* q = plain ? nullptr : at<int8_t>(3);
     const float* d = plain ? nullptr : f(4);
-    return kind == "down" ? ossrun_down(tape_, f(0), n(1), n(2), x, q, d, &m)
-                          : ossrun_gate_up(tape_, f(0), n(1), n(2), x, q, d, &m, limit);
+    return kind == "down" ? ossrun_down(tape_, f(0), n(1), n(2), x, q, d, bf16, &m)
+                          : ossrun_gate_up(tape_, f(0), n(1), n(2), x, q, d, bf16, &m, limit);
   }
 
   template <class T>
@@ -190,6 +208,8 @@ class Replay {
     const auto tables = read<int32_t>(table);
     const auto full_at = read<int32_t>(rows), window_at = read<int32_t>(rows);
     const auto twins = read<int32_t>(twin_count), logit_row = read<int32_t>(logit_rows);
+    const auto marks = read<int32_t>(rows);
+    const std::vector<uint8_t> prompts(marks.begin(), marks.end());
     const auto want = read<float>(logit_rows * vocab);
     std::vector<float> logits(want.size());
     // A thread allocates as it starts, and may start late: this waits until all have.
@@ -199,7 +219,8 @@ class Replay {
     const auto run = [&](ossrun_part part, const uint64_t* wanted) {
       ossrun_step(pool_, tape_, threads_, part, rows, logit_rows, tokens.data(), positions.data(),
                   tables.data(), full_at.data(), window_at.data(), twins.data(), logit_row.data(),
-                  logits.data(), wanted, nullptr, nullptr);
+                  logits.data(), wanted, nullptr, nullptr,
+                  strides_.empty() ? nullptr : prompts.data());
     };
     run(OSSRUN_WHOLE, nullptr);
     if (allocations > 0) fail("step " + std::to_string(steps_) + " allocated memory");
@@ -234,6 +255,7 @@ class Replay {
   ossrun_pool* pool_;
   ossrun_tape* tape_ = nullptr;
   std::map<int, Buffer> buffers_;
+  std::map<int, int64_t> strides_;  // of those that are rows for tiles
   std::vector<int> operands_;
   int steps_ = 0;
   double worst_ = 0;

@@ -14,6 +14,8 @@ for model in T1 T2; do
   dump int8 -compute int8
   dump q8 -compute int8 -dense q8
   dump fp8 -kv fp8
+  dump tiles-int8 -compute int8 -tiles
+  dump tiles-q8 -compute int8 -dense q8 -tiles
 done
 # build NAME LINK-FLAGS SOURCES FLAGS...
 build() {
@@ -30,7 +32,10 @@ left_out=$(printf -- "-Wl,--defsym=kernels_%s=kernels_neon " avx512 vbmi avxvnni
 # shellcheck disable=SC2086 # several words
 build thread "$left_out" "$(ls ../*.cpp | grep -v -e avx512 -e vbmi -e avxvnni -e amx)" ${flags[*]%-f*sanitize*} -fsanitize=thread
 for isa in scalar avx2 avx512 amx; do
-  for threads in 1 3; do "$out/address" "$isa" "$threads" "$out"/T1.* "$out"/T2.*; done
+  dumps=$(ls "$out"/T[12].*)
+  [ "$isa" = amx ] || dumps=$(grep -v tiles <<< "$dumps")
+  # shellcheck disable=SC2086 # several words
+  for threads in 1 3; do "$out/address" "$isa" "$threads" $dumps; done
 done
-TSAN_OPTIONS=halt_on_error=1 "$out/thread" avx2 3 "$out"/T2.* | tee "$out/log"
+TSAN_OPTIONS=halt_on_error=1 "$out/thread" avx2 3 "$out"/T2.[eifq]* | tee "$out/log"
 grep -q 'avx2, 3 threads: ' "$out/log"

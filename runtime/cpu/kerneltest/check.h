@@ -101,6 +101,8 @@ void test_matmul_q8(const Kernels& k, Checker& check);
 void test_dense(const Kernels& k, Checker& check);
 // Where the table has matmul_bf16_halves.
 void test_halves(const Kernels& k, Checker& check);
+// Where the table has products on tiles; with `same`, whether the bits are those of that table.
+void test_tiles(const Kernels& k, const Kernels* same, Checker& check);
 void test_rows(const Kernels& k, Checker& check);
 void test_attention(const Kernels& k, Checker& check);
 // Of what both compute from 8-bit and 12-bit inputs.

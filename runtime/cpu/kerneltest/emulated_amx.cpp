@@ -5,6 +5,7 @@
 #if defined(__x86_64__)
 
 #include <immintrin.h>
+#include <stdlib.h>
 
 #include "../simd_detect.h"
 #include "../simd_e2m1.h"
@@ -23,42 +24,56 @@ const Kernels* kernels_emulated_amx() {
 SIMD_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
 
 namespace {
-// Of one thread; nothing is in them but between begin and end.
+// Of one thread; nothing is in them but between shape and end.
 struct Registers {
-  bool loaded = false;
+  int rows[8] = {}, row_bytes[8] = {};
   uint8_t bytes[8][16][64];
 
   void configure(const void* shapes) {
     uint8_t s[64];
     memcpy(s, shapes, sizeof s);
-    loaded = s[0] == 1 && s[1] == 0;
-    for (int i = 0; i < 8; i++) loaded = loaded && s[16 + 2 * i] == 64 && s[48 + i] == 16;
-    for (int i = 2; i < 16; i++) loaded = loaded && s[i] == 0;
-    for (int i = 8; i < 16; i++) loaded = loaded && s[16 + 2 * i] == 0 && s[48 + i] == 0;
-    zero();
+    bool valid = s[0] == 1;
+    for (int i = 1; i < 16; i++) valid = valid && s[i] == 0;
+    for (int i = 0; i < 16; i++) {
+      const int width = s[16 + 2 * i] + 256 * s[17 + 2 * i], height = s[48 + i];
+      valid = valid && height <= 16 && width <= 64 && (height == 0) == (width == 0);
+      valid = valid && (i < 8 || height == 0);
+      if (i < 8) rows[i] = height, row_bytes[i] = width;
+    }
+    if (!valid) abort();  // the processor faults
+    memset(bytes, 0, sizeof bytes);
   }
-  void zero() { memset(bytes, loaded ? 0 : 0xff, sizeof bytes); }
-  void release() {
-    loaded = false;
-    zero();
-  }
-  void zero(int tile) { memset(bytes[tile], loaded ? 0 : 0xff, sizeof bytes[tile]); }
+  void release() { memset(rows, 0, sizeof rows); }
   void load(int tile, const void* from, int64_t stride) {
-    for (int r = 0; loaded && r < 16; r++) {
-      memcpy(bytes[tile][r], static_cast<const uint8_t*>(from) + r * stride, 64);
+    if (rows[tile] == 0) abort();
+    memset(bytes[tile], 0, sizeof bytes[tile]);
+    for (int r = 0; r < rows[tile]; r++) {
+      memcpy(bytes[tile][r], static_cast<const uint8_t*>(from) + r * stride, row_bytes[tile]);
     }
   }
   void store(int tile, void* to, int64_t stride) const {
-    for (int r = 0; r < 16; r++) memcpy(static_cast<uint8_t*>(to) + r * stride, bytes[tile][r], 64);
+    if (rows[tile] == 0) abort();
+    for (int r = 0; r < rows[tile]; r++) {
+      memcpy(static_cast<uint8_t*>(to) + r * stride, bytes[tile][r], row_bytes[tile]);
+    }
   }
   void multiply(int sums, int inputs, int weights) {
-    float s[kTileSums];
-    uint16_t a[kTileBf16], b[kTileBf16];
-    memcpy(s, bytes[sums], sizeof s);
-    memcpy(a, bytes[inputs], sizeof a);
+    if (rows[sums] == 0 || rows[sums] != rows[inputs] || row_bytes[sums] != row_bytes[weights] ||
+        row_bytes[inputs] != 4 * rows[weights]) {
+      abort();
+    }
+    uint16_t b[kTileBf16];
     memcpy(b, bytes[weights], sizeof b);
-    PortableTile::add_product(s, a, b);
-    memcpy(bytes[sums], s, sizeof s);
+    for (int t = 0; t < rows[sums]; t++) {
+      uint16_t a[32];
+      float s[16];
+      memcpy(a, bytes[inputs][t], sizeof a);
+      memcpy(s, bytes[sums][t], sizeof s);
+      for (int r = 0; r < row_bytes[sums] / 4; r++) {
+        s[r] = PortableTile::add_product(s[r], a, b + 2 * r);
+      }
+      memcpy(bytes[sums][t], s, sizeof s);
+    }
   }
 };
 thread_local Registers registers;
@@ -66,13 +81,11 @@ thread_local Registers registers;
 
 #undef _tile_loadconfig
 #undef _tile_release
-#undef _tile_zero
 #undef _tile_loadd
 #undef _tile_stored
 #undef _tile_dpbf16ps
 #define _tile_loadconfig(shapes) registers.configure(shapes)
 #define _tile_release() registers.release()
-#define _tile_zero(tile) registers.zero(tile)
 #define _tile_loadd(tile, from, stride) registers.load(tile, from, stride)
 #define _tile_stored(tile, to, stride) registers.store(tile, to, stride)
 #define _tile_dpbf16ps(sums, inputs, weights) registers.multiply(sums, inputs, weights)

@@ -31,10 +31,10 @@ if [ "${1:-}" = demo ]; then
   grep -e 'answers are those' "$out/log"
 else
   go test -vet=off -c -ldflags "$wrapped" -o "$out/cpu.test" ..
-  (cd .. && "$out/cpu.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^(avx(512|vnni)|amx)$') > "$out/log" || { cat "$out/log"; exit 1; }
+  (cd .. && "$out/cpu.test" $short -test.v -test.run 'TestGolden(DenseQ8)?$/^(avx(512|vnni)|amx)$|TestTiles') > "$out/log" || { cat "$out/log"; exit 1; }
   passed "$out/log" TestGolden/avx512/T1 TestGolden/avx512/T2 TestGolden/avxvnni/T1 TestGolden/avxvnni/T2 \
     TestGoldenDenseQ8/avx512/T1 TestGoldenDenseQ8/avx512/T2 TestGoldenDenseQ8/avxvnni/T1 TestGoldenDenseQ8/avxvnni/T2 \
-    TestGolden/amx/T1 TestGolden/amx/T2 TestGoldenDenseQ8/amx/T1 TestGoldenDenseQ8/amx/T2
+    TestGolden/amx/T1 TestGolden/amx/T2 TestGoldenDenseQ8/amx/T1 TestGoldenDenseQ8/amx/T2 TestTilesDoNotSeeNeighbours
   grep -e '  all ' "$out/log"
 fi
 

@@ -26,21 +26,6 @@ void bf16_case(const Bf16Product& product, Checker& check, Random& random, int64
            });
 }
 
-struct Mxfp4 {
-  Guarded<uint8_t> blocks, scales;
-  int64_t k;
-  Mxfp4(Random& random, int64_t rows, int64_t k_, int64_t slack, int64_t low, int64_t high)
-      : blocks(rows * k_ / 2, slack), scales(rows * k_ / 32, slack), k(k_) {
-    blocks.fill([&] { return random.below(256); });
-    scales.fill([&] { return random.between(low, high); });
-  }
-  double operator()(int64_t r, int64_t i) const {
-    const uint8_t pair = blocks.get(r * k / 2 + i / 2);
-    return ldexp(e2m1_double(i % 2 == 0 ? pair & 15 : pair >> 4),
-                 scales.get(r * k / 32 + i / 32) - 127);
-  }
-};
-
 void mxfp4_case(const Kernels& kernels, Checker& check, Random& random, int64_t rows,
                 int64_t tokens, int64_t k, int64_t slack, bool with_bias, int64_t low,
                 int64_t high) {

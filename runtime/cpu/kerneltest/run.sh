@@ -9,7 +9,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 flags="-std=c++20 -g1 -Wall -Wextra -Werror -O1"
 kernels=$(ls ../kernels_*.cpp)
-tests="main.cpp schedule_test.cpp matmul_test.cpp dense_test.cpp rows_test.cpp attention_test.cpp same_bits_test.cpp"
+tests="main.cpp schedule_test.cpp matmul_test.cpp dense_test.cpp rows_test.cpp attention_test.cpp same_bits_test.cpp tiles_test.cpp"
 tables="portable16.cpp emulated_vnni.cpp portable_amx.cpp emulated_amx.cpp"
 
 # released AR: a library of the objects in the package's archive.

@@ -225,7 +225,7 @@ func (r *reader) read(ctx context.Context, c *Case) (*output, error) {
 		if final := int32(end - pos - 1); compared == 0 || b.LogitRows[compared-1] != final {
 			b.LogitRows = append(b.LogitRows, final) // the first greedy choice needs it
 		}
-		logits, err := step(ctx, eng, pool, &t, pos, &b)
+		logits, err := step(ctx, eng, pool, &t, pos, end-pos, &b)
 		if err != nil {
 			return nil, err
 		}
@@ -240,7 +240,7 @@ func (r *reader) read(ctx context.Context, c *Case) (*output, error) {
 			break
 		}
 		var err error
-		if last, err = step(ctx, eng, pool, &t, len(c.Tokens)+i, &engine.Batch{
+		if last, err = step(ctx, eng, pool, &t, len(c.Tokens)+i, 0, &engine.Batch{
 			Tokens: []int32{token}, LogitRows: []int32{0}}); err != nil {
 			return nil, err
 		}
@@ -249,14 +249,14 @@ func (r *reader) read(ctx context.Context, c *Case) (*output, error) {
 	return out, nil
 }
 
-func step(ctx context.Context, eng engine.Engine, pool *kv.Pool, t *kv.Table, start int,
+func step(ctx context.Context, eng engine.Engine, pool *kv.Pool, t *kv.Table, start, prompt int,
 	b *engine.Batch) ([]float32, error) {
 	pool.Slide(t, start)
 	if !pool.Reserve(t, start+len(b.Tokens)) {
 		return nil, fmt.Errorf("no KV page is left for position %d", t.Room())
 	}
-	b.Seqs = []engine.SeqRows{{Start: int32(start), Rows: int32(len(b.Tokens)), Full: t.Full(),
-		Window: t.Window()}}
+	b.Seqs = []engine.SeqRows{{Start: int32(start), Rows: int32(len(b.Tokens)),
+		Prompt: int32(prompt), Full: t.Full(), Window: t.Window()}}
 	b.Twins = pool.Twins()
 	logits := make([]float32, len(b.LogitRows)*eng.Spec().Vocab)
 	return logits, eng.Step(ctx, b, logits)

@@ -140,6 +140,10 @@ func (b *run) pagesPerEntry() int { return 1 + engine.WindowPages(b.o.Settings.K
 func (b *run) batch(sequences, start, rows int) *engine.Batch {
 	x := &engine.Batch{}
 	pages, tables := pagesOf(start+rows), b.pagesPerEntry()
+	prompt := rows
+	if rows == 1 {
+		prompt = 0
+	}
 	perTable := b.eng.Settings().Pages / sequences / tables
 	for p := 0; p < b.eng.Settings().Pages && tables > 2; p++ { // a table after the window's
 		x.Twins = append(x.Twins, int32((p+perTable)%b.eng.Settings().Pages))
@@ -152,7 +156,8 @@ func (b *run) batch(sequences, start, rows int) *engine.Batch {
 			return list
 		}
 		x.Seqs = append(x.Seqs, engine.SeqRows{Start: int32(start), Rows: int32(rows),
-			Full: table(tables * i * perTable), Window: table((tables*i + 1) * perTable)})
+			Prompt: int32(prompt), Full: table(tables * i * perTable),
+			Window: table((tables*i + 1) * perTable)})
 		for range rows {
 			x.Tokens = append(x.Tokens, int32(b.random.IntN(b.ckpt.Spec.Vocab)))
 		}

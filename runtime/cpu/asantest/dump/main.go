@@ -34,10 +34,12 @@ func main() {
 	compute := flag.String("compute", engine.Exact, "compute mode")
 	kv := flag.String("kv", "", "type of the KV cache, the mode's own by default")
 	dense := flag.String("dense", "", "form of the dense weights")
+	tiles := flag.Bool("tiles", false, "rows of prompts go by tiles")
 	flag.Parse()
 	w := bufio.NewWriter(os.Stdout)
 	err := dump(w, flag.Arg(0), engine.Settings{Compute: *compute, Dense: *dense,
-		Dense12: *dense == engine.DenseQ8, KVCacheDtype: *kv, Pages: pages})
+		Dense12: *dense == engine.DenseQ8, KVCacheDtype: *kv, Tiles: *tiles,
+		Pages: pages})
 	if err == nil {
 		err = w.Flush()
 	}
@@ -158,6 +160,9 @@ func writeOp(w io.Writer, op *engine.Op, ids map[*engine.Buffer]int) {
 		fmt.Fprintf(w, " %d %d %d %x", op.CacheLayer, op.Window, number(op.Twin), op.Scale)
 	case engine.Quantize:
 		fmt.Fprint(w, " ", op.In[0].Width)
+	case engine.Round:
+		fmt.Fprint(w, " ", op.In[0].Width, " ", op.Out[0].Width, " ",
+			number(op.In[0].Extent == engine.PerSlot))
 	case engine.GateUp:
 		fmt.Fprintf(w, " %x", op.Limit)
 	}
@@ -195,6 +200,9 @@ func writeCase(w io.Writer, p *engine.Program, pool *enginetest.Pages, c golden.
 		if err != nil {
 			return err
 		}
+		if p.Settings.Tiles {
+			long.Prompt = long.Rows
+		}
 		batch.Seqs, batch.Twins = []engine.SeqRows{long, short}, pool.Twins
 		batch.Tokens = append(append(batch.Tokens, c.Tokens[part.from:part.to]...),
 			c.Tokens[b.Length-1])
@@ -214,7 +222,7 @@ func writeCase(w io.Writer, p *engine.Program, pool *enginetest.Pages, c golden.
 }
 
 func writeStep(w io.Writer, p *engine.Program, b *engine.Batch, want [][]float32) {
-	var positions, tables, fullAt, windowAt []int32
+	var positions, tables, fullAt, windowAt, prompts []int32
 	for _, q := range b.Seqs {
 		full := int32(len(tables))
 		tables = append(tables, q.Full...)
@@ -223,6 +231,7 @@ func writeStep(w io.Writer, p *engine.Program, b *engine.Batch, want [][]float32
 		for r := range q.Rows {
 			positions, fullAt, windowAt = append(positions, q.Start+r), append(fullAt, full),
 				append(windowAt, window)
+			prompts = append(prompts, int32(number(r < q.Prompt)))
 		}
 	}
 	tolerance := 1e-3
@@ -232,7 +241,7 @@ func writeStep(w io.Writer, p *engine.Program, b *engine.Batch, want [][]float32
 	fmt.Fprintln(w, "step", len(b.Tokens), len(b.LogitRows), len(tables), len(b.Twins),
 		p.Spec.Vocab, tolerance)
 	for _, list := range [][]int32{b.Tokens, positions, tables, fullAt, windowAt, b.Twins,
-		b.LogitRows} {
+		b.LogitRows, prompts} {
 		w.Write(engine.Bytes(list))
 	}
 	for _, row := range want {
