@@ -183,7 +183,7 @@ func showPalette(m *Model, words string) tea.Cmd {
 	return nil
 }
 
-// openPalette is Ctrl+P. Up restores what was typed.
+// openPalette is Ctrl+P. Up restores the typed text.
 func openPalette(m *Model) tea.Cmd {
 	if text := m.input.editor.text; text != "" {
 		m.remember(text)

@@ -304,7 +304,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 			m.showNotice("Lost the server while it was answering. Retrying…")
 			return m.regenerate()
 		}
-		return tea.Batch(m.announce(l), m.nextQueued(l.finish == session.FinishStop))
+		return tea.Batch(l.announce(m), m.nextQueued(l.finish == session.FinishStop))
 	}
 	if m.now.Sub(m.record.savedAt) >= saveInterval {
 		m.save()

@@ -26,9 +26,9 @@ const maxListedFiles = 20_000
 
 // A fileList is the state of the list of files.
 type fileList struct {
-	names  []string
-	begun  bool   // the names are loaded, or being loaded
-	closed string // Esc closed the list of the @ that ends this text
+	names     []string
+	requested bool   // the names are loaded, or being loaded
+	closed    string // Esc closed the list of the @ that ends this text
 }
 
 // mention is the index of the @ of the path before the caret, or -1, and the path without quotes.
@@ -53,10 +53,10 @@ func (m *Model) loadFiles() tea.Cmd {
 		*f = fileList{}
 		return nil
 	}
-	if start, _ := m.input.mention(); start < 0 || f.begun || m.plain {
+	if start, _ := m.input.mention(); start < 0 || f.requested || m.plain {
 		return nil
 	}
-	f.begun = true
+	f.requested = true
 	return m.background.run(func() tea.Msg { return filesListed(listFiles(m.ctx)) })
 }
 

@@ -18,7 +18,7 @@ import (
 const longTurn = 10 * time.Second
 
 // announce gives a sign that an answer has ended, if the person may have turned to another window.
-func (m *Model) announce(l *live) tea.Cmd {
+func (l *live) announce(m *Model) tea.Cmd {
 	if !m.blurred || m.options.NoNotify || m.plain || m.clipboard == nil || l.stopping ||
 		len(m.talk.queued) > 0 || m.now.Sub(l.started) < longTurn {
 		return nil
