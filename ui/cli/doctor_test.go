@@ -401,7 +401,8 @@ func TestOneFigureOfMemory(t *testing.T) {
 			OnDisk: 3e9}}}
 		for _, none := range []error{nil, errors.New("no memory")} {
 			f.preview.PlanErr = none
-			if text := f.promise(80); !strings.Contains(text, "needs "+figure) {
+			if text := f.promise(80); !strings.Contains(text, "needs "+figure) &&
+				!strings.Contains(text, figure+" for the model") {
 				t.Errorf("%s: the first run says %q, doctor %s", m.Name, text, figure)
 			}
 		}
