@@ -8,6 +8,7 @@ package openai
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
@@ -27,6 +28,8 @@ func Loading(status func() error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := answer.NewExchange(w, answer.NewID("req_"), faultBodyOf(r.URL.Path))
 		e.Header().Set("Connection", "close") // of a body that is not read
+		// net/http reads some of that body after the answer.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(10 * time.Second))
 		mux.ServeHTTP(e, r)
 	})
 }

@@ -105,7 +105,7 @@ func undo(m *Model) tea.Cmd {
 	if e == nil {
 		return m.note("Nothing to undo.")
 	}
-	m.transcript.entries = m.transcript.entries[:e.entry]
+	m.transcript.entries, t.editing = m.transcript.entries[:e.entry], nil
 	if t.conversation.current, t.context = e.prev, 0; e.prev != nil {
 		t.context = e.prev.context
 	}

@@ -332,7 +332,11 @@ func (m *Model) nextQueued(well bool) tea.Cmd {
 func (m *Model) returnQueued() {
 	in, text := &m.input, append(m.talk.queued, m.input.editor.text)
 	m.talk.queued, m.talk.unsaved = nil, 0
-	in.editor.set(strings.TrimRight(strings.Join(text, "\n"), "\n"))
+	all := strings.TrimRight(strings.Join(text, "\n"), "\n")
+	if strings.HasPrefix(all, "!") && all != text[0] {
+		all = " " + all // messages after a command are no part of it
+	}
+	in.editor.set(all)
 	in.returned = in.editor.text
 }
 

@@ -69,8 +69,9 @@ func (l filesListed) apply(m *Model) tea.Cmd {
 
 // listFiles lists the files of the working folder as git does; without a repository none.
 func listFiles(ctx context.Context) (names []string) {
-	out, err := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others",
-		"--exclude-standard", "--deduplicate").Output()
+	// A repository may name a program as its monitor.
+	out, err := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "ls-files", "-z",
+		"--cached", "--others", "--exclude-standard", "--deduplicate").Output()
 	if err != nil {
 		return nil // Tab completes paths
 	}

@@ -231,7 +231,7 @@ func (m *Model) begin() {
 	m.tools.markStale()
 	t := &m.talk
 	t.conversation, t.context, t.rate = conversation{}, 0, 0
-	t.queued, t.unsaved, t.preparing = nil, 0, ""
+	t.queued, t.unsaved, t.preparing, t.shellAllowed = nil, 0, "", false
 	m.input.pastes, m.input.recent = nil, nil
 	m.record.name, m.record.model, m.record.startTime = "", "", m.now
 	m.record.setID(newID(), &m.background)

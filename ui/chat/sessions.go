@@ -231,6 +231,7 @@ func (m *Model) restore(r claimedChat) {
 	m.input.pastes = k.Pastes
 	t := &m.talk
 	t.system, t.queued, t.preparing, t.unsaved = k.System, k.Queued, "", 0
+	t.shellAllowed, t.editing = false, nil
 	t.conversation, t.context, t.rate = restoreConversation(k, m.palette, m.now), 0, 0
 	if t.conversation.current != nil {
 		t.context = t.conversation.current.context

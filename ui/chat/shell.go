@@ -42,12 +42,12 @@ func runShell(ctx context.Context, command string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "exec 2>&1; "+command)
 	process.OwnGroup(cmd)
+	pipe, err := cmd.StdoutPipe()
 	cmd.Cancel = func() error {
 		process.End(cmd)
-		return nil
+		return pipe.Close() // a program that has left the group may keep it open
 	}
 	cmd.WaitDelay = 2 * time.Second
-	pipe, err := cmd.StdoutPipe()
 	if err = errors.Join(err, cmd.Start()); err != nil {
 		return "", err
 	}

@@ -415,7 +415,8 @@ var otherModels = regexp.MustCompile(`(?i)qwen|llama|mistral|mixtral|gemma|deeps
 // modelFolder is the absolute path of a model in a folder, or "" for a repository. The port in
 // front renders prompts for gpt-oss, so other models are refused.
 func modelFolder(model string) (string, error) {
-	if stat, err := os.Stat(model); err != nil || !stat.IsDir() {
+	_, listed := models.Lookup(model) // as checkpoint.Resolve: a folder called 20b is none
+	if stat, err := os.Stat(model); listed || err != nil || !stat.IsDir() {
 		if otherModels.MatchString(model) && !strings.Contains(strings.ToLower(model), "gpt-oss") {
 			return "", fail(exitUsage, "%s is not gpt-oss, and ossrun in front of vLLM speaks "+
 				"only its format. Run vllm serve %[1]s without ossrun", model)

@@ -55,7 +55,7 @@ func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *fields.Object) 
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	if err := p.tools.OfferTo(&req.Turns[0], req.builtins); err != nil {
+	if err := p.tools.OfferTo(e, &req.Turns[0], req.builtins); err != nil {
 		return nil, fields.FaultOf(err, req.History)
 	}
 	if _, err := p.ModelOf(r.Context(), e, &req.Request); err != nil {

@@ -184,15 +184,20 @@ func (m *form) endServerCall(e session.ToolEnd) {
 			results = append(results, searchResult{Type: "web_search_result", URL: s.URL,
 				Title: s.Title})
 		}
-		if len(results) > 0 {
-			results[0].Content = request.Seal(text)
+		if len(results) == 0 { // an MCP server's browser names no pages
+			results = append(results, searchResult{Type: "web_search_result", Title: "Results"})
 		}
+		results[0].Content = request.Seal(text)
 		result.Content = results
 	case webFetch:
 		m.uses.Fetches++
 		page := session.Source{}
 		if len(e.Result.Sources) > 0 {
 			page = e.Result.Sources[0]
+		} else {
+			var arguments struct{ ID any }
+			_ = json.Unmarshal([]byte(call.arguments), &arguments) // else it has no address
+			page.URL, _ = arguments.ID.(string)
 		}
 		m.serverToolUse(call, inputWith(call.arguments, "url", page.URL))
 		if e.Err != nil {

@@ -87,7 +87,7 @@ const cards = {
     } };
   },
   mcp_approval_request(item, turn, chat) {
-    const f = folded(item, true), row = el("div", { className: "row" });
+    const f = folded(item, true), row = el("div", { className: "row", hidden: true });
     f.node.classList.add("asks");
     f.node.append(given(item.arguments ?? "{}"), row);
     row.append(...decisions.map((d) => button(d.does, () => decide(chat, turn, d),
@@ -96,6 +96,7 @@ const cards = {
       const said = turn.said?.[item.id], waits = !said && !runs.has(turn.id) &&
         turn.items.at(-1) === item;
       f.named(toolOf(item) + (said ? " · " + said : " wants to run"));
+      if (waits && row.hidden) shown = performance.now();
       row.hidden = !waits;
       f.node.classList.toggle("asks", waits);
       if (!waits) f.fold();

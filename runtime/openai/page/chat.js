@@ -210,10 +210,10 @@ $("text").onpaste = (e) => {
 };
 document.ondragover = (e) => e.preventDefault();
 document.ondrop = (e) => { e.preventDefault(); attach([...e.dataTransfer.files]); };
-let pressed = 0; // when the last key was
+let pressed = 0, shown = 0; // when the last key was, and the question for a call appeared
 document.onkeydown = (e) => {
   const k = e.key.toLowerCase(), control = e.ctrlKey || e.metaKey;
-  const unhurried = e.timeStamp - pressed > 400; // who types has not read a question
+  const unhurried = e.timeStamp - Math.max(pressed, shown) > 400; // who types has not read a question
   pressed = e.timeStamp;
   if (document.querySelector("dialog[open]")) return;
   const asks = !control && !e.altKey && unhurried && asking();
@@ -242,10 +242,11 @@ if (others) others.onmessage = async ({ data }) => {
   list();
 };
 apply();
-openKept().then(() => {
+openKept().then(async () => {
   const resume = (c, t) => (navigator.locks ? navigator.locks.request("ossrun." + t.id,
-    { ifAvailable: true }, (lock) => { if (lock) run(c, t); }) : run(c, t));
-  for (const c of chats) for (const t of c.turns) if (t.response && !t.ended) resume(c, t);
-  open(chats[0] ?? null);
+    { ifAvailable: true }, (lock) => { if (lock) run(c, t); }) : void run(c, t));
+  const last = chats[0] ?? null, cut = (c) => c.turns.filter((t) => t.response && !t.ended);
+  await Promise.all(chats.flatMap((c) => cut(c).map((t) => resume(c, t)))); // its queue stays
+  open(last);
   return look();
 });

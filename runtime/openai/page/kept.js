@@ -74,7 +74,7 @@ function written(change) {
 async function save(chat, files = []) {
   if (!chats.includes(chat)) chats.push(chat);
   byUse();
-  if (!database) return;
+  if (!database) return true;
   const had = stored.has(chat);
   try {
     await written((all, contents) => {
@@ -87,10 +87,12 @@ async function save(chat, files = []) {
       };
     });
     others?.postMessage(chat.id);
+    return true;
   } catch (e) {
     const full = e?.name === "QuotaExceededError";
     notice((full ? "This browser's storage is full. Export or delete conversations."
       : "The conversation is not stored: " + e.message));
+    return false;
   }
 }
 function merge(chat, there) {

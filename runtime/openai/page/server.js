@@ -219,10 +219,8 @@ async function run(chat, turn, files) {
   runs.delete(turn.id);
   free?.();
   turn.ended = !(turn.response && here.cut); // or it can still be resumed
-  if (turn.response && turn.ended) { // it is this browser's alone from now on
-    ask(pathTo(turn), { method: "DELETE" }).catch(() => {});
-    delete turn.response;
-  }
+  const there = turn.ended && turn.response && pathTo(turn);
+  if (there) delete turn.response;
   // another answer of which nothing came takes no one's place
   if (turn.again && !turn.items.length) {
     const old = turnOf(chat, turn.again);
@@ -231,7 +229,9 @@ async function run(chat, turn, files) {
     failed.set(old.id, (turn.error ?? turn.note) + " The earlier answer is shown.");
   }
   delete turn.again;
-  if (chats.includes(chat)) save(chat);
+  const saving = chats.includes(chat) ? save(chat) : Promise.resolve(true);
+  if (there) saving.then((stored) => (stored || stopper.signal.aborted) && // then it is ours alone
+    ask(there, { method: "DELETE" })).catch(() => {});
   changed(chat, turn);
   if (chats.includes(chat)) after(chat, turn, ended?.status === "completed");
 }

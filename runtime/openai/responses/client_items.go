@@ -137,7 +137,7 @@ func readClientResult(conv *request.Conversation, o *fields.Object, kind string)
 			switch outcome := part.Object("outcome"); {
 			case outcome.Text("type") == "timeout":
 				text += "\n[timeout]\n"
-			case outcome.Integer("exit_code", -1<<31, 1<<31-1, 0) != 0:
+			case outcome.Number("exit_code", -1<<31, 1<<32, 0) != 0: // Windows' are unsigned
 				text += fmt.Sprintf("\n[exit code %s]\n", outcome.Get("exit_code").Raw)
 			}
 		}

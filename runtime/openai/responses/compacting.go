@@ -210,7 +210,7 @@ func (p *API) CountInput(e *answer.Exchange, r *http.Request, o *fields.Object) 
 		return nil, f
 	}
 	turn := req.Turns[0]
-	if err := p.tools.OfferTo(&turn, req.builtins); err != nil {
+	if err := p.tools.OfferTo(e, &turn, req.builtins); err != nil {
 		return nil, fields.FaultOf(err, req.History)
 	}
 	turn.InMemory, turn.Pages = true, nil // no record is left

@@ -16,8 +16,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// maxOffers bounds the conversations whose tools are remembered, and maxOfferMessages their length.
-const maxOffers, maxOfferMessages = 64, 4096
+// maxOffers bounds the conversations whose tools are remembered, maxOfferMessages their length, and
+// maxOfferBytes the size of one.
+const maxOffers, maxOfferMessages, maxOfferBytes = 64, 4096, 512 << 10
 
 // offers has the tools of the latest conversations. It is safe for concurrent use.
 type offers struct {
@@ -64,11 +65,21 @@ func (o *offers) apply(client, key string, r *session.Request, builtins []tools.
 	}
 	if i >= 0 {
 		o.list = slices.Delete(o.list, i, i+1)
-	} else if len(o.list) == maxOffers {
+	}
+	functions, size := slices.Clone(r.Functions), len(key)+len(r.Instructions)
+	for i := range functions {
+		f := &functions[i]
+		f.Parameters = slices.Clone(f.Parameters) // else the whole body stays in memory
+		size += len(f.Parameters) + len(f.Description)
+	}
+	if size > maxOfferBytes {
+		return
+	}
+	if len(o.list) == maxOffers {
 		o.list = slices.Delete(o.list, 0, 1)
 	}
 	last := &lastOffer{client: client, key: key, messages: messages,
-		request: session.Request{Instructions: r.Instructions, Functions: r.Functions,
+		request: session.Request{Instructions: r.Instructions, Functions: functions,
 			Strict: r.Strict, Texts: r.Texts}}
 	for _, b := range builtins {
 		last.request.Browser = last.request.Browser || b.Kind == tools.Browser

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -153,7 +154,7 @@ func Make(r Request) (Plan, error) {
 	p.machines()
 	if !p.r.HasFront && p.Front == "" {
 		p.Look.add(fmt.Sprintf("ossrun vllm serve %s --upstream http://127.0.0.1:%d "+
-			"--port %d", p.r.Model, p.r.Port, SecondPort(p.r.Port)),
+			"--port %d", quote(p.r.Model), p.r.Port, SecondPort(p.r.Port)),
 			"this program's port in front of it", NotInGuide)
 	}
 	return p.Plan, nil
@@ -186,7 +187,7 @@ func (p *planner) check() (err error) {
 	}
 	switch p.r.Launch {
 	case "":
-		if p.r.Launch = "docker"; p.r.Spread != "" {
+		if p.r.Launch = "docker"; p.r.Spread != "" && !p.r.HasFront {
 			p.r.Launch = "local"
 		}
 	case "docker", "local":
@@ -205,6 +206,9 @@ func (p *planner) check() (err error) {
 	}
 	if v := p.r.Version; v != "" && v[0] >= '0' && v[0] <= '9' {
 		p.r.Version = "v" + v
+	}
+	if p.usesRay() && p.r.HasFront {
+		return fmt.Errorf("manifests of one model over several machines need vLLM 0.18 or newer")
 	}
 	for _, f := range p.book.Removed {
 		for _, argument := range p.r.Extra {
@@ -243,12 +247,15 @@ func (p *planner) check() (err error) {
 	p.r.Port = cmp.Or(p.r.Port, 8000)
 	if p.r.Platform == "" {
 		p.r.Platform = "linux/amd64"
-		if h := strings.ToUpper(p.r.Hardware); strings.HasPrefix(h, "G") { // Grace, an ARM
+		if grace.MatchString(p.r.Hardware) {
 			p.r.Platform = "linux/aarch64"
 		}
 	}
 	return nil
 }
+
+// grace is in the names of GPUs with Grace, an ARM: GH200, GB200, GB300, GB10.
+var grace = regexp.MustCompile(`(?i)\bG[HB]\d`)
 
 // share decides how many GPUs share a layer.
 func (p *planner) share() error {
@@ -276,7 +283,7 @@ func (p *planner) model() {
 	} else if p.Model = "openai/gpt-oss-" + p.r.Model; len(weights) > 0 {
 		p.Model, why = weights[0].Text, weights[0].Why
 	}
-	p.Args.add(p.Model, why, p.chip.Place)
+	p.Args.add(quote(p.Model), why, p.chip.Place)
 	if p.hasFront() {
 		p.Args.add("--enable-prompt-tokens-details", "cached tokens in the usage", NotInGuide)
 	}

@@ -78,6 +78,15 @@ var (
 	quoted    = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
 )
 
+// quote is a word of a shell for any text.
+func quote(text string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%"
+	if text != "" && strings.Trim(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'"
+}
+
 // words splits the arguments as a shell does.
 func words(lines Lines) []string {
 	list := shellWord.FindAllString(strings.Join(lines.texts(), " "), -1)

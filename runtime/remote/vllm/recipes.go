@@ -195,7 +195,7 @@ func (p *planner) docker() {
 	p.add(&p.Docker, p.book.Docker)
 	// by name: a value would be visible in the list of processes
 	add("-e HF_TOKEN", "the right to download", placeContainer)
-	if p.r.HasFront {
+	if p.hasFront() {
 		add("-e VLLM_API_KEY", "the key that this program has for it", NotInGuide)
 	}
 	add(`-e HF_HOME="`+cache+`"`, "where the weights are inside", placeContainer)
@@ -207,7 +207,7 @@ func (p *planner) docker() {
 		add("-v $PWD/"+p.File+":/"+p.File, "the config file", placeContainer)
 	}
 	if p.Folder != "" {
-		add("-v "+p.Folder+":"+p.Folder+":ro", "the model", placeContainer)
+		add("-v "+quote(p.Folder+":"+p.Folder+":ro"), "the model", placeContainer)
 	}
 	p.mountVocabulary()
 	add("--ipc=host", "shared memory between vLLM's processes", placeContainer)

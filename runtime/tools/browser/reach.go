@@ -8,6 +8,7 @@ package browser
 import (
 	"fmt"
 	"net/url"
+	slashes "path"
 	"slices"
 	"strings"
 )
@@ -53,7 +54,10 @@ func isWithin(u *url.URL, domain string) bool {
 	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	is := host != "" && (name == host || strings.HasSuffix(name, "."+host) ||
 		strings.EqualFold(u.Host, host))
-	page := strings.TrimPrefix(strings.ToLower(u.Path), "/")
+	page := strings.TrimPrefix(slashes.Clean("/"+strings.ToLower(u.Path)), "/")
+	if start, end, wild := strings.Cut(path, "*"); wild { // Anthropic's form: one, in the path
+		return is && strings.HasPrefix(page, start) && strings.Contains(page[len(start):], end)
+	}
 	return is && (path == "" || page == path || strings.HasPrefix(page, path+"/"))
 }
 

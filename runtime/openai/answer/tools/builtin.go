@@ -268,12 +268,8 @@ type Settings struct {
 // Start starts a turn with built-in tools.
 func (k *Pool) Start(ctx context.Context, a *answer.Answer, runner session.Runner,
 	r session.Request, requested []Requested, how Settings) (session.Turn, []*Tool, error) {
-	for i := range requested {
-		w := &requested[i]
-		if w.client = a.Exchange.Client; !a.Exchange.Key.MayUseTool(w.Kind) {
-			return nil, nil, fields.Refusal(http.StatusForbidden, "tools", "tool_not_allowed",
-				"this key may not use the tool "+w.typ)
-		}
+	if err := claim(a.Exchange, requested); err != nil {
+		return nil, nil, err
 	}
 	open, missing, err := k.Open(requested, how.OwnerBefore)
 	if err != nil {
@@ -470,4 +466,16 @@ func (h *HostedChoice) callable(tools []*Tool, functions []harmony.ToolDescripti
 		}
 	}
 	return names
+}
+
+// claim makes tools the client's, or refuses those that its key may not use.
+func claim(e *answer.Exchange, requested []Requested) error {
+	for i := range requested {
+		w := &requested[i]
+		if w.client = e.Client; !e.Key.MayUseTool(w.Kind) {
+			return fields.Refusal(http.StatusForbidden, "tools", "tool_not_allowed",
+				"this key may not use the tool "+w.typ)
+		}
+	}
+	return nil
 }

@@ -236,7 +236,10 @@ func (k *Pool) Open(requested []Requested, owner string) (tools []*Tool,
 }
 
 // OfferTo adds tools to a request that only counts its tokens.
-func (k *Pool) OfferTo(r *session.Request, requested []Requested) error {
+func (k *Pool) OfferTo(e *answer.Exchange, r *session.Request, requested []Requested) error {
+	if err := claim(e, requested); err != nil {
+		return err
+	}
 	list, _, err := k.Open(requested, "")
 	for _, t := range list {
 		t.Offer(r)

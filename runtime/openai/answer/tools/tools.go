@@ -428,7 +428,7 @@ func (offer *Offer) readNamespace(o *fields.Object) {
 		f.space, f.localName, f.Name = space, f.Name, request.SpacedName(space, f.Name)
 		f.checkName(t)
 		f.deferred = t.Flag(deferLoading)
-		if about != "" { // the model reads it with the namespace's first tool
+		if about != "" && !f.deferred { // the model reads it with the first tool that it has
 			if f.Description != nil {
 				about = request.JoinParagraphs(about, *f.Description)
 			}
