@@ -250,3 +250,26 @@ func TestAnnounce(t *testing.T) {
 		}
 	}
 }
+
+// TestListingRunsNoProgram: a folder's git settings may name a program, which an @ does not run.
+func TestListingRunsNoProgram(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	for _, f := range [][2]string{{"a.txt", ""}, {"monitor.sh", "#!/bin/sh\ntouch ran\n"}} {
+		if err := os.WriteFile(f[0], []byte(f[1]), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, arguments := range [][]string{{"init", "-q"},
+		{"config", "core.fsmonitor", "./monitor.sh"}} {
+		if out, err := exec.Command("git", arguments...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if names := listFiles(t.Context()); !slices.Contains(names, "a.txt") {
+		t.Errorf("the files are %q", names)
+	}
+	if _, err := os.Stat("ran"); err == nil {
+		t.Error("the folder's program ran")
+	}
+}

@@ -529,10 +529,18 @@ func TestDomains(t *testing.T) {
 	for domain, want := range map[string]bool{"example.com": true, "www.example.com": true,
 		"EXAMPLE.com.": true, "https://example.com/": true, "example.com/blog": true,
 		"example.com/blog/a": true, "example.com/blo": false, "ample.com": false, "com": true,
-		"": false, "/blog": false, "example.org": false, "a.www.example.com": false} {
+		"": false, "/blog": false, "example.org": false, "a.www.example.com": false,
+		"example.com/*": true, "example.com/*/a": true, "example.com/*/b": false} {
 		u := hosttest.Must(url.Parse("https://www.example.com/blog/a?b"))(t)
 		if got := isWithin(u, domain); got != want {
 			t.Errorf("%q: %v", domain, got)
+		}
+	}
+	for page, want := range map[string]bool{"/blog/../admin": false, "//blog/a": true,
+		"/x/../blog": true, "/x/%2e%2e/blog": true} {
+		u := hosttest.Must(url.Parse("https://example.com" + page))(t)
+		if got := isWithin(u, "example.com/blog"); got != want {
+			t.Errorf("%s is within the blog: %v", page, got)
 		}
 	}
 }
