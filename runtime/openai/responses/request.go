@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -150,6 +152,7 @@ func (r *responseRequest) readInput(o *fields.Object, _ string) {
 // starter starts the turn with the requested tools, and a conversation that fits.
 func (r *responseRequest) starter(p *API) answer.Starter {
 	return func(ctx context.Context, a *answer.Answer, turn session.Request) (session.Turn, error) {
+		plain := turn
 		p.offers.apply(a.Exchange.Client, r.cacheKey, &turn, r.builtins)
 		runner := a.Runner
 		dropped := 0
@@ -159,9 +162,13 @@ func (r *responseRequest) starter(p *API) answer.Starter {
 		if r.compactAt != 0 && r.approved == nil {
 			runner = withCompaction(runner, p.store, r.compactAt)
 		}
-		started, open, err := p.tools.Start(ctx, a, runner, turn, r.builtins, tools.Settings{
-			MaxCalls: r.mostCalls, Chosen: r.hosted, Approved: r.approved,
-			OwnerBefore: cmp.Or(r.conversation, r.previous), NextOwner: r.nextOwner})
+		how := tools.Settings{MaxCalls: r.mostCalls, Chosen: r.hosted, Approved: r.approved,
+			OwnerBefore: cmp.Or(r.conversation, r.previous), NextOwner: r.nextOwner}
+		started, open, err := p.tools.Start(ctx, a, runner, turn, r.builtins, how)
+		_, long := errors.AsType[*sched.ContextLengthError](err)
+		if long && len(turn.Functions) > len(plain.Functions) { // it may fit as it was sent
+			started, open, err = p.tools.Start(ctx, a, runner, plain, r.builtins, how)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
+	"github.com/ossrun/ossrun/runtime/sched"
+	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
@@ -33,5 +35,25 @@ func TestCompactionHasTheToolsOfItsConversation(t *testing.T) {
 			same && got.ToolChoice != grammar.None || len(r["tools"].([]any)) != 0 {
 			t.Errorf("%s: %d functions, choice %v", body, n, got.ToolChoice)
 		}
+	}
+}
+
+// Where the tools make it too long, the request is answered as it was sent.
+func TestCompactionThatFitsOnlyWithoutTools(t *testing.T) {
+	srv, f := porttest.Server(t, func(r session.Request) ([]session.Event, error) {
+		if len(r.Functions) > 0 && len(r.Messages) > 1 {
+			return nil, &sched.ContextLengthError{Max: 10, Needed: 11}
+		}
+		return sessiontest.Answers("b")(r)
+	})
+	for _, body := range []string{`"input":"a","tools":[` + porttest.WeatherFunction + `]`,
+		`"input":[{"role":"user","content":"a"},{"role":"user","content":"Sum up."}]`} {
+		r := porttest.Post(t, srv, "/v1/responses", `{"prompt_cache_key":"k",`+body+`}`)
+		if r.Status != 200 {
+			t.Errorf("%d %s", r.Status, r.Body)
+		}
+	}
+	if n := len(f.Last(t).Functions); n != 0 {
+		t.Errorf("the answer has %d functions", n)
 	}
 }
