@@ -100,10 +100,10 @@ void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part par
                  int64_t logit_rows, const int32_t* tokens, const int32_t* positions,
                  const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
                  const int32_t* twins, const int32_t* logit_row, float* logits,
-                 const uint64_t* wanted, const int32_t* adapter_rows,
-                 const int32_t* adapter_logits, const uint8_t* prompts) {
-  const ossrun_batch batch{rows,    logit_rows,   tokens,        positions, tables,
-                           full_at, window_at,    twins,         logit_row, logits,
+                 const uint64_t* wanted, const int32_t* adapter_rows, const int32_t* adapter_logits,
+                 const uint8_t* prompts) {
+  const ossrun_batch batch{rows,    logit_rows,   tokens,         positions, tables,
+                           full_at, window_at,    twins,          logit_row, logits,
                            wanted,  adapter_rows, adapter_logits, prompts};
   const size_t all = t->ops.size(), body = all - t->unembeddings;
   t->walk(pool->pool, threads, batch, part == OSSRUN_LOGITS ? body : 0,

@@ -101,8 +101,8 @@ int ossrun_angles(ossrun_tape* t, float* a, const float* frequencies, float scal
 int ossrun_norm(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, const uint16_t* w,
                 int64_t width, float eps);
 // y null: the caller's logits.
-int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x,
-                  ossrun_rounded bf16, int64_t k, const ossrun_matrix* parts, int count, int add);
+int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, ossrun_rounded bf16,
+                  int64_t k, const ossrun_matrix* parts, int count, int add);
 // q, d: of ossrun_quantize_q12.
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
                      ossrun_rounded bf16, int64_t k, const ossrun_q8_matrix* parts, int count,
@@ -152,8 +152,8 @@ void ossrun_step(ossrun_pool* pool, ossrun_tape* t, int threads, ossrun_part par
                  int64_t logit_rows, const int32_t* tokens, const int32_t* positions,
                  const int32_t* tables, const int32_t* full_at, const int32_t* window_at,
                  const int32_t* twins, const int32_t* logit_row, float* logits,
-                 const uint64_t* wanted, const int32_t* adapter_rows,
-                 const int32_t* adapter_logits, const uint8_t* prompts);
+                 const uint64_t* wanted, const int32_t* adapter_rows, const int32_t* adapter_logits,
+                 const uint8_t* prompts);
 
 // Timing of every operation, off at first; ns [operations] receives the last step's.
 void ossrun_profile(ossrun_tape* t, int on);

@@ -364,8 +364,8 @@ static int append_linear(ossrun_tape* t, const float* y, T op) {
   return done;
 }
 
-int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x,
-                  ossrun_rounded bf16, int64_t k, const ossrun_matrix* parts, int count, int add) {
+int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, ossrun_rounded bf16,
+                  int64_t k, const ossrun_matrix* parts, int count, int add) {
   return append_linear(t, y, LinearOp(*t, rows, y, x, bf16, k, parts, count, add != 0));
 }
 

@@ -146,8 +146,7 @@ void matmul_mxfp4_tiles(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, i
 
 template <class S>
 void matmul_bf16_tiles(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
-                       const uint16_t* w, int64_t k, int64_t r0, int64_t r1,
-                       const uint16_t* bias) {
+                       const uint16_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
   matmul_tiles<S>(y, ldy, x, ldx, n, Bf16Panel<S>{w, k}, k, r0, r1, bias);
 }
 

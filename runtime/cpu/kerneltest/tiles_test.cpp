@@ -94,12 +94,13 @@ void all_three(const Kernels& kernels, const Kernels* same, Checker& check, Rand
                });
   Guarded<uint16_t> w(s.rows * s.k, s.slack);
   w.fill([&] { return bf16_of(random.normal()); });
-  product_case(kernels, same, check, random, s,
-               [&](int64_t r, int64_t i) { return bf16_double(w.get(r * s.k + i)); }, 0, 1,
-               [&](const Kernels& k, float* y, int64_t ldy, const uint16_t* x, int64_t ldx,
-                   int64_t n, int64_t r0, int64_t r1, const uint16_t* bias) {
-                 k.matmul_bf16_tiles(y, ldy, x, ldx, n, w.data(), s.k, r0, r1, bias);
-               });
+  product_case(
+      kernels, same, check, random, s,
+      [&](int64_t r, int64_t i) { return bf16_double(w.get(r * s.k + i)); }, 0, 1,
+      [&](const Kernels& k, float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
+          int64_t r0, int64_t r1, const uint16_t* bias) {
+        k.matmul_bf16_tiles(y, ldy, x, ldx, n, w.data(), s.k, r0, r1, bias);
+      });
   DenseQ8 q8(random, s.rows, s.k, s.slack);
   product_case(kernels, same, check, random, s, q8, 0x1p-9, 8,
                [&](const Kernels& k, float* y, int64_t ldy, const uint16_t* x, int64_t ldx,
