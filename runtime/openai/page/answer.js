@@ -96,10 +96,10 @@ const cards = {
       const said = turn.said?.[item.id], waits = !said && !runs.has(turn.id) &&
         turn.items.at(-1) === item;
       f.named(toolOf(item) + (said ? " · " + said : " wants to run"));
-      if (waits && row.hidden) shown = performance.now();
+      if (waits && row.hidden) [shown, f.node.open] = [performance.now(), true];
       row.hidden = !waits;
       f.node.classList.toggle("asks", waits);
-      if (!waits) f.fold();
+      if (said) f.fold();
     } };
   },
 };
