@@ -43,13 +43,6 @@ class RowOp : public Op {
     for (int64_t i = begin; i < end; i++) static_cast<const Self*>(this)->row(b, i);
   }
 
- protected:
-  // Whether ossrun_round has the operand's i-th row, which nothing else reads then.
-  bool is_rounded(const ossrun_batch& b, int64_t i) const {
-    if (extent_ == OSSRUN_PER_LOGIT) return false;
-    return on_tiles(b, extent_ == OSSRUN_PER_SLOT ? i / per_token_ : i);
-  }
-
  private:
   ossrun_extent extent_;
   int64_t per_token_;

@@ -210,7 +210,9 @@ func (p *Program) dense(label string, y, x *Buffer, in12 bool, parts []Matrix) *
 		}
 		kind, in = LinearQ8, p.quantized(label, x, bits)
 	}
-	in = append(in, p.rounded(label, x, PerRow)...)
+	if kind == Linear { // 8-bit weights would round twice
+		in = append(in, p.rounded(label, x, PerRow)...)
+	}
 	return p.record(kind, label, list(y), in, flat(parts)...)
 }
 
