@@ -119,7 +119,8 @@ func (o Settings) withDefaults() (Settings, error) {
 func (o Settings) On(dev interface{ Caps() Caps }) Settings {
 	c := dev.Caps()
 	o.Dense12 = o.Dense == DenseQ8 && o.Compute != Int8Fast && c.Dense12
-	o.Tiles = c.Tiles != "" && cmp.Or(o.ISA, c.ISA) == c.Tiles && o.Compute == Int8 && !o.Deterministic
+	o.Tiles = c.Tiles != "" && cmp.Or(o.ISA, c.ISA) == c.Tiles && o.Compute == Int8 &&
+		!o.Deterministic
 	return o
 }
 
