@@ -105,12 +105,11 @@ int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, 
                   int64_t k, const ossrun_matrix* parts, int count, int add);
 // q, d: of ossrun_quantize_q12.
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
-                     ossrun_rounded bf16, int64_t k, const ossrun_q8_matrix* parts, int count,
-                     int add);
+                     int64_t k, const ossrun_q8_matrix* parts, int count, int add);
 // q, d: of ossrun_quantize.
 int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q,
-                        const float* d, ossrun_rounded bf16, int64_t k,
-                        const ossrun_q8_matrix* parts, int count, int add);
+                        const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
+                        int add);
 int ossrun_rope(ossrun_tape* t, float* qkv, const float* angles);
 // twin: the layer lies in the twins of the pages that the table names.
 int ossrun_write_kv(ossrun_tape* t, void* cache, const float* qkv, int64_t layer, int windowed,

@@ -125,17 +125,13 @@ typedef struct Kernels {
   //   y  float32 [n, ldy]
   //   x  bf16 [n, ldx], ldx >= k; subnormals count as zero, in sums too
   //   k  a multiple of 32
-  // The weights are those of matmul_mxfp4, matmul_bf16 and matmul_q8 (there r1 is the last row or a
-  // multiple of 8), exact but for matmul_q8's, whose values times their scales round to bf16.
+  // The weights are those of matmul_mxfp4 and matmul_bf16, exact.
   void (*matmul_mxfp4_tiles)(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
                              const uint8_t* blocks, const uint8_t* scales, int64_t k, int64_t r0,
                              int64_t r1, const uint16_t* bias);
   void (*matmul_bf16_tiles)(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
                             const uint16_t* w, int64_t k, int64_t r0, int64_t r1,
                             const uint16_t* bias);
-  void (*matmul_q8_tiles)(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
-                          const uint8_t* w, int64_t k, int64_t r0, int64_t r1,
-                          const uint16_t* bias);
 
   // y = x / sqrt(mean(x^2) + eps) * w. x, y float32 [k], w bf16 [k]; y may be x.
   void (*rmsnorm)(float* y, const float* x, const uint16_t* w, int64_t k, float eps);

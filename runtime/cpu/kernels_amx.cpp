@@ -39,7 +39,6 @@ SIMD_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,a
 #include "simd_avx512.h"
 #include "simd_matmul.h"
 #include "simd_q8.h"
-#include "simd_dense_q8.h"
 #include "simd_matmul_tiles.h"
 #include "simd_amx.h"
 

@@ -370,7 +370,6 @@ const Kernels kTable = {
     matmul_q8_q8,
     nullptr,
     nullptr,
-    nullptr,
     rmsnorm,
     swiglu,
     rope,

@@ -56,11 +56,10 @@ class NormOp : public RowOp<NormOp> {
 template <class Self, class Matrix>
 class TiledOp : public Op {
  public:
-  TiledOp(const ossrun_tape& t, ossrun_extent rows, float* y, const ossrun_rounded& bf16, int64_t k,
-          const Matrix* parts, int count, bool add)
+  TiledOp(const ossrun_tape& t, ossrun_extent rows, float* y, int64_t k, const Matrix* parts,
+          int count, bool add)
       : k_(t.kernels),
         width_(k),
-        bf16_(bf16),
         tape_(&t),
         extent_(rows),
         per_token_(t.shape.experts_per_token),
@@ -96,7 +95,6 @@ class TiledOp : public Op {
 
   const Kernels* k_;
   int64_t width_;
-  ossrun_rounded bf16_;
 
  private:
   struct Place {
@@ -167,34 +165,23 @@ class TiledOp : public Op {
     const auto [begin, end] = range(b, extent_, per_token_);
     const int64_t most = add_ ? kChunk : Self::kMostRows;
     for (int64_t t = begin, rows; t < end; t += rows) {
-      const bool tiles = bf16_.rows && on_tiles(b, t);
-      int64_t same = t + 1;
-      if (bf16_.rows && b.prompts) {
-        while (same < end && on_tiles(b, same) == tiles) same++;
+      rows = std::min(most, end - t);
+      if (add_) {
+        accumulate(b, y + t * columns_, t, rows, m, r0, r1);
       } else {
-        same = end;
-      }
-      rows = tiles ? same - t : std::min(most, same - t);
-      if (tiles) {
-        for (int64_t i = t; i < same && !add_; i++) {
-          std::fill(y + i * columns_ + r0, y + i * columns_ + r1, 0.0F);
-        }
-        self().multiply_tiles(y + t * columns_, columns_, t, rows, m, r0, r1);
-      } else if (add_) {
-        accumulate(y + t * columns_, t, rows, m, r0, r1);
-      } else {
-        self().multiply(y + t * columns_, columns_, t, rows, m, r0, r1);
+        self().multiply(b, y + t * columns_, columns_, t, rows, m, r0, r1);
       }
     }
   }
 
   // The sums of a tile come to the stack, as rows 0 to r1 - r0, and are added from there.
-  void accumulate(float* y, int64_t t, int64_t rows, Matrix part, int64_t r0, int64_t r1) const {
+  void accumulate(const ossrun_batch& b, float* y, int64_t t, int64_t rows, Matrix part, int64_t r0,
+                  int64_t r1) const {
     alignas(64) float sums[kChunk * kTile];
     auto weight = reinterpret_cast<const char*>(part.weight) + self().bytes_of(r0);
     part.weight = reinterpret_cast<decltype(part.weight)>(weight);
     if (part.bias) part.bias += r0;
-    self().multiply(sums, kTile, t, rows, part, 0, r1 - r0);
+    self().multiply(b, sums, kTile, t, rows, part, 0, r1 - r0);
     for (int64_t i = 0; i < rows; i++) {
       k_->add(y + i * columns_ + r0, sums + i * kTile, r1 - r0);
     }
@@ -211,57 +198,63 @@ class TiledOp : public Op {
   int64_t columns_ = 0;
 };
 
-// On float32 rows and bf16 weights.
+// On float32 rows and bf16 weights; rows of prompts by tiles, if they are there as bf16.
 class LinearOp : public TiledOp<LinearOp, ossrun_matrix> {
  public:
   LinearOp(const ossrun_tape& t, ossrun_extent rows, float* y, const float* x,
            const ossrun_rounded& bf16, int64_t k, const ossrun_matrix* parts, int count, bool add)
-      : TiledOp(t, rows, y, bf16, k, parts, count, add),
+      : TiledOp(t, rows, y, k, parts, count, add),
         multiply_(t.shape.rounding && k_->matmul_bf16_halves ? k_->matmul_bf16_halves
                                                              : k_->matmul_bf16),
-        x_(x) {}
+        x_(x),
+        bf16_(bf16) {}
 
   static constexpr int64_t kMostRows = INT64_MAX;
 
   int64_t bytes_of(int64_t rows) const { return rows * width_ * int64_t{sizeof(uint16_t)}; }
 
-  void multiply(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_matrix& m, int64_t r0,
-                int64_t r1) const {
-    multiply_(y, ldy, x_ + t * width_, width_, rows, m.weight, width_, r0, r1, m.bias);
-  }
-  void multiply_tiles(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_matrix& m,
-                      int64_t r0, int64_t r1) const {
-    k_->matmul_bf16_tiles(y, ldy, bf16_.rows + t * bf16_.stride, bf16_.stride, rows, m.weight,
-                          width_, r0, r1, m.bias);
+  void multiply(const ossrun_batch& b, float* y, int64_t ldy, int64_t t, int64_t rows,
+                const ossrun_matrix& m, int64_t r0, int64_t r1) const {
+    const int64_t end = t + rows;
+    for (int64_t same; t < end; y += (same - t) * ldy, t = same) {
+      const bool tiles = bf16_.rows && on_tiles(b, t);
+      for (same = t + 1; same < end && (bf16_.rows && on_tiles(b, same)) == tiles;) same++;
+      if (!tiles) {
+        multiply_(y, ldy, x_ + t * width_, width_, same - t, m.weight, width_, r0, r1, m.bias);
+        continue;
+      }
+      for (int64_t i = 0; i < same - t; i++) std::fill(y + i * ldy + r0, y + i * ldy + r1, 0.0F);
+      k_->matmul_bf16_tiles(y, ldy, bf16_.rows + t * bf16_.stride, bf16_.stride, same - t, m.weight,
+                            width_, r0, r1, m.bias);
+    }
   }
 
  private:
   decltype(Kernels::matmul_bf16) multiply_;
   const float* x_;
+  ossrun_rounded bf16_;
 };
 
 // On 8-bit weights and rows of Q: 12 bits, or 8 with two numbers a block.
 template <class Q>
 class LinearQ8Op : public TiledOp<LinearQ8Op<Q>, ossrun_q8_matrix> {
   typedef TiledOp<LinearQ8Op<Q>, ossrun_q8_matrix> Tiled;
-  using Tiled::bf16_;
   using Tiled::k_;
   using Tiled::kChunk;
   using Tiled::width_;
 
  public:
   LinearQ8Op(const ossrun_tape& t, ossrun_extent rows, float* y, const Q* q, const float* d,
-             const ossrun_rounded& bf16, int64_t k, const ossrun_q8_matrix* parts, int count,
-             bool add)
-      : Tiled(t, rows, y, bf16, k, parts, count, add), q_(q), d_(d) {}
+             int64_t k, const ossrun_q8_matrix* parts, int count, bool add)
+      : Tiled(t, rows, y, k, parts, count, add), q_(q), d_(d) {}
 
   static constexpr int64_t kMostRows = kChunk;
 
   // Of a whole number of groups.
   int64_t bytes_of(int64_t rows) const { return rows * (width_ / kMxBlock) * (2 + kMxBlock); }
 
-  void multiply(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_q8_matrix& m,
-                int64_t r0, int64_t r1) const {
+  void multiply(const ossrun_batch&, float* y, int64_t ldy, int64_t t, int64_t rows,
+                const ossrun_q8_matrix& m, int64_t r0, int64_t r1) const {
     constexpr int64_t kNumbers = sizeof(Q) == 1 ? 2 : 1;
     const Q* q[kChunk];
     const float* d[kChunk];
@@ -275,12 +268,6 @@ class LinearQ8Op : public TiledOp<LinearQ8Op<Q>, ossrun_q8_matrix> {
     } else {
       k_->matmul_q8(y, ldy, q, d, rows, m.weight, width_, r0, r1, m.bias);
     }
-  }
-
-  void multiply_tiles(float* y, int64_t ldy, int64_t t, int64_t rows, const ossrun_q8_matrix& m,
-                      int64_t r0, int64_t r1) const {
-    k_->matmul_q8_tiles(y, ldy, bf16_.rows + t * bf16_.stride, bf16_.stride, rows, m.weight, width_,
-                        r0, r1, m.bias);
   }
 
  private:
@@ -369,15 +356,14 @@ int ossrun_linear(ossrun_tape* t, ossrun_extent rows, float* y, const float* x, 
 }
 
 int ossrun_linear_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int16_t* q, const float* d,
-                     ossrun_rounded bf16, int64_t k, const ossrun_q8_matrix* parts, int count,
-                     int add) {
-  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, bf16, k, parts, count, add != 0));
+                     int64_t k, const ossrun_q8_matrix* parts, int count, int add) {
+  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
 }
 
 int ossrun_linear_q8_q8(ossrun_tape* t, ossrun_extent rows, float* y, const int8_t* q,
-                        const float* d, ossrun_rounded bf16, int64_t k,
-                        const ossrun_q8_matrix* parts, int count, int add) {
-  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, bf16, k, parts, count, add != 0));
+                        const float* d, int64_t k, const ossrun_q8_matrix* parts, int count,
+                        int add) {
+  return append_linear(t, y, LinearQ8Op(*t, rows, y, q, d, k, parts, count, add != 0));
 }
 
 int ossrun_quantize_q12(ossrun_tape* t, ossrun_extent rows, int16_t* q, float* d, const float* x,

@@ -111,24 +111,6 @@ struct Amx : Avx512AnyScales {
     }
   }
 
-  // A lane has four columns of a row, 0 2 4 6 or 1 3 5 7 of every eight.
-  SIMD_INLINE void q8_tile(uint16_t* to, const uint8_t* first, const uint8_t* second) {
-    const F scales = dense_scales(first, second);
-    first += 2 * kQ8GroupRows, second += 2 * kQ8GroupRows;
-    SIMD_UNROLL
-    for (int j = 0; j < 4; j++, first += 64, second += 64) {
-      const I even = two_groups(first, second), odd = two_groups(first + 32, second + 32);
-      SIMD_UNROLL
-      for (int i = 0; i < 4; i++, to += 32) {
-        const unsigned left = static_cast<unsigned>(24 - 8 * i);
-        const I low = _mm512_maskz_srli_epi32(0xffff, rounded(even, left, scales), 16);
-        const I high = _mm512_and_si512(rounded(odd, left, scales),
-                                        _mm512_set1_epi32(static_cast<int>(0xffff0000u)));
-        _mm512_storeu_si512(to, _mm512_or_si512(low, high));
-      }
-    }
-  }
-
  private:
   // bf16 of e2m1 with a higher exponent, so that no scale makes a sum of exponents wrap. The index
   // has four bits: the fifth is another column's. Of zero there is one sign.
@@ -141,17 +123,6 @@ struct Amx : Avx512AnyScales {
       {1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13},
       {2, 2, 2, 2, 6, 6, 6, 6, 10, 10, 10, 10, 14, 14, 14, 14},
       {3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 15, 15, 15, 15}};
-
-  SIMD_INLINE I two_groups(const uint8_t* first, const uint8_t* second) {
-    return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(load32(first)), load32(second), 1);
-  }
-  // A byte of each lane times its scale, rounded to bf16 (ties away from zero) in the upper half.
-  SIMD_INLINE I rounded(I bytes, unsigned left, F scales) {
-    const I upper = _mm512_maskz_slli_epi32(0xffff, bytes, left);
-    const I whole = _mm512_maskz_srai_epi32(0xffff, upper, 24);
-    const I bits = _mm512_castps_si512(mul(to_float(whole), scales));
-    return _mm512_add_epi32(bits, _mm512_set1_epi32(0x8000));
-  }
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Products of prompts' rows, rounded to bf16, with weights unpacked to bf16, on tiles.
 //
-// An MXFP4 weight with its scale is a bf16 number, so those weights are exact; dense 8-bit ones
-// times their scale round once. 32 rows x 480 columns are unpacked at a time, into the first cache;
-// then all tokens pass over them, 32 at a time.
+// An MXFP4 weight with its scale is a bf16 number, so weights are exact; dense 8-bit ones would
+// round once more, which q and k do not bear. 32 rows x 480 columns are unpacked at a time, into
+// the first cache; then all tokens pass over them, 32 at a time.
 //
 // What must stay true, for batch invariance: the sum of (row, token) begins with what y holds and
 // takes the blocks of 32 columns in ascending order, as one product of tiles each (simd_tile.h).
@@ -11,7 +11,6 @@
 // S is the vocabulary of simd_table.h at sixteen lanes, of which this needs little, and besides:
 //   shape(tokens, rows), products, end  as PortableTile's
 //   mx_tile(to, rows, offset, scales)   16 rows' block as a tile of weights
-//   q8_tile(to, first, second)          two groups' block, times its scales
 //   peak_round, kPeakOperations         products of registers only, and how much they do
 #ifndef OSSRUN_CPU_SIMD_MATMUL_TILES_H_
 #define OSSRUN_CPU_SIMD_MATMUL_TILES_H_
@@ -90,23 +89,6 @@ struct Bf16Panel {
   }
 };
 
-template <class S>
-struct Q8Panel {
-  const uint8_t* w;
-  int64_t nb;
-
-  void unpack(uint16_t* to, int64_t r0, int64_t rows, int64_t b0, int64_t length) const {
-    const int64_t bytes = nb * kDenseBlockBytes, group = r0 / kQ8GroupRows;
-    const RowsAt at(w, bytes, group, (rows + kQ8GroupRows - 1) / kQ8GroupRows);
-    for (int64_t b = b0; b < b0 + length; b++) {
-      for (int side = 0; side < 2; side++, to += kTileBf16) {
-        const int64_t offset = b * kDenseBlockBytes;
-        S::q8_tile(to, at.row[2 * side] + offset, at.row[2 * side + 1] + offset);
-      }
-    }
-  }
-};
-
 // y[t*ldy + r] += x[t] * row r + bias.
 template <class S, class W>
 void matmul_tiles(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n, const W& w,
@@ -151,12 +133,6 @@ void matmul_bf16_tiles(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, in
 }
 
 template <class S>
-void matmul_q8_tiles(float* y, int64_t ldy, const uint16_t* x, int64_t ldx, int64_t n,
-                     const uint8_t* w, int64_t k, int64_t r0, int64_t r1, const uint16_t* bias) {
-  matmul_tiles<S>(y, ldy, x, ldx, n, Q8Panel<S>{w, k / kMxBlock}, k, r0, r1, bias);
-}
-
-template <class S>
 int64_t multiply_peak_tiles(int64_t rounds) {
   S::shape(kTwoSides, kTwoSides);
   for (int64_t i = 0; i < rounds; i++) S::peak_round();
@@ -171,7 +147,6 @@ Kernels with_tiles(const char* name, const Kernels* below) {
   table.name = name;
   table.matmul_mxfp4_tiles = matmul_mxfp4_tiles<S>;
   table.matmul_bf16_tiles = matmul_bf16_tiles<S>;
-  table.matmul_q8_tiles = matmul_q8_tiles<S>;
   table.multiply_peak = multiply_peak_tiles<S>;
   return table;
 }

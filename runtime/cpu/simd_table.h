@@ -29,7 +29,6 @@ constexpr Kernels kernels_of(const char* name) {
       matmul_q8<Dense8>,
       nullptr,
       nullptr,
-      nullptr,
       rmsnorm<S>,
       swiglu<S>,
       rope<S>,

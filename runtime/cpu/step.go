@@ -245,11 +245,11 @@ func (s *step) appendLinearQ8(op *engine.Op) C.int {
 	rows, y, d, k := extent(op.Out[0]), f32(pointer(op.Out[0])), f32(pointer(op.In[1])),
 		C.int64_t(op.In[0].Width)
 	if op.In[0].Type == engine.I8 {
-		return C.ossrun_linear_q8_q8(s.tape, rows, y, (*C.int8_t)(pointer(op.In[0])), d,
-			rounded(op, 2), k, &parts[0], C.int(count), flag(op.Add))
+		return C.ossrun_linear_q8_q8(s.tape, rows, y, (*C.int8_t)(pointer(op.In[0])), d, k,
+			&parts[0], C.int(count), flag(op.Add))
 	}
-	return C.ossrun_linear_q8(s.tape, rows, y, i16(pointer(op.In[0])), d, rounded(op, 2), k,
-		&parts[0], C.int(count), flag(op.Add))
+	return C.ossrun_linear_q8(s.tape, rows, y, i16(pointer(op.In[0])), d, k, &parts[0],
+		C.int(count), flag(op.Add))
 }
 
 // activations are an expert operation's inputs: float32, or 8 bits and scales.

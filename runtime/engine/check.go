@@ -59,7 +59,7 @@ func (p *Program) checkOp(op *Op) (err error) {
 		w, err = parts(op, BF16, x.Width, func(w *Buffer, _ int) bool { return true })
 	case LinearQ8:
 		q := quantised(x, y.Extent)
-		in, out = rounded(op, q[:], x, y.Extent), []operandRule{{"y", F32, open, 0}}
+		in, out = q[:], []operandRule{{"y", F32, open, 0}}
 		w, err = parts(op, U8, q8.GroupBytes(x.Width),
 			func(w *Buffer, rows int) bool { return w.Rows == q8.Groups(rows) })
 		err = errors.Join(err, wholeBlocks(x.Width))

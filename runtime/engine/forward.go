@@ -210,7 +210,7 @@ func (p *Program) dense(label string, y, x *Buffer, in12 bool, parts []Matrix) *
 		}
 		kind, in = LinearQ8, p.quantized(label, x, bits)
 	}
-	if kind == Linear { // 8-bit weights would round twice
+	if kind == Linear { // with 8-bit weights q and k would lose too much
 		in = append(in, p.rounded(label, x, PerRow)...)
 	}
 	return p.record(kind, label, list(y), in, flat(parts)...)

@@ -97,8 +97,8 @@ const (
 	// Out t[n,K+TilePad] In x[n,K]: rows of prompts as bf16; other rows of t are undefined. With In
 	// order[S] too: those of the slots in that order, of x[R,K] or x[S,K]
 	Round
-	// With Settings.Tiles GateUp, Down and the products of q, k, v and o read rows of prompts from
-	// Round's t, the last of In, instead of the input before it.
+	// With Settings.Tiles GateUp, Down, and Linear for q, k, v and o read rows of prompts from t of
+	// Round, the last of In, instead of the input before it.
 	//
 	// Out h[S,I] In order groups, then t[R,H] or q d: both projections, bias, clamped SwiGLU W
 	// blocks scales bias

@@ -156,15 +156,13 @@ class Replay {
     }
     if (kind == "linear_q8" || kind == "linear_q8_q8") {
       ossrun_q8_matrix parts[OSSRUN_MAX_PARTS];
-      const ossrun_rounded bf16 = rounded(3);
-      const int w = bf16.rows ? 4 : 3, count = (int(operands_.size()) - w) / 2, add = int(b);
+      const int count = int(operands_.size() - 3) / 2;
       for (int i = 0; i < count; i++) {
-        parts[i] = {at<uint8_t>(w + 2 * i), h(w + 1 + 2 * i), int64_t(x[2 + i])};
+        parts[i] = {at<uint8_t>(3 + 2 * i), h(4 + 2 * i), int64_t(x[2 + i])};
       }
-      if (kind == "linear_q8") {
-        return ossrun_linear_q8(t, rows, f(0), at<int16_t>(1), f(2), bf16, a, parts, count, add);
-      }
-      return ossrun_linear_q8_q8(t, rows, f(0), at<int8_t>(1), f(2), bf16, a, parts, count, add);
+      return kind == "linear_q8"
+                 ? ossrun_linear_q8(t, rows, f(0), at<int16_t>(1), f(2), a, parts, count, int(b))
+                 : ossrun_linear_q8_q8(t, rows, f(0), at<int8_t>(1), f(2), a, parts, count, int(b));
     }
     if (kind == "gate_up" || kind == "down") return append_expert(kind, float(x[0]));
     if (kind == "combine") return ossrun_combine(t, f(0), f(1), f(2));

@@ -49,20 +49,40 @@ void dense_q8_case(const Kernels& kernels, Checker& check, Random& random, int64
     q_at.push_back(q[t]->data());
     d_at.push_back(d[t]->data());
   }
-  DenseQ8 w(random, rows, k, slack);
+  const int64_t group_bytes = k / 32 * (8 * 34);
+  Guarded<uint8_t> w((rows + 7) / 8 * group_bytes, slack);
+  for (int64_t b = 0; b < w.size() / (8 * 34); b++) {
+    uint8_t* block = w.data() + b * 8 * 34;
+    for (int r = 0; r < 8; r++) {
+      const uint16_t scale = bf16_of(0.01f + static_cast<float>(random.uniform()));
+      memcpy(block + 2 * r, &scale, sizeof scale);
+    }
+    for (int i = 16; i < 8 * 34; i++) {  // the ends often, where the integer sums are largest
+      const int64_t any = random.between(-160, 160);
+      block[i] = static_cast<uint8_t>(std::max<int64_t>(-127, std::min<int64_t>(127, any)));
+    }
+  }
   const uint16_t* bias = with_bias ? p.bias.data() : nullptr;
-  p.multiply(w, bias);
+  p.multiply(
+      [&](int64_t r, int64_t i) {
+        const uint8_t* block = w.data() + r / 8 * group_bytes + i / 32 * (8 * 34);
+        const int64_t at = i % 32 / 8 * 8 + i % 2 * 4 + i % 8 / 2;
+        uint16_t scale;
+        memcpy(&scale, block + r % 8 * 2, sizeof scale);
+        return bf16_double(scale) *
+               static_cast<int8_t>(block[16 + (at / 4 * 8 + r % 8) * 4 + at % 4]);
+      },
+      bias);
   all_cuts(check, random, p, rounding(k),
            [&](float* y, int64_t ldy, int64_t t0, int64_t n, int64_t r0, int64_t r1) {
              const int64_t from = r0 / 8 * 8, to = std::min(rows, (r1 + 7) / 8 * 8);
              if (from == r0 && to == r1) {
-               product(y, ldy, q_at.data() + t0, d_at.data() + t0, n, w.bytes.data(), k, r0, r1,
-                       bias);
+               product(y, ldy, q_at.data() + t0, d_at.data() + t0, n, w.data(), k, r0, r1, bias);
                return;
              }
              std::vector<float> all(static_cast<size_t>(n * ldy) + 1);  // whole groups at a time
-             product(all.data(), ldy, q_at.data() + t0, d_at.data() + t0, n, w.bytes.data(), k,
-                     from, to, bias);
+             product(all.data(), ldy, q_at.data() + t0, d_at.data() + t0, n, w.data(), k, from, to,
+                     bias);
              for (int64_t t = 0; t < n; t++) {
                for (int64_t r = r0; r < r1; r++) y[t * ldy + r] = all[t * ldy + r];
              }

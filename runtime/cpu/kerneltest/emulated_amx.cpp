@@ -92,7 +92,6 @@ thread_local Registers registers;
 #include "../simd_avx512.h"
 #include "../simd_matmul.h"
 #include "../simd_q8.h"
-#include "../simd_dense_q8.h"
 #include "../simd_matmul_tiles.h"
 #include "../simd_amx.h"
 

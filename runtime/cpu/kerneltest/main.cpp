@@ -26,7 +26,6 @@ void test_above(const Kernels& below, const Kernels& table, Checker& check) {
   if (table.matmul_mxfp4_tiles != nullptr) {
     rest.matmul_mxfp4_tiles = below.matmul_mxfp4_tiles;
     rest.matmul_bf16_tiles = below.matmul_bf16_tiles;
-    rest.matmul_q8_tiles = below.matmul_q8_tiles;
     rest.multiply_peak = below.multiply_peak;
     // The order of sums within a product is the processor's, so its bits need not be the model's.
     const bool model = &table == linked(kernels_emulated_amx);

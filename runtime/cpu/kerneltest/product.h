@@ -120,33 +120,6 @@ struct Mxfp4 {
   }
 };
 
-// Dense weights in 8 bits, in groups of eight rows; called with a place, its weight.
-struct DenseQ8 {
-  int64_t group_bytes;
-  Guarded<uint8_t> bytes;
-  DenseQ8(Random& random, int64_t rows, int64_t k, int64_t slack)
-      : group_bytes(k / 32 * (8 * 34)), bytes((rows + 7) / 8 * group_bytes, slack) {
-    for (int64_t b = 0; b < bytes.size() / (8 * 34); b++) {
-      uint8_t* block = bytes.data() + b * 8 * 34;
-      for (int r = 0; r < 8; r++) {
-        const uint16_t scale = bf16_of(0.01f + static_cast<float>(random.uniform()));
-        memcpy(block + 2 * r, &scale, sizeof scale);
-      }
-      for (int i = 16; i < 8 * 34; i++) {  // the ends often, where the integer sums are largest
-        const int64_t any = random.between(-160, 160);
-        block[i] = static_cast<uint8_t>(std::max<int64_t>(-127, std::min<int64_t>(127, any)));
-      }
-    }
-  }
-  double operator()(int64_t r, int64_t i) const {
-    const int64_t block = r / 8 * group_bytes + i / 32 * (8 * 34);
-    const int64_t at = i % 32 / 8 * 8 + i % 2 * 4 + i % 8 / 2;
-    const uint32_t scale = bytes.get(block + r % 8 * 2) | bytes.get(block + r % 8 * 2 + 1) << 8;
-    return bf16_double(static_cast<uint16_t>(scale)) *
-           static_cast<int8_t>(bytes.get(block + 16 + (at / 4 * 8 + r % 8) * 4 + at % 4));
-  }
-};
-
 // float32 sums over k, in lanes: far below the size of one wrong term.
 inline double rounding(int64_t k) { return (static_cast<double>(k) + 16) * 0x1p-24; }
 
