@@ -79,7 +79,7 @@ func (d *Device) Settle(thread int, cpus []int) bool {
 const tiles = "amx"
 
 // ISAs are the instruction sets of this machine that have kernels, best last. "scalar" is always
-// one. "amx" is first of those with AVX-512 if its tiles are measured as slower.
+// one. "amx" comes last only if its tiles are measured as faster than the vectors of AVX-512.
 func ISAs() []string {
 	all := []string{"scalar", "neon", "i8mm", "bf16", "avx2", "avxvnni", "avx512", "vbmi", tiles}
 	if !tilesPay() {

@@ -15,7 +15,7 @@ struct alignas(64) TileShapes {
 };
 
 struct Amx : Avx512AnyScales {
-  // A tile of no rows may not be named, which products sees to.
+  // Tiles without rows keep the size 0. To use one is a fault, so products does not.
   static void shape(int tokens, int rows) {
     TileShapes s = {};
     s.palette = 1;
@@ -81,8 +81,8 @@ struct Amx : Avx512AnyScales {
 
   // turn4 gives four bytes of each row in a lane, each two columns. A byte goes to both halves of
   // the lane, the upper half takes its upper nibble, and both are looked up by their low bits. The
-  // table's exponents are kRaised too high; what a row's scale leaves of that is taken off, and a
-  // zero stays one, since the subtraction ends there.
+  // table's exponents are kRaised too high. Of that the row's scale is left, and the rest is
+  // subtracted; a zero stays zero, since the subtraction saturates.
   SIMD_INLINE void mx_tile(uint16_t* to, const uint8_t* const rows[16], int64_t offset,
                            const uint8_t scales[16]) {
     // From 2^-125 to 2^125 all weights are normal numbers.

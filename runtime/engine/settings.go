@@ -78,7 +78,7 @@ type Settings struct {
 	// not all experts fit in memory: those of a step are requested from the disk once they are
 	// chosen
 	OnDisk bool
-	// rows of prompts are bf16 and multiplied on tiles, but with 8-bit dense weights; On sets it
+	// rows of prompts are bf16, and experts and bf16 weights multiply them on tiles; On sets it
 	Tiles    bool
 	Adapters []checkpoint.Adapter // of the checkpoint, computed by the same engine
 	Taps     []string             // names of values that tests read back

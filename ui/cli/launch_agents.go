@@ -47,8 +47,8 @@ var agents = []agent{
 
 type dict = map[string]any
 
-// agentFile writes a file of ours for an agent and returns its path. It depends on the server only,
-// so that a printed command keeps working.
+// agentFile writes a file of ours for an agent and returns its path. The next launch of the agent
+// writes it again, for its server: a command that was printed before then uses that one.
 func agentFile(content any, names ...string) (string, error) {
 	text, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {

@@ -104,7 +104,7 @@ void all_cuts(Checker& check, Random& random, const Problem& p, double bound, Ru
   }
 }
 
-// MXFP4 weights [rows, k] with scales from `low` to `high`; called with a place, its weight.
+// MXFP4 weights [rows, k] with scales from `low` to `high`; a call returns the weight at a place.
 struct Mxfp4 {
   Guarded<uint8_t> blocks, scales;
   int64_t k;

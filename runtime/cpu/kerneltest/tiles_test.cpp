@@ -4,7 +4,7 @@
 
 namespace {
 
-// Rows of bf16, `ldx` apart; what they are stands in the problem's activations too.
+// Rows of bf16, `ldx` apart. The problem's activations become the same rounded values.
 struct Rounded {
   int64_t ldx;
   Guarded<uint16_t> x;

@@ -28,7 +28,8 @@ var (
 	lookup         = func(ctx context.Context, name string) ([]netip.Addr, error) {
 		// of both families each machine would be two servers
 		list, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", name)
-		if err != nil {
+		dns, isDNS := errors.AsType[*net.DNSError](err)
+		if err != nil && (!isDNS || dns.IsNotFound) { // no answer is no reason to use others
 			list, err = net.DefaultResolver.LookupNetIP(ctx, "ip6", name)
 		}
 		return list, err

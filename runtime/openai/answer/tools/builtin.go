@@ -137,6 +137,12 @@ func readWeb(t *fields.Object, typ string) (w web) {
 	w.offline = t.Has("external_web_access") && !t.Flag("external_web_access")
 	for _, o := range []*fields.Object{t, t.Object("filters")} {
 		if only := fields.TextsOf(o.List("allowed_domains")); len(only) > 0 {
+			for i, domain := range only { // in one form, since two lists are compared
+				if _, rest, has := strings.Cut(domain, "://"); has {
+					domain = rest
+				}
+				only[i] = strings.TrimSuffix(strings.ToLower(domain), "/")
+			}
 			w.only = only
 		}
 		w.never = append(w.never, fields.TextsOf(o.List("blocked_domains"))...)

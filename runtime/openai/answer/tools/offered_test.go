@@ -153,6 +153,7 @@ func TestToolsOfTheWebShareLimits(t *testing.T) {
 	for list, want := range map[string]string{
 		`"allowed_domains":["a.org","b.org"]|"allowed_domains":["x.b.org","c.org"]`: "false [x.b.org] []",
 		`"allowed_domains":["a.org"]|"allowed_domains":["b.org"]`:                   "false [] []",
+		`"allowed_domains":["A.org/"]|"allowed_domains":["https://a.org"]`:          "false [a.org] []",
 		`"blocked_domains":["a.org"]|"allowed_domains":["b.org"]`:                   "false [b.org] [a.org]",
 		`"blocked_domains":["a.org"]|"blocked_domains":["b.org"]`:                   "false [] [a.org b.org]",
 	} {
