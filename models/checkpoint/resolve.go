@@ -38,6 +38,18 @@ type Model struct {
 	Refs []lora.Ref  // adapters that are merged into it
 }
 
+// Source is what Resolve takes to find the model again: "" if its name does, or if nothing does
+// because it has adapters.
+func (f Model) Source() string {
+	switch {
+	case f.Demo, f.ID != "", len(f.Refs) > 0:
+		return ""
+	case f.Repo != "":
+		return "hf:" + f.Repo + "@" + f.Commit
+	}
+	return f.Path
+}
+
 // Open opens the model, with its adapters merged.
 func (f Model) Open() (*Checkpoint, error) {
 	c, err := f.open()

@@ -89,7 +89,14 @@ func (r Ref) cached(id string) (Ref, error) {
 	if len(snapshots) > 0 && exists(filepath.Join(r.Path, "config.json")) {
 		return r, notAnAdapter("hf:" + id)
 	}
-	return r, fmt.Errorf("adapter %s is not downloaded: run ossrun pull hf:%[1]s", id)
+	return r, &NotCachedError{id}
+}
+
+// NotCachedError says that an adapter's repository is not on this machine.
+type NotCachedError struct{ ID string } // owner/name[@revision]
+
+func (e *NotCachedError) Error() string {
+	return fmt.Sprintf("adapter %s is not downloaded: run ossrun pull hf:%[1]s", e.ID)
 }
 
 // Files are the paths of an adapter's files.

@@ -345,7 +345,13 @@ func (m *Models) Get(_ context.Context, name string) (session.Runner, error) {
 	if !ok || len(m.upstreams) > 0 || len(m.options.ServedNames) > 0 {
 		return nil, fmt.Errorf("%w %q", session.ErrUnknownModel, name)
 	}
-	source, err := checkpoint.Resolve(e.ID)
+	return m.Add(e.ID)
+}
+
+// Add returns another model of this machine, which may be a folder. Clients have no use of it: they
+// name no files.
+func (m *Models) Add(name string) (session.Runner, error) {
+	source, err := checkpoint.Resolve(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %s", session.ErrUnknownModel, name, err)
 	}
@@ -372,6 +378,7 @@ type Status struct {
 	State   State
 	Model   *Model    // nil if not loaded
 	Unloads time.Time // zero: not planned
+	Source  string    // checkpoint.Model.Source
 }
 
 // Status returns the state of every model in List.
@@ -387,7 +394,7 @@ func (m *Models) Status() []Status {
 		}
 		list = append(list, Status{session.ModelInfo{ID: names[0], Aliases: names[1:],
 			ContextLength: (&runner{m, f}).ContextLength(), Created: started.Unix()},
-			now.state, model, now.until})
+			now.state, model, now.until, f.Source()})
 	}
 	return list
 }
@@ -399,6 +406,9 @@ type runner struct {
 }
 
 func (r *runner) ID() string { return r.models.names(r.source)[0] }
+
+// Source is what opens the model again, if its ID does not.
+func (r *runner) Source() string { return r.source.Source() }
 
 // Device is "" while the model is not loaded.
 func (r *runner) Device() string {

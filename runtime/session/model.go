@@ -28,6 +28,14 @@ type Runner interface {
 	Start(ctx context.Context, r Request) (Turn, error)
 }
 
+// SourceOf is what opens a runner's model again if its ID does not, such as a folder.
+func SourceOf(r Runner) string {
+	if s, ok := r.(interface{ Source() string }); ok {
+		return s.Source()
+	}
+	return ""
+}
+
 // Turn is one answer while it is generated. It is not safe for concurrent use.
 type Turn interface {
 	// Next blocks for the next event. The last event is Done; after it Next returns false.

@@ -64,6 +64,9 @@ func (m *Model) prepare(text string, replaced *exchange) tea.Cmd {
 	command, isCommand := strings.CutPrefix(text, "!")
 	text = strings.TrimSpace(text)
 	sent := text
+	if strings.HasPrefix(text, "!") && !isCommand {
+		text = " " + text // in the editor again it must not become a command
+	}
 	for i, p := range m.input.pastes {
 		sent = strings.Replace(sent, chip(i+1, p), "\n"+p+"\n", 1)
 	}

@@ -78,6 +78,15 @@ func TestShellCommand(t *testing.T) {
 	if sent := s.runner.Requests[2].Messages[4].Text(); sent != "!important" {
 		t.Errorf("a text that begins with a blank is sent as %q", sent)
 	}
+	s.ask("/edit")
+	if got := s.m.input.editor.text; got != " !important" {
+		t.Errorf("to edit it, the editor has %q", got)
+	}
+	s.m.input.editor.set("")
+	s.ask(" !see @" + marker + "#90-95") // fails, and comes back
+	if got := s.m.input.editor.text; !strings.HasPrefix(got, " !see @") {
+		t.Errorf("what failed comes back as %q", got)
+	}
 }
 
 // Esc ends a command with its children and gives it back; an endless one is ended.
@@ -139,6 +148,9 @@ func TestFilesAreFound(t *testing.T) {
 		}
 		if len(want) == 0 {
 			continue
+		}
+		if n := testing.AllocsPerRun(5, func() { s.m.input.fileChoices() }); n > 0 {
+			t.Errorf("%q: each view ranks the files again (%v allocations)", typed, n)
 		}
 		s.keys("tab")
 		if text := s.m.input.editor.text; !strings.HasSuffix(text, " ") || len(s.m.choices()) > 0 {

@@ -29,6 +29,9 @@ type fileList struct {
 	names     []string
 	requested bool   // the names are loaded, or being loaded
 	closed    string // Esc closed the list of the @ that ends this text
+
+	rankedFor string // the editor's text for which ranked are the rows
+	ranked    []choice
 }
 
 // mention is the index of the @ of the path before the caret, or -1, and the path without quotes.
@@ -63,7 +66,7 @@ func (m *Model) loadFiles() tea.Cmd {
 type filesListed []string
 
 func (l filesListed) apply(m *Model) tea.Cmd {
-	m.input.files.names = l
+	m.input.files.names, m.input.files.rankedFor = l, ""
 	return nil
 }
 
@@ -83,11 +86,15 @@ func listFiles(ctx context.Context) (names []string) {
 // fileChoices are the rows of the list, the best match first.
 func (i *input) fileChoices() (rows []choice) {
 	start, query := i.mention()
-	if start < 0 {
+	f := &i.files
+	switch {
+	case start < 0:
 		return nil
+	case f.rankedFor == i.editor.text:
+		return f.ranked
 	}
 	scores, matches := map[string]int{}, []string{}
-	for _, name := range i.files.names {
+	for _, name := range f.names {
 		if score, ok := fuzzy(name, query); ok {
 			scores[name], matches = score, append(matches, name)
 		}
@@ -100,6 +107,7 @@ func (i *input) fileChoices() (rows []choice) {
 		}
 		rows = append(rows, choice{text: i.editor.text[:start] + "@" + typed + " ", name: name})
 	}
+	f.rankedFor, f.ranked = i.editor.text, rows
 	return rows
 }
 

@@ -9,6 +9,7 @@
 package chat
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -40,12 +41,12 @@ type record struct {
 	unlock   func()                                    // only the work of claiming accesses it
 	claiming <-chan struct{}
 	id, name string // of the conversation; name is "" until it is set
-	// model and endpoint of a restored conversation, until another answers in it; "": the chat's
-	model, endpoint string
-	startTime       time.Time
-	changed         time.Time       // when the conversation last got a message or token
-	savedAt         time.Time       // when the conversation was last saved
-	exported        map[string]bool // files written by /export
+	// of a restored conversation, until another model answers in it; "": the chat's
+	model, source, endpoint string
+	startTime               time.Time
+	changed                 time.Time       // when the conversation last got a message or token
+	savedAt                 time.Time       // when the conversation was last saved
+	exported                map[string]bool // files written by /export
 }
 
 // A savedChat is the value of a conversation's record.
@@ -53,6 +54,7 @@ type savedChat struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Model     string          `json:"model"`
+	Source    string          `json:"source,omitempty"`   // session.SourceOf
 	Endpoint  string          `json:"endpoint,omitempty"` // of the model; "": this machine
 	Effort    string          `json:"effort"`
 	System    string          `json:"system,omitempty"`
@@ -100,10 +102,10 @@ func title(question string) string { return term.Cut(firstLine(question), 50) }
 func (m *Model) snapshot() *savedChat {
 	r, t := &m.record, &m.talk
 	k := &savedChat{ID: r.id, Name: r.name, Model: m.options.Model.ID(), Effort: t.effort,
-		Endpoint: m.options.Endpoint, System: t.system, Began: r.startTime, Changed: r.changed,
-		Current: -1, Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.input.pastes}
+		Source: session.SourceOf(m.options.Model), Endpoint: m.options.Endpoint, System: t.system,
+		Began: r.startTime, Changed: r.changed, Current: -1, Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.input.pastes}
 	if r.model != "" {
-		k.Model, k.Endpoint = r.model, r.endpoint
+		k.Model, k.Source, k.Endpoint = r.model, r.source, r.endpoint
 	}
 	var walk func(list []*exchange, prev int)
 	walk = func(list []*exchange, prev int) {
@@ -227,7 +229,7 @@ func (m *Model) restore(r claimedChat) {
 		m.record.setOwner(k.ID, &m.background, func() func() { return r.release })
 	}
 	m.record.name, m.record.startTime, m.record.changed = k.Name, k.Began, k.Changed
-	m.record.model, m.record.endpoint = k.Model, k.Endpoint
+	m.record.model, m.record.source, m.record.endpoint = k.Model, k.Source, k.Endpoint
 	m.input.pastes = k.Pastes
 	t := &m.talk
 	t.system, t.queued, t.preparing, t.unsaved = k.System, k.Queued, "", 0
@@ -259,11 +261,12 @@ func (m *Model) returnToModel(k *savedChat) tea.Cmd {
 		return m.showNotice(fmt.Sprintf("This conversation was with %s%s. The next answers come "+
 			"from %s. To keep its model, leave and run: ossrun chat --resume %s", k.Model,
 			atEndpoint(k.Endpoint), now, k.ID))
-	case k.Model == now || k.Model == "" || open == nil:
+	case k.Model == now && k.Source == session.SourceOf(m.options.Model), k.Model == "",
+		open == nil:
 		return nil
 	}
 	return m.background.run(func() tea.Msg {
-		model, err := open(m.ctx, k.Model)
+		model, err := open(m.ctx, cmp.Or(k.Source, k.Model))
 		if err != nil {
 			return failure{fmt.Errorf("this conversation was with %s: %w. The next answers come "+
 				"from %s; /model NAME chooses another", k.Model, err, now)}
@@ -504,6 +507,7 @@ type Saved struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Model     string    `json:"model"`
+	Source    string    `json:"source,omitempty"` // opens the model, if its name does not
 	Endpoint  string    `json:"endpoint,omitempty"`
 	Began     time.Time `json:"began"`
 	Changed   time.Time `json:"changed"`
@@ -513,8 +517,8 @@ type Saved struct {
 }
 
 func (k *savedChat) summary() Saved {
-	s := Saved{ID: k.ID, Name: term.Clean(k.Name), Model: k.Model, Endpoint: k.Endpoint,
-		Began: k.Began, Changed: k.Changed, record: k}
+	s := Saved{ID: k.ID, Name: term.Clean(k.Name), Model: k.Model, Source: k.Source,
+		Endpoint: k.Endpoint, Began: k.Began, Changed: k.Changed, record: k}
 	for _, e := range k.Exchanges {
 		if e.Summary == "" {
 			s.Questions++

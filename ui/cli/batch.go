@@ -72,7 +72,7 @@ func batchCommand(t Terminal) *cli.Command {
 		Flags: flagTable(
 			serverFlag(&base, "base-url", "the server at `URL` (default: the running one)"),
 			textFlag(&model, "model", "`M` is asked where a body names none, and served where a "+
-				"server is started"),
+				"server is started"), pullFlag(),
 			minFlag(&atOnce, "max-concurrency", 1, "`N` requests at once")),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
@@ -87,7 +87,7 @@ func batchCommand(t Terminal) *cli.Command {
 				return b.run()
 			}
 			finder := local.ServerFinder{Caller: "batch", Model: model, MayStart: true,
-				Report: notify(t)}
+				Report: notify(t), Fetch: fetchNamed(c, t, nil)}
 			address, stop, err := finder.Find(c.Context, base)
 			if err != nil {
 				return errors.Join(err, b.out.Close())

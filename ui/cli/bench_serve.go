@@ -424,7 +424,7 @@ func readRange(s string) (list []float64, err error) {
 	return list, nil
 }
 
-func (v *benchServeVerb) readGoals(text string) error {
+func (v *benchServeVerb) readGoals(_ *cli.Context, text string) error {
 	for goal := range strings.FieldsSeq(text) {
 		name, value, _ := strings.Cut(goal, ":")
 		ms, err := strconv.ParseFloat(value, 64)
@@ -454,7 +454,7 @@ func (v *benchServeVerb) readPercentiles(s string) bool {
 	return true
 }
 
-func (v *benchServeVerb) readMetadata(text string) error {
+func (v *benchServeVerb) readMetadata(_ *cli.Context, text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {
 		return fail(exitUsage, "--metadata must be KEY=VALUE, not %q", text)
@@ -469,9 +469,9 @@ func (v *benchServeVerb) readRest(c *cli.Context) error {
 		var err error
 		switch {
 		case c.IsSet("goodput") && strings.Contains(a, ":"):
-			err = v.readGoals(a)
+			err = v.readGoals(c, a)
 		case c.IsSet("metadata") && strings.Contains(a, "="):
-			err = v.readMetadata(a)
+			err = v.readMetadata(c, a)
 		default:
 			return noArguments(c)
 		}

@@ -119,7 +119,8 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	if err != nil {
 		return err
 	}
-	needed := local.ServerFinder{Caller: "bench", Model: model, MayStart: true, Report: notify(t)}
+	needed := local.ServerFinder{Caller: "bench", Model: model, MayStart: true, Report: notify(t),
+		Fetch: fetchNamed(c, t, nil)}
 	address, stop, err := needed.Find(c.Context, b.base)
 	if err != nil {
 		return err

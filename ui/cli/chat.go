@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -243,7 +244,7 @@ func openChats(c *cli.Context, program bool, report func(string)) (store records
 		return nil, "", errors.Join(fail(exitUsage, "%s", err), store.Close())
 	}
 	if !onCommandLine(c, "model") && !onCommandLine(c, "endpoint") {
-		err = c.Set("model", saved.Model)
+		err = c.Set("model", cmp.Or(saved.Source, saved.Model))
 		if saved.Endpoint != "" { // else one of the config file stays
 			err = errors.Join(err, c.Set("endpoint", saved.Endpoint))
 		}

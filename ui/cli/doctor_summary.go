@@ -55,8 +55,8 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 		}
 	}
 	for _, x := range r.Servers {
-		row("✓", "Server", "%s (process %d): %s, %s", x.URL, x.PID, strings.Join(x.Models, ", "),
-			x.State)
+		row("✓", "Server", "%s (process %d): %s", x.URL, x.PID,
+			strings.Join(append(x.Models, x.State), ", "))
 	}
 	if r.Port.Unavailable == "" {
 		row("✓", "Port", "%s is free", r.Port.Address)

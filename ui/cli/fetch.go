@@ -1,4 +1,5 @@
-// The download of a model that a verb names: one rule for chat, run, serve, bench and import.
+// The download of a model that a verb names: one rule for chat, run, serve, bench, batch,
+// launch and import, and for adapters.
 //
 //	on a terminal        asks, with size, time at the measured speed and free disk space
 //	--pull always        downloads it, or a newer revision
@@ -12,6 +13,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -22,6 +24,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub"
+	"github.com/ossrun/ossrun/models/lora"
 	"github.com/ossrun/ossrun/models/store"
 )
 
@@ -39,15 +42,39 @@ func pullFlag() []cli.Flag {
 func fetchNamed(c *cli.Context, t Terminal, watch func(string, hub.Progress)) func(context.Context,
 	string) error {
 	return func(ctx context.Context, name string) error {
-		when := strings.ToLower(c.String("pull"))
-		if word := os.Getenv(pullVariable); word != "" && !c.IsSet("pull") {
-			if when = strings.ToLower(word); !slices.Contains(pullWords, when) {
-				return fail(exitUsage, "%s must be %s, not %q", pullVariable, oneOfWords(pullWords),
-					word)
-			}
+		when, err := pullWord(c)
+		if err != nil {
+			return err
 		}
 		return fetchModel(ctx, t, name, when, watch)
 	}
+}
+
+func pullWord(c *cli.Context) (when string, err error) {
+	when = strings.ToLower(c.String("pull"))
+	if word := os.Getenv(pullVariable); word != "" && !c.IsSet("pull") {
+		if when = strings.ToLower(word); !slices.Contains(pullWords, when) {
+			err = fail(exitUsage, "%s must be %s, not %q", pullVariable, oneOfWords(pullWords),
+				word)
+		}
+	}
+	return when, err
+}
+
+// findAdapter finds an adapter that --lora names, in the cache after its download.
+func findAdapter(c *cli.Context, text string) (lora.Ref, error) {
+	ref, err := lora.Find(text)
+	if missing, ok := errors.AsType[*lora.NotCachedError](err); ok {
+		t := Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter}
+		if err := fetchNamed(c, t, nil)(c.Context, "hf:"+missing.ID); err != nil {
+			return ref, err
+		}
+		ref, err = lora.Find(text)
+	}
+	if err != nil {
+		err = fail(exitModel, "--lora: %s", err)
+	}
+	return ref, err
 }
 
 // fetchModel downloads a named model, if it is to be; else looking for it reports the remedy.

@@ -23,6 +23,15 @@ func TestNamedModelsAreFetched(t *testing.T) {
 	t.Parallel()
 	_, variables := aHub(t)
 	home := t.TempDir()
+	agent, program := filepath.Join(home, "bin", "pi"), filepath.Join(home, "bin", "ossrun")
+	self, err := os.Executable()
+	if err := errors.Join(err, os.Mkdir(filepath.Dir(agent), 0o700),
+		os.Link(self, program), // which starts itself by its name: not by a symbolic link
+		os.WriteFile(agent, []byte("#!/bin/sh\necho \"$@\"\n"), 0o700),
+		os.WriteFile(filepath.Join(home, "one.jsonl"), []byte(`{"custom_id":"a","method":"POST",`+
+			`"url":"/v1/completions","body":{"prompt":"a","max_tokens":1}}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	run := func(variable string, line string) (code int, out, errs string) {
 		t.Helper()
 		cmd, err := ossrunIn(home, strings.Fields(line)...)
@@ -30,7 +39,9 @@ func TestNamedModelsAreFetched(t *testing.T) {
 			t.Fatal(err)
 		}
 		var o, e bytes.Buffer
-		cmd.Env = append(append(cmd.Env, variables...), variable)
+		cmd.Env = append(append(cmd.Env, variables...), variable,
+			"PATH="+filepath.Dir(agent)+":"+os.Getenv("PATH"))
+		cmd.Dir = home
 		cmd.Stdout, cmd.Stderr = &o, &e
 		if err := cmd.Run(); err != nil && !isError[*exec.ExitError](err) {
 			t.Fatal(err)
@@ -58,6 +69,19 @@ func TestNamedModelsAreFetched(t *testing.T) {
 		{"", "chat --model hf:someone/gated --pull missing hi", exitModel, "gated"},
 		{"", "chat --model nothing --pull always hi", exitModel, "unknown model"},
 		{"", "chat --model demo --pull always --max-tokens 40 hi", exitOK, ""},
+		{"", "chat --model demo --lora hf:someone/adapter hi", exitModel,
+			"adapter someone/adapter is not downloaded: run ossrun pull hf:someone/adapter"},
+		{"OSSRUN_PULL=often", "serve --lora x=hf:someone/adapter", exitUsage, "OSSRUN_PULL must be"},
+		{"", "import 20b --lora hf:someone/adapter", exitModel, "adapter someone/adapter is not"},
+		{"", "import 20b", exitModel, missing},
+		{"HF_HUB_OFFLINE=1", "import 20b --pull missing", exitModel, offline},
+		{"", "import hf:someone/wide --pull never", exitModel, "hf:someone/wide is not downloaded"},
+		{"", "batch one.jsonl two.jsonl --model 20b", exitFailure, missing},
+		{"HF_HUB_OFFLINE=1", "batch one.jsonl two.jsonl --model 20b --pull missing", exitModel, offline},
+		{"", "bench --suite seed --model 20b", exitFailure, missing},
+		{"HF_HUB_OFFLINE=1", "bench --suite seed --model 20b --pull missing", exitModel, offline},
+		{"", "launch --model 20b pi", exitFailure, missing},
+		{"HF_HUB_OFFLINE=1", "launch --model 20b --pull missing pi", exitModel, offline},
 	} {
 		code, out, errs := run(c.variable, c.line)
 		if code != c.code || !strings.Contains(errs, c.errs) || out != "" != (code == exitOK) {
@@ -66,6 +90,23 @@ func TestNamedModelsAreFetched(t *testing.T) {
 		if strings.Contains(errs, "asking") != strings.Contains(c.line, "gated") {
 			t.Errorf("%s %s asks the hub: %s", c.variable, c.line, errs)
 		}
+	}
+	for _, line := range []string{"import 20b --lora hf:someone/adapter --out both",
+		"batch one.jsonl two.jsonl --model 20b", "launch --model 20b pi",
+		"chat --model 20b --lora hf:someone/adapter --max-tokens 40 hi"} {
+		if err := os.RemoveAll(filepath.Join(home, "hub")); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := run("OSSRUN_PULL=missing", line)
+		if code != exitOK || !strings.Contains(errs, "for openai/gpt-oss-20b") {
+			t.Errorf("%s: %d, %q, %s", line, code, out, errs)
+		}
+		if strings.Contains(errs, "for someone/adapter") != strings.Contains(line, "adapter") {
+			t.Errorf("%s: %s", line, errs)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(home, "hub")); err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range [][2]string{
 		{"OSSRUN_PULL=missing", "run gpt-oss:latest --max-tokens 40 hi"}, // downloads it
@@ -163,6 +204,26 @@ func TestServersFetchAndResume(t *testing.T) {
 			answer.Header.Get("Retry-After") == "" || !regexp.MustCompile(form).Match(text) {
 			t.Errorf("%s: %v, %d, %v, %s", path, err, answer.StatusCode, answer.Header, text)
 		}
+	}
+	list, err := sameHome(cmd, "ps").Output()
+	if !regexp.MustCompile(`\n\d+ +- +downloading gpt-oss-20b, \d.* MB .*unix:`).Match(list) {
+		t.Errorf("ps: %v, %s", err, list)
+	}
+	joined, err := sameHome(cmd, "chat", "--model", "demo", "--max-tokens", "40", "hi").CombinedOutput()
+	if err != nil || strings.Contains(string(joined), "joined") {
+		t.Errorf("a chat: %v, %s", err, joined)
+	}
+	if out, err := sameHome(cmd, "stop").CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "has stopped") {
+		t.Errorf("stop: %v, %s", err, out)
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "interrupted: ") {
+		t.Errorf("stopped: %v, %s", err, log)
+	}
+	cmd, log = serve()
+	stopped := hub.Sent(weights)
+	if !happens(func() bool { return hub.Sent(weights) > stopped+4<<20 }) {
+		t.Fatalf("nothing is downloaded: %s", log)
 	}
 	_ = cmd.Process.Signal(os.Interrupt)
 	if exit, ok := errors.AsType[*exec.ExitError](cmd.Wait()); !ok || exit.ExitCode() != 130 {

@@ -228,11 +228,11 @@ func checkedFlag(name, standard, usage, must string, set func(string) bool) *cli
 	})
 }
 
-func repeatedFlag(name, usage string, set func(string) error) cli.Flag {
+func repeatedFlag(name, usage string, set func(*cli.Context, string) error) cli.Flag {
 	return &cli.StringSliceFlag{Name: name, Usage: usage,
-		Action: func(_ *cli.Context, list []string) (err error) {
+		Action: func(c *cli.Context, list []string) (err error) {
 			for _, v := range list {
-				err = cmp.Or(err, set(v))
+				err = cmp.Or(err, set(c, v))
 			}
 			return err
 		}}

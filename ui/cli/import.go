@@ -5,7 +5,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,17 +43,14 @@ func importCommand(t Terminal) *cli.Command {
 			"         ossrun import 20b --lora ./my-adapter",
 		Flags: flagTable(textFlag(&out, "out", "write to `FOLDER` (default: SOURCE's name with "+
 			"-mxfp4 behind it, here)"), boolFlag("json", "the result as a JSON "+
-			"object"), configFlag(),
+			"object"), configFlag(), pullFlag(),
 			repeatedFlag("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name "+
 				"first, also to experts; FOLDER:0.5 adds half of it; may be given several times "+
 				"(default: none)",
-				func(v string) error {
-					ref, err := lora.Find(v)
-					if err != nil {
-						return fail(exitModel, "--lora: %s", err)
-					}
+				func(c *cli.Context, v string) error {
+					ref, err := findAdapter(c, v)
 					adapters = append(adapters, ref)
-					return nil
+					return err
 				})),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
@@ -63,7 +59,7 @@ func importCommand(t Terminal) *cli.Command {
 			}
 			client := hub.FromEnvironment()
 			defer client.Close()
-			source, remote, err := importSource(c.Context, t, c.Args().First(), client)
+			source, remote, err := importSource(c, t, c.Args().First(), client)
 			if err != nil {
 				return err
 			}
@@ -98,10 +94,17 @@ func importCommand(t Terminal) *cli.Command {
 }
 
 // importSource is the source's folder or file, or a repository that is not downloaded.
-func importSource(ctx context.Context, t Terminal, name string, client *hub.Client) (string,
+func importSource(c *cli.Context, t Terminal, name string, client *hub.Client) (string,
 	*hub.Remote, error) {
 	if _, err := os.Stat(name); err == nil {
 		return name, nil, nil
+	}
+	when, err := pullWord(c)
+	if err == nil && (when == "always" || !strings.HasPrefix(name, "hf:")) {
+		err = fetchModel(c.Context, t, name, when, nil)
+	}
+	if err != nil {
+		return "", nil, err
 	}
 	if !strings.HasPrefix(name, "hf:") {
 		source, err := checkpoint.Resolve(name)
@@ -128,12 +131,15 @@ func importSource(ctx context.Context, t Terminal, name string, client *hub.Clie
 		root, err := store.Root()
 		return "", nil, cmp.Or[error](err, &hub.OfflineError{Repo: target.Repo.ID(), Root: root})
 	}
+	if when == "never" {
+		return "", nil, fail(exitModel, "%s is not downloaded, and --pull is never", name)
+	}
 	show := &pullScreen{name: target.Name, terminal: t}
 	client.UserAgent = "ossrun/" + build().Version
 	client.Retrying = show.retrying(client)
 	show.note(fmt.Sprintf("reading %s from %s while it is converted", target.Repo.ID(),
 		client.Endpoint))
-	remote, err := client.Remote(ctx, target.Repo, target.Revision)
+	remote, err := client.Remote(c.Context, target.Repo, target.Revision)
 	return name, remote, err
 }
 

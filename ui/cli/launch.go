@@ -48,6 +48,7 @@ func launchCommand(t Terminal) *cli.Command {
 			serverFlag(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
 				"running one)"),
 			textFlag(&model, "model", "`M` is one of the server's models (default: its first)"),
+			pullFlag(),
 			inputFlag(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
 				"OSSRUN_API_KEY)"),
 			boolFlag("print", "print what would be started, for a shell"),
@@ -76,7 +77,8 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 	if missing != nil && !show {
 		return fail(exitFailure, "%s is not installed. Run %s", a.name, a.install)
 	}
-	needed := local.ServerFinder{Caller: a.name, Model: model, MayStart: !show, Report: notify(t)}
+	needed := local.ServerFinder{Caller: a.name, Model: model, MayStart: !show, Report: notify(t),
+		Fetch: fetchNamed(c, t, nil)}
 	base, stop, err := needed.Find(c.Context, base)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,6 +45,10 @@ func printServers(c *cli.Context, list []local.Server) error {
 	w := columns(c.App.Writer)
 	fmt.Fprintln(w, "PID\tMODEL\tSTATE\tMEMORY\tCONTEXT\tRUNNING\tWAITING\tKV\tUNLOADS\tUP\tPORT")
 	for _, s := range list {
+		if len(s.Models) == 0 {
+			fmt.Fprintf(w, "%d\t-\t%s%s\t%s\t%s/v1\n", s.PID, cmp.Or(s.Work, string(s.State)),
+				strings.Repeat("\t-", 6), shortDuration(time.Since(s.Started)), s.URL)
+		}
 		for i, m := range s.Models {
 			if i > 0 && m.State == string(serve.Unloaded) {
 				continue // ossrun list has the models it could load

@@ -76,8 +76,12 @@ type serveVerb struct {
 	speculative   string // --speculative-config
 	prefixCaching bool   // --enable-prefix-caching
 	vllm          vllmSettings
-	notes         []string     // on settings that are not met exactly
-	work          atomic.Value // the work before the model is ready, as text
+	notes         []string // on settings that are not met exactly
+
+	listener net.Listener
+	secure   bool         // TLS
+	work     atomic.Value // the work before the model is ready, as text
+	stopped  atomic.Bool  // by ossrun stop, during a download
 }
 
 func (v *serveVerb) run() (err error) {
@@ -113,7 +117,7 @@ func (v *serveVerb) run() (err error) {
 	} else {
 		chosen := modelOptions(c, t, o)
 		chosen.Progress = v.withReadiness(chosen.Progress)
-		chosen.Fetch = fetchNamed(c, t, v.downloaded)
+		chosen.Fetch = v.fetch
 		if m, err = serve.New(c.Context, chosen); err != nil {
 			return err
 		}
@@ -130,30 +134,33 @@ func (v *serveVerb) run() (err error) {
 	for _, n := range append(v.notes, m.Effective().Notes...) {
 		o.Notify(n)
 	}
-	listener, err := v.listen()
-	if err != nil {
+	if v.listener, err = v.listen(); err != nil {
 		return err
 	}
-	front := v.openFront(listener, secure)
+	v.secure = secure != nil
+	front := v.openFront(secure)
 	defer front.http.Close()
 	if upstreams == nil {
 		source, err := m.Find(absentModel(c, t, false))
 		if err != nil {
+			if v.stopped.Load() {
+				return nil
+			}
 			return err
 		}
 		v.work.Store("loading the model")
 		m.Choose(source)
 	}
-	toolset, err := v.openTools(m, listener)
+	toolset, err := v.openTools(m)
 	if err != nil {
 		return err
 	}
 	m.SetToolMemory(toolset.Memory())
 	if v.answers.Keys, err = keys.Open(keys.File(), m.Store(), o.Notify); err == nil {
-		err = v.refuseToBeOpen(listener)
+		err = v.refuseToBeOpen(v.listener)
 	}
 	if err == nil {
-		err = newServer(v, m, listener, front, toolset).run(c.Context)
+		err = newServer(v, m, front, toolset).run(c.Context)
 	}
 	return errors.Join(err, toolset.Close())
 }
@@ -163,11 +170,11 @@ func (v *serveVerb) run() (err error) {
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // openTools opens the tools for requests: by default the available ones, none for other machines.
-func (v *serveVerb) openTools(m *serve.Models, listener net.Listener) (*tools.Tools, error) {
+func (v *serveVerb) openTools(m *serve.Models) (*tools.Tools, error) {
 	o, report := v.toolOptions, v.options.Notify
 	o.Context = func() int { return m.First().ContextLength() }
 	if !v.c.IsSet("tools") {
-		if ip, ok := listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() {
+		if ip, ok := v.listener.Addr().(*net.TCPAddr); ok && !ip.IP.IsLoopback() {
 			o.Names = nil
 		}
 		if len(o.Servers) == 0 && !v.c.IsSet("mcp-config") {
@@ -197,17 +204,14 @@ type server struct {
 	*serveVerb
 	*serve.Models
 	*front
-	port     *openai.Handler
-	listener net.Listener
-	state    atomic.Value // local.State
-	stop     chan bool    // from ossrun stop; true: at once
-	tools    *tools.Tools
+	port  *openai.Handler
+	state atomic.Value // local.State
+	stop  chan bool    // from ossrun stop; true: at once
+	tools *tools.Tools
 }
 
-func newServer(v *serveVerb, m *serve.Models, listener net.Listener, front *front,
-	toolset *tools.Tools) *server {
-	s := &server{serveVerb: v, Models: m, front: front, listener: listener, tools: toolset,
-		stop: make(chan bool, 2)}
+func newServer(v *serveVerb, m *serve.Models, front *front, toolset *tools.Tools) *server {
+	s := &server{serveVerb: v, Models: m, front: front, tools: toolset, stop: make(chan bool, 2)}
 	s.state.Store(local.Loading)
 	log, o := v.log(v.terminal.Err), m.Effective()
 	a := v.answers
@@ -217,30 +221,31 @@ func newServer(v *serveVerb, m *serve.Models, listener net.Listener, front *fron
 	a.Interval, a.ReasoningContent = o.StreamInterval, v.reasoningField == "reasoning_content"
 	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,
 		Version: build().Version, Origins: splitList(v.origins), Hosts: v.allowedHosts(),
-		OwnUserOnly: !v.asksForKey() && !v.anyUser && isLocal(listener),
+		OwnUserOnly: !v.asksForKey() && !v.anyUser && isLocal(v.listener),
 		Tools:       toolset.ForKind, Offers: toolset.Offers, Servers: toolset.Servers,
 		Ready: s.ready})
 	return s
 }
 
-func (s *server) url() string { return s.urls()[0] }
+func (v *serveVerb) url() string { return v.urls()[0] }
 
 // urls are the server's addresses, this machine's first.
-func (s *server) urls() []string {
-	if s.uds != "" {
-		return []string{"unix:" + s.uds}
+func (v *serveVerb) urls() []string {
+	if v.uds != "" {
+		return []string{"unix:" + v.uds}
 	}
 	scheme := "http://"
-	if s.secure {
+	if v.secure {
 		scheme = "https://"
 	}
-	return mapSlice(addresses(s.listener), func(address string) string { return scheme + address })
+	return mapSlice(addresses(v.listener), func(address string) string { return scheme + address })
 }
 
 func (s *server) run(ctx context.Context) (err error) {
 	defer s.port.Close()
 	s.handler.Store(s.port)
-	closeSocket := s.openSocket()
+	s.reportOthers()
+	closeSocket := s.openSocket(s)
 	defer closeSocket()
 	ctx, end := context.WithCancel(ctx)
 	var workers sync.WaitGroup

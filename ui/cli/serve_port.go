@@ -266,18 +266,17 @@ func rootCause(err error) error {
 }
 
 // openSocket creates the socket for other processes and returns its closer; it is optional.
-func (s *server) openSocket() (closeIt func()) {
-	s.reportOthers()
+func (v *serveVerb) openSocket(h local.Host) (closeIt func()) {
 	folder, err := local.Folder()
 	var l net.Listener
 	if err == nil {
 		l, err = local.Listen(folder)
 	}
 	if err != nil {
-		s.terminal.report("chats cannot join this server, and ossrun ps does not see it: %s", err)
+		v.terminal.report("chats cannot join this server, and ossrun ps does not see it: %s", err)
 		return func() {}
 	}
-	return local.Background(l, s)
+	return local.Background(l, h)
 }
 
 // reportOthers reports that another process has the weights in memory.

@@ -6,12 +6,13 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -19,18 +20,18 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/process"
 	"github.com/ossrun/ossrun/runtime/remote/local"
+	"github.com/ossrun/ossrun/runtime/session"
 )
 
 // front is the HTTP server. Until its handler is set, it reports the status.
 type front struct {
 	http    *http.Server
-	secure  bool // TLS
 	handler atomic.Pointer[openai.Handler]
 	failed  chan error // how Serve ended
 }
 
-func (v *serveVerb) openFront(l net.Listener, secure *tls.Config) *front {
-	f := &front{failed: make(chan error, 1), secure: secure != nil}
+func (v *serveVerb) openFront(secure *tls.Config) *front {
+	f := &front{failed: make(chan error, 1)}
 	loading := openai.Loading(v.loading)
 	f.http = &http.Server{TLSConfig: secure,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,9 +47,9 @@ func (v *serveVerb) openFront(l net.Listener, secure *tls.Config) *front {
 	_ = process.NotePeers(f.http) // else the machine's programs are one client; doctor says so
 	go func() {
 		if secure != nil {
-			f.failed <- f.http.ServeTLS(l, "", "")
+			f.failed <- f.http.ServeTLS(v.listener, "", "")
 		} else {
-			f.failed <- f.http.Serve(l)
+			f.failed <- f.http.Serve(v.listener)
 		}
 	}()
 	return f
@@ -70,6 +71,34 @@ func (v *serveVerb) loading() error {
 		return errors.New(work)
 	}
 	return errors.New("loading the model")
+}
+
+// fetch is fetchNamed with a socket, so that ossrun ps lists the download and ossrun stop ends it.
+func (v *serveVerb) fetch(ctx context.Context, name string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	v.work.Store("looking for " + name)
+	defer v.openSocket(fetcher{v, cancel})()
+	return fetchNamed(v.c, v.terminal, v.downloaded)(ctx, name)
+}
+
+// fetcher is a server whose model is being downloaded. It lists no models, so no chat joins it.
+type fetcher struct {
+	*serveVerb
+	cancel func()
+}
+
+func (f fetcher) Status() local.Status {
+	return local.Status{Protocol: local.Protocol, Version: build().Version, PID: os.Getpid(),
+		URL: f.url(), State: local.Loading, Work: f.loading().Error(), Started: f.start,
+		Models: []local.Model{}}
+}
+
+func (f fetcher) Get(context.Context, string) (session.Runner, error) { return nil, f.loading() }
+
+func (f fetcher) Stop(bool) {
+	f.stopped.Store(true)
+	f.cancel()
 }
 
 // downloaded shows a download in the readiness status.

@@ -73,11 +73,11 @@ func loraFlag(o *serve.Options) cli.Flag {
 	return repeatedFlag("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name to "+
 		"the model; FOLDER:0.5 adds half of it, NAME=FOLDER makes a second model of it; may be "+
 		"given several times (default: none)",
-		func(v string) error {
+		func(c *cli.Context, v string) error {
 			for _, text := range splitList(v) {
 				_, adapter, _ := lora.Named(text)
-				if _, err := lora.Find(adapter); err != nil {
-					return fail(exitModel, "--lora: %s", err)
+				if _, err := findAdapter(c, adapter); err != nil {
+					return err
 				}
 				o.Adapters = append(o.Adapters, text)
 			}

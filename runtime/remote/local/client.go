@@ -25,7 +25,8 @@ type Client struct {
 	Model  Model
 }
 
-func (c *Client) ID() string { return c.Model.Name }
+func (c *Client) ID() string     { return c.Model.Name }
+func (c *Client) Source() string { return c.Model.Source }
 
 // Device is the model's device, for display.
 func (c *Client) Device() string { return c.Model.Device }

@@ -33,6 +33,7 @@ func (f *Failover) current() openModel {
 }
 
 func (f *Failover) ID() string         { return f.current().ID() }
+func (f *Failover) Source() string     { return session.SourceOf(f.current()) }
 func (f *Failover) Device() string     { return f.current().Device() }
 func (f *Failover) ContextLength() int { return f.current().ContextLength() }
 func (f *Failover) Close() error       { return f.current().Close() }
@@ -157,6 +158,9 @@ func (f *Failover) Switch(ctx context.Context, name string) (session.Runner, err
 	switch now := old.(type) {
 	case *localModel:
 		model, err := now.models.Get(ctx, name)
+		if errors.Is(err, session.ErrUnknownModel) {
+			model, err = now.models.Add(name)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ func StatusOf(models *serve.Models, version string) Status {
 	st := Status{Protocol: Protocol, Version: version, PID: os.Getpid(), Started: started}
 	for _, status := range models.Status() {
 		m := Model{Name: status.ID, Aliases: status.Aliases, State: string(status.State),
-			Context: status.ContextLength}
+			Source: status.Source, Context: status.ContextLength}
 		if status.Model != nil {
 			now := status.Model.Stats()
 			m.Device, m.Context, m.Bytes = status.Model.Device(), status.Model.ContextLength(),

@@ -24,6 +24,7 @@ type ServerFinder struct {
 	Caller   string // the verb or program that needs it
 	Model    string // of a server that is started; "": the best model here
 	MayStart bool
+	Fetch    func(ctx context.Context, name string) error // of Model, before a start; may be nil
 	Report   func(line string)
 }
 
@@ -41,6 +42,10 @@ func (n ServerFinder) Find(ctx context.Context, base string) (_ string, stop fun
 		return list[0].URL, func() {}, nil
 	case !n.MayStart:
 		return "", nil, errors.New("no server runs: ossrun serve starts one")
+	case n.Model != "" && n.Fetch != nil:
+		if err := n.Fetch(ctx, n.Model); err != nil {
+			return "", nil, err
+		}
 	}
 	return n.start(ctx)
 }

@@ -57,6 +57,8 @@ type localModel struct {
 	cancel func() // closes the socket, and cancels a load
 }
 
+func (o *localModel) Source() string { return session.SourceOf(o.Runner) }
+
 func (o *localModel) Close() error {
 	o.cancel()
 	err, _ := o.models.Close() // nothing is kept beyond the process
@@ -231,6 +233,10 @@ func isServedBy(name string, first bool, m Model) bool {
 	if strings.EqualFold(name, m.Name) || slices.ContainsFunc(m.Aliases,
 		func(a string) bool { return strings.EqualFold(a, name) }) {
 		return true
+	}
+	if m.Source != "" {
+		source, err := checkpoint.Resolve(name)
+		return err == nil && source.Source() == m.Source
 	}
 	requested, ok := models.Lookup(name)
 	served, servedOK := models.Lookup(m.Name)

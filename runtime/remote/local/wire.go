@@ -51,6 +51,7 @@ type Status struct {
 	PID      int       `json:"pid"`
 	URL      string    `json:"url"`
 	State    State     `json:"state"`
+	Work     string    `json:"work,omitempty"` // before there are models, such as a download
 	Started  time.Time `json:"started"`
 	Models   []Model   `json:"models"` // the default one first
 }
@@ -59,7 +60,8 @@ type Status struct {
 type Model struct {
 	Name    string     `json:"name"`
 	Aliases []string   `json:"aliases,omitempty"`
-	State   string     `json:"state"` // a serve.State
+	Source  string     `json:"source,omitempty"` // opens it, if its name does not: a folder
+	State   string     `json:"state"`            // a serve.State
 	Device  string     `json:"device,omitempty"`
 	Context int        `json:"context"`         // tokens
 	Bytes   int64      `json:"bytes"`           // of memory
