@@ -20,6 +20,12 @@ type Constraint interface {
 	Forced() []int32
 }
 
+// Bodies is a Constraint that knows the grammar of a body, for servers that sample under rules.
+type Bodies interface {
+	// Body is the position in a grammar, and the token that ends it; nil: no grammar applies here.
+	Body() (m *automaton.Matcher, ender int32)
+}
+
 // NewText restricts a complete text to a grammar; <|return|> ends it.
 func NewText(g *Grammar) Constraint { return &text{matcher: g.Matcher()} }
 
@@ -41,6 +47,13 @@ func (t *text) Mask() []uint64 {
 }
 
 func (t *text) Forced() []int32 { return nil }
+
+func (t *text) Body() (*automaton.Matcher, int32) {
+	if t.lost {
+		return nil, 0
+	}
+	return t.matcher, token.Return
+}
 
 // NewAllowed allows the same tokens at every position. The ids must be in the vocabulary.
 func NewAllowed(ids []int32) Constraint {

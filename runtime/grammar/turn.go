@@ -222,6 +222,14 @@ func (t *Turn) Forced() []int32 {
 	return nil
 }
 
+// Body implements Bodies.
+func (t *Turn) Body() (*automaton.Matcher, int32) {
+	if t.place != inBody {
+		return nil, 0
+	}
+	return t.matcher, t.ender
+}
+
 // Accept implements Constraint.
 func (t *Turn) Accept(id int32) bool {
 	if !t.accept(id) {

@@ -119,7 +119,7 @@ func passesOn(args []string) bool {
 // passOn records a flag with its values for vLLM, as it is written, and returns how many words they
 // are.
 func passOn(app *cli.App, args []string, model bool) (values int) {
-	text := shellWord(args[0])
+	text := vllm.Quote(args[0])
 	kind, _ := vllm.FlagValues(args[0])
 	switch {
 	case strings.Contains(args[0], "="):
@@ -131,7 +131,7 @@ func passOn(app *cli.App, args []string, model bool) (values int) {
 		values = min(1, countValues(args[1:], model))
 	}
 	for _, word := range args[1 : values+1] {
-		text += " " + shellWord(word)
+		text += " " + vllm.Quote(word)
 	}
 	if app.Metadata == nil {
 		app.Metadata = map[string]any{}

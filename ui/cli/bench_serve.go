@@ -157,9 +157,9 @@ var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions
 
 // ignoredBenchFlags have no effect: gpt-oss's vocabulary is used, and every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
-	return hiddenFlags(bareFlag("trust-remote-code", ""), valueFlag("tokenizer", ""),
-		valueFlag("tokenizer-mode", ""), valueFlag("served-model-name", ""),
-		valueFlag("percentile-metrics", ""))
+	return hiddenFlags(vllmFlag{Names: "trust-remote-code", Kind: "switch"},
+		vllmFlag{Names: "tokenizer"}, vllmFlag{Names: "tokenizer-mode"},
+		vllmFlag{Names: "served-model-name"}, vllmFlag{Names: "percentile-metrics"})
 }
 
 func workloadNames() []string {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/remote/local"
+	"github.com/ossrun/ossrun/runtime/remote/vllm"
 )
 
 // workRoom is the context that an agent needs after its first request: files, results, answers.
@@ -100,10 +101,10 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 		var words []string
 		for _, v := range environment {
 			name, value, _ := strings.Cut(v, "=")
-			words = append(words, name+"="+shellWord(value))
+			words = append(words, name+"="+vllm.Quote(value))
 		}
 		words = append(words, a.program)
-		words = append(words, mapSlice(arguments, shellWord)...)
+		words = append(words, mapSlice(arguments, vllm.Quote)...)
 		fmt.Fprintln(t.Out, strings.Join(words, " "))
 		return nil
 	}

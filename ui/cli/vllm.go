@@ -228,7 +228,9 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 		r.Software = vllm.FindSoftware(c.Context, "/")
 	}
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
-	r.Vocabulary = folder
+	if len(r.Machines) == 0 { // others have no such folder
+		r.Vocabulary = folder
+	}
 	if len(r.Machines) > 0 && !show {
 		return nil, false, fail(exitUsage, "a start is on one machine. Run ossrun vllm plan "+
 			"--nodes, which prints the line of each")
@@ -249,14 +251,17 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 			return nil, false, err
 		}
 	} else if v.apiKey != "" && !manifest {
-		r.Extra = append(r.Extra, "--api-key "+shellWord(v.apiKey))
+		r.Extra = append(r.Extra, "--api-key "+vllm.Quote(v.apiKey))
 	}
 	p, err := vllm.Make(*r)
 	if err != nil {
 		return nil, false, fail(exitUsage, "%s", err)
 	}
 	if show {
-		return nil, true, s.show(v.terminal, p, r.Model, v.port)
+		if r.Vocabulary != "" && !manifest { // the command names it
+			err = vllm.WriteVocabulary(folder)
+		}
+		return nil, true, cmp.Or(err, s.show(v.terminal, p, r.Model, v.port))
 	}
 	// other programs on this machine can reach its port too
 	p.Key = rand.Text()
@@ -384,13 +389,13 @@ func vllmWords(c *cli.Context) (list []string) {
 		case cli.StringSlice: // settings inside a setting
 			for _, inner := range v.Value() {
 				if strings.HasPrefix(inner, "{") {
-					list = append(list, flag+" "+shellWord(inner))
+					list = append(list, flag+" "+vllm.Quote(inner))
 				} else {
-					list = append(list, "-cc."+shellWord(inner))
+					list = append(list, "-cc."+vllm.Quote(inner))
 				}
 			}
 		default:
-			list = append(list, flag+" "+shellWord(fmt.Sprint(v)))
+			list = append(list, flag+" "+vllm.Quote(fmt.Sprint(v)))
 		}
 	}
 	slices.Sort(list)
@@ -423,7 +428,14 @@ func modelFolder(model string) (string, error) {
 		}
 		return "", nil
 	}
-	if _, err := models.ReadSpec(model); err != nil {
+	var config struct {
+		Type string `json:"model_type"`
+	}
+	text, err := models.ReadFile(filepath.Join(model, "config.json"))
+	if err == nil && (json.Unmarshal(text, &config) != nil || config.Type != "gpt_oss") {
+		err = models.ForeignError(text) // of gpt-oss vLLM takes more forms than this engine
+	}
+	if err != nil {
 		return "", fail(exitModel, "%s", err)
 	}
 	return filepath.Abs(model)

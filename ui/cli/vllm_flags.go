@@ -9,6 +9,7 @@
 package cli
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/models/lora"
@@ -24,29 +26,40 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
+// vllmFlag is a row of vllm_flags.yaml.
 type vllmFlag struct {
-	names   string // separated by blanks, vLLM's own first
-	boolean bool
-	many    bool                      // may be given several times
-	note    string                    // equivalent in this engine
-	refuse  func(value string) string // why a value is refused, or ""; nil: never
+	Names, Kind  string
+	Only         []string
+	Check, Never string
+	Note         string // equivalent in this engine
 }
 
-const (
-	vllmHint   = "ossrun vllm plan shows vLLM's command for it"
-	asReleased = "weights are used as released: MXFP4 experts, bf16 for the rest"
-)
+const vllmHint = "ossrun vllm plan shows vLLM's command for it"
 
-func accept(accepted ...string) func(string) string {
-	return func(v string) string {
-		value := strings.TrimSpace(v)
-		same := func(a string) bool { return strings.EqualFold(value, a) }
-		if slices.ContainsFunc(accepted, same) {
-			return ""
-		}
-		return fmt.Sprintf("only %s is possible, not %q", strings.Join(accepted, " or "), v)
+// refuse returns why a value is refused, or "".
+func (f vllmFlag) refuse(v string) string {
+	same := func(a string) bool { return strings.EqualFold(strings.TrimSpace(v), a) }
+	switch {
+	case f.Check != "":
+		return flagChecks[f.Check](v)
+	case f.Only == nil || slices.ContainsFunc(f.Only, same):
+		return f.Never
 	}
+	return fmt.Sprintf("only %s is possible, not %q", strings.Join(f.Only, " or "), v)
 }
+
+var flagChecks = map[string]func(string) string{"device": oneDevice, "names": requireNames,
+	"zero": func(v string) string {
+		if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err != nil || f > 0 {
+			return "weights are not split between GPU and CPU in this version. " + vllmHint
+		}
+		return ""
+	}, "logprobs": func(v string) string {
+		if n, err := strconv.Atoi(v); err != nil || n > 20 {
+			return "at most 20 log probabilities a token are given"
+		}
+		return ""
+	}}
 
 func oneDevice(v string) string {
 	if n, err := strconv.Atoi(strings.TrimSpace(v)); err != nil || n < 1 {
@@ -68,124 +81,32 @@ func requireNames(v string) string {
 	return ""
 }
 
-func refuseAll(why string) func(string) string { return func(string) string { return why } }
+//go:embed vllm_flags.yaml
+var vllmFlagsText []byte
 
-func notAboveZero(what string) func(string) string {
-	return func(v string) string {
-		if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err != nil || f > 0 {
-			return what
-		}
-		return ""
+var vllmFlags = func() (list []vllmFlag) {
+	if err := yaml.UnmarshalWithOptions(vllmFlagsText, &list, yaml.Strict()); err != nil {
+		panic("vllm_flags.yaml: " + err.Error()) // every test reads it
 	}
-}
-
-func atMost20Logprobs(v string) string {
-	if n, err := strconv.Atoi(v); err != nil || n > 20 {
-		return "at most 20 log probabilities a token are given"
-	}
-	return ""
-}
-
-// valueFlag is a flag with a value, limitedFlag one with a check of its value, bareFlag one without
-// a value, refusedFlag one that is always an error.
-func valueFlag(names, note string) vllmFlag { return vllmFlag{names: names, note: note} }
-
-func limitedFlag(names, note string, refuse func(string) string) vllmFlag {
-	return vllmFlag{names: names, note: note, refuse: refuse}
-}
-
-func bareFlag(names, note string) vllmFlag {
-	return vllmFlag{names: names, note: note, boolean: true}
-}
-
-func refusedFlag(names, why string) vllmFlag {
-	return vllmFlag{names: names, refuse: refuseAll(why)}
-}
-
-var vllmFlags = []vllmFlag{
-	limitedFlag("tool-call-parser", "calls are always parsed, from Harmony's tokens",
-		accept("openai")),
-	bareFlag("enable-auto-tool-choice", "always on"),
-	limitedFlag("reasoning-parser", "reasoning is always told apart, by Harmony's channels",
-		accept("openai_gptoss", "openai", "gptoss", "gpt_oss")),
-	bareFlag("enable-reasoning", "always on"),
-	limitedFlag("tensor-parallel-size tp", "one device, as here", oneDevice),
-	limitedFlag("pipeline-parallel-size pp", "one device, as here", oneDevice),
-	limitedFlag("data-parallel-size dp", "one device, as here", oneDevice),
-	bareFlag("enable-expert-parallel", "has no effect on one device"),
-	valueFlag("distributed-executor-backend", "has no effect on one device"),
-	bareFlag("enable-lora", "always on; --lora FOLDER adds an adapter"),
-	limitedFlag("lora-modules", "each is a model beside its base, as with --lora", requireNames),
-	valueFlag("max-cudagraph-capture-size max-seq-len-to-capture", "steps are compiled for "+
-		"buckets of rows, the powers of two up to --max-num-batched-tokens, whatever the size"),
-	valueFlag("cuda-graph-sizes cudagraph-capture-sizes", "steps are compiled for buckets of "+
-		"rows, the powers of two up to --max-num-batched-tokens, whatever the sizes"),
-	{names: "compilation-config cc O", many: true, note: "the step is compiled once, at start; " +
-		"there is nothing to set"},
-	bareFlag("enforce-eager", "the step is compiled once, at start; there is nothing to set"),
-	bareFlag("async-scheduling", "the scheduler is this engine's own and needs no switch"),
-	bareFlag("no-async-scheduling", "the scheduler is this engine's own and needs no switch"),
-	bareFlag("enable-chunked-prefill", "always on, in chunks of --max-num-batched-tokens"),
-	{names: "no-enable-chunked-prefill", boolean: true, refuse: refuseAll("prefill always " +
-		"comes in chunks; --max-num-batched-tokens sets their size")},
-	limitedFlag("scheduling-policy", "first come, first served", accept("fcfs")),
-	limitedFlag("num-scheduler-steps", "every step is scheduled by itself", accept("1")),
-	valueFlag("attention-backend", "the device has one attention, with sinks and windows"),
-	valueFlag("block-size", "pages of the KV cache hold 32 tokens"),
-	limitedFlag("kv-offloading-backend", "--swap-space and --swap-disk have their own",
-		accept("native")),
-	limitedFlag("cpu-offload-gb", "nothing is offloaded", notAboveZero(
-		"weights are not split between GPU and CPU in this version. "+vllmHint)),
-	refusedFlag("num-gpu-blocks-override", "the plan counts the pages; --gpu-memory-utilization "+
-		"and --max-model-len change it"),
-	bareFlag("enable-prompt-tokens-details", "cached_tokens is always in the usage"),
-	valueFlag("prefix-caching-hash-algo", "pages are hashed with one algorithm"),
-	limitedFlag("dtype", asReleased, accept("auto", "bfloat16", "bf16")),
-	limitedFlag("quantization q", asReleased, accept("mxfp4", "gpt_oss_mxfp4", "none")),
-	limitedFlag("load-format", "weights are mapped from safetensors",
-		accept("auto", "safetensors")),
-	bareFlag("trust-remote-code", "code that comes with a model is never run"),
-	valueFlag("tokenizer", "the vocabulary o200k_harmony is built in"),
-	valueFlag("tokenizer-mode", "the vocabulary o200k_harmony is built in"),
-	{names: "skip-tokenizer-init", boolean: true, refuse: refuseAll("the port speaks text; " +
-		"the vocabulary o200k_harmony is built in")},
-	refusedFlag("hf-token", "set the environment variable HF_TOKEN, or run hf auth login"),
-	refusedFlag("hf-config-path", "config.json is read from the model's own folder"),
-	refusedFlag("revision", "name it with the model: --model hf:OWNER/NAME@REVISION"),
-	refusedFlag("download-dir", "set the environment variable HF_HUB_CACHE to that folder"),
-	refusedFlag("chat-template", "prompts are rendered as Harmony, which is built in"),
-	valueFlag("chat-template-content-format", "prompts are rendered as Harmony, which is built in"),
-	limitedFlag("response-role", "the role is assistant", accept("assistant")),
-	limitedFlag("generation-config", "without a client's word: temperature 1, top-p 1",
-		accept("auto", "vllm")),
-	refusedFlag("override-generation-config", "clients set sampling in their requests"),
-	limitedFlag("max-logprobs", "up to 20, as at OpenAI", atMost20Logprobs),
-	valueFlag("seed", "a request without a seed draws its own"),
-	bareFlag("disable-log-requests", "the log has one line a request, without its text"),
-	bareFlag("no-enable-log-requests", "the log has one line a request, without its text"),
-	bareFlag("enable-log-requests", "the log has one line a request, without its text"),
-	bareFlag("disable-log-stats", "figures are in /metrics and ossrun ps"),
-	bareFlag("disable-uvicorn-access-log", "the log has one line a request, without its text"),
-	valueFlag("uvicorn-log-level", "the log has one line a request, without its text"),
-	refusedFlag("root-path", "the API is under /v1: let the proxy strip the prefix"),
-}
+	return list
+}()
 
 func isVLLMs(name string) bool {
 	return slices.ContainsFunc(vllmFlags, func(f vllmFlag) bool {
-		return strings.Fields(f.names)[0] == name
+		return strings.Fields(f.Names)[0] == name
 	})
 }
 
 // hiddenFlags are vLLM's flags, not shown by --help.
 func hiddenFlags(list ...vllmFlag) (flags []cli.Flag) {
 	for _, w := range list {
-		names := strings.Fields(w.names)
+		names := strings.Fields(w.Names)
 		name, aliases := names[0], names[1:]
 		var f cli.Flag = &cli.StringFlag{Name: name, Aliases: aliases, Hidden: true}
-		switch {
-		case w.boolean:
+		switch w.Kind {
+		case "switch":
 			f = &cli.BoolFlag{Name: name, Aliases: aliases, Hidden: true}
-		case w.many:
+		case "many":
 			f = &cli.StringSliceFlag{Name: name, Aliases: aliases, Hidden: true}
 		}
 		flags = append(flags, f)
@@ -197,20 +118,18 @@ func hiddenFlags(list ...vllmFlag) (flags []cli.Flag) {
 func vllmNotes(c *cli.Context) ([]string, error) {
 	var notes []string
 	for _, w := range vllmFlags {
-		name := strings.Fields(w.names)[0]
-		if !c.IsSet(name) || w.boolean && !c.Bool(name) {
+		name, isSwitch := strings.Fields(w.Names)[0], w.Kind == "switch"
+		if !c.IsSet(name) || isSwitch && !c.Bool(name) {
 			continue
 		}
 		value, setting := "true", asWritten(c, name)
-		if !w.boolean {
+		if !isSwitch {
 			value = c.String(name)
 		}
-		if w.refuse != nil {
-			if why := w.refuse(value); why != "" {
-				return nil, fail(exitUsage, "%s: %s", setting, why)
-			}
+		if why := w.refuse(value); why != "" {
+			return nil, fail(exitUsage, "%s: %s", setting, why)
 		}
-		notes = append(notes, setting+": "+w.note)
+		notes = append(notes, setting+": "+w.Note)
 	}
 	return notes, nil
 }
@@ -220,14 +139,6 @@ func asWritten(c *cli.Context, name string) string {
 		return from + ": " + name
 	}
 	return "--" + name
-}
-
-func shellWord(s string) string {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	if s != "" && strings.Trim(s, letters+"0123456789-_./:=,+@%") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func noSpeculationFlag(s *engine.Settings) cli.Flag {

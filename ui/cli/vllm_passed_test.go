@@ -2,8 +2,11 @@ package cli
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/adrg/xdg"
 
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
 )
@@ -77,6 +80,27 @@ func TestWhatGoesThrough(t *testing.T) {
 		if code, _, errs := runHere(t.Context(), strings.Fields(typed)...); code != exitUsage ||
 			!strings.Contains(strings.Join(strings.Fields(errs), " "), want) {
 			t.Errorf("%s: %d %s", typed, code, errs)
+		}
+	}
+	for config, refused := range map[string]string{`"model_type":"gpt_oss"`: "",
+		`"model_type":"gpt_oss","quantization_config":{"quant_method":"quark"}`: "",
+		`"model_type":"qwen3"`: "qwen3", `"a":`: "config.json"} {
+		folder := t.TempDir()
+		write(t, filepath.Join(folder, "config.json"), "{"+config+"}")
+		code, out, errs := runHere(t.Context(), "vllm", "plan", folder, "--hardware", "H200")
+		if mount := "-v " + folder + ":" + folder + ":ro"; refused == "" &&
+			!strings.Contains(out, mount) || !strings.Contains(errs, refused) ||
+			(code == 0) != (refused == "") {
+			t.Errorf("%s: %d %s%s", config, code, out, errs)
+		}
+	}
+	// a folder of this machine is on no other
+	for nodes, named := range map[string]bool{"": true, " --nodes 2": false} {
+		_, out, errs := runHere(t.Context(), strings.Fields("vllm plan 20b --hardware H200 "+
+			"--launch local --print shell"+nodes)...)
+		folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
+		if strings.Contains(out, "TIKTOKEN_ENCODINGS_BASE="+folder) != named {
+			t.Errorf("%q: %s%s", nodes, out, errs)
 		}
 	}
 	if v, ok := vllm.FlagValues("--tensor_parallel_size=3"); v != vllm.OneValue || !ok {

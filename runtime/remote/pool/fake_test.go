@@ -12,8 +12,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
 	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -24,7 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fake is a server with vLLM's /v1/completions over the scripted model.
 type fake struct {
 	*httptest.Server
-	old   bool // as before 0.10.2: no return_token_ids
+	old   bool   // as before 0.10.2: no return_token_ids
+	rules string // "": it samples under them, or it has ignored or refused them
 	sched *sched.Scheduler
 
 	mu    sync.Mutex
@@ -53,6 +56,8 @@ type asked struct {
 	Score     *int               `json:"prompt_logprobs"`
 	Bias      map[string]float32 `json:"logit_bias"`
 	Salt      string             `json:"cache_salt"`
+
+	Structured struct{ Grammar string } `json:"structured_outputs"`
 }
 
 func newFake(t *testing.T) *fake {
@@ -108,8 +113,24 @@ type except struct {
 	id                 int32
 }
 
-func (e except) Accept(int32) bool { return true }
-func (e except) Forced() []int32   { return nil }
+func (e except) Accept(id int32) bool { return e.Constraint == nil || e.Constraint.Accept(id) }
+func (e except) Forced() []int32      { return nil }
+
+// ruled is a text under rules, which any of the stops may end.
+type ruled struct {
+	grammar.Constraint
+	stops []int32
+}
+
+func (r ruled) Mask() []uint64 {
+	mask := slices.Clone(r.Constraint.Mask())
+	for _, id := range r.stops {
+		if automaton.Allows(mask, token.Return) {
+			automaton.Allow(mask, id)
+		}
+	}
+	return mask
+}
 
 func (e except) Mask() []uint64 {
 	mask := slices.Repeat([]uint64{1<<64 - 1}, 201088/64)
@@ -160,6 +181,14 @@ func (f *fake) complete(w http.ResponseWriter, r *http.Request) {
 	if q.Only != nil {
 		one.Constraint = grammar.NewAllowed(q.Only)
 	}
+	if rules := q.Structured.Grammar; rules != "" && f.rules != "ignored" {
+		g, err := grammar.Rules(rules)
+		if err != nil || f.rules == "refused" {
+			http.Error(w, fmt.Sprint("Invalid grammar specification: ", err), http.StatusBadRequest)
+			return
+		}
+		one.Constraint = ruled{grammar.NewText(g), q.Stop}
+	}
 	for id, by := range q.Bias {
 		if by != -100 {
 			http.Error(w, "a bias of something else than a ban", http.StatusBadRequest)
@@ -180,12 +209,12 @@ func (f *fake) complete(w http.ResponseWriter, r *http.Request) {
 		c := map[string]any{"index": 0, "text": "", "finish_reason": finish, "stop_reason": nil}
 		var ids []int32
 		names, logprobs, top := []string{}, []float32{}, []map[string]float32{}
-		for _, token := range t {
-			ids = append(ids, token.ID)
-			names = append(names, fmt.Sprint("token_id:", token.ID))
-			logprobs = append(logprobs, token.Logprob)
+		for _, one := range t {
+			ids = append(ids, one.ID)
+			names = append(names, fmt.Sprint("token_id:", one.ID))
+			logprobs = append(logprobs, one.Logprob)
 			rivals := map[string]float32{}
-			for _, r := range token.Top {
+			for _, r := range one.Top {
 				rivals[fmt.Sprint("token_id:", r.ID)] = r.Logprob
 			}
 			top = append(top, rivals)

@@ -148,17 +148,19 @@ func requests(t *testing.T) map[string]session.Request {
 }
 
 // A turn over servers is the turn that it would be here, the grammar's part included, with servers
-// of both ways to say ids.
+// of both ways to say ids, and of those that sample under rules, ignore them, and refuse them.
 func TestAsHere(t *testing.T) {
 	here := scripttest.New(0, nil)
 	defer here.Close()
-	fresh, old := newFake(t), newFake(t)
-	old.old = true
+	fresh, old, refusing := newFake(t), newFake(t), newFake(t)
+	old.old, old.rules, refusing.rules = true, "ignored", "refused"
 	over, _ := open(t, nil, fresh)
 	overOld, _ := open(t, nil, old)
+	overRefusing, _ := open(t, nil, refusing)
 	for name, r := range requests(t) {
 		want := say(t, here, r)
-		for kind, m := range map[string]session.Runner{"": over, " (old)": overOld} {
+		for kind, m := range map[string]session.Runner{"": over, " (old)": overOld,
+			" (refusing)": overRefusing} {
 			got := say(t, m, r)
 			if outcome(got) != outcome(want) {
 				t.Errorf("%s%s:\n%s, here\n%s", name, kind, outcome(got), outcome(want))
@@ -172,18 +174,53 @@ func TestAsHere(t *testing.T) {
 		}
 	}
 	named, banned := 0, 0
-	for _, q := range fresh.requests() {
+	for _, q := range old.requests() {
 		named += min(len(q.Only), 1)
-		banned += min(len(q.Bias), 1)
-		if q.Max != 1 && len(q.Only)+len(q.Bias) > 0 {
+		if q.Structured.Grammar == "" {
+			banned += min(len(q.Bias), 1)
+		}
+		if q.Max != 1 && len(q.Only) > 0 {
 			t.Errorf("%d tokens are asked for among %d", q.Max, len(q.Only))
 		}
 	}
-	if n := len(fresh.requests()); n != 251 { // 277 if forced tokens are asked for
-		t.Errorf("%d requests for all turns", n)
+	for f, want := range map[*fake]int{fresh: 130, old: 229, refusing: 239} {
+		if n := len(f.requests()); n != want {
+			t.Errorf("%d requests for all turns, not %d", n, want)
+		}
 	}
 	if named == 0 || banned == 0 {
 		t.Errorf("%d places were sampled again among named tokens, %d without some", named, banned)
+	}
+}
+
+// A server that samples under rules is asked once for the reasoning and once for the body: of an
+// answer in a form, of a call whose token for the end is another one, and of a text.
+func TestRulesSaveRequests(t *testing.T) {
+	all := requests(t)
+	form := `{"type":"object","properties":{"n":{"type":"integer"},"s":{"type":"string"}},` +
+		`"required":["n","s"],"additionalProperties":false}`
+	answer := user(`[[think Hm.]] [[say {"n":17,"s":"aé"}]]`)
+	answer.Final = schemaOf(t, form)
+	for name, r := range map[string]session.Request{"answer": answer, "call": all["call"],
+		"bad arguments": all["bad arguments"]} {
+		f := newFake(t)
+		m, _ := open(t, nil, f)
+		opening := len(f.requests())
+		got := say(t, m, r)
+		if got.Answer+fmt.Sprint(got.Calls) == "[]" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		list := f.requests()[opening:]
+		for _, q := range list[:len(list)-1] {
+			if q.Structured.Grammar != "" {
+				t.Errorf("%s: rules before the last request", name)
+			}
+		}
+		last := list[len(list)-1]
+		if len(list) > 3 || last.Structured.Grammar == "" || len(last.Stop) != 1 {
+			t.Errorf("%s: %d requests, the last with stops %v and rules %s", name, len(list),
+				last.Stop, last.Structured.Grammar)
+		}
 	}
 }
 

@@ -1,10 +1,11 @@
 // One sequence: tokens of a server, held to the request's grammar.
 //
-// A server samples freely. The first token that the grammar forbids is dropped with all that
-// follow. That position is sampled again without it, or among the allowed tokens if they are few:
-// so every token is as probable as under a mask. Tokens that the grammar forces are not
-// sampled at all. Each piece continues after the tokens so far, which a server has in its prefix
-// cache; so does a sequence whose server has failed.
+// A server samples freely or, in a body with a grammar, under rules that allow at least as much as
+// the grammar. The first token that the grammar forbids is dropped with all that follow. That
+// position is sampled again without it, or among the allowed tokens if they are few: so every token
+// is as probable as under a mask. Tokens that the grammar forces are not sampled at all. Each piece
+// continues after the tokens so far, which a server has in its prefix cache; so does a sequence
+// whose server has failed.
 
 package pool
 
@@ -21,6 +22,8 @@ import (
 
 	"github.com/ossrun/ossrun/harmony/token"
 	"github.com/ossrun/ossrun/runtime/engine"
+	"github.com/ossrun/ossrun/runtime/grammar"
+	"github.com/ossrun/ossrun/runtime/grammar/automaton"
 	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -45,6 +48,9 @@ type stream struct {
 	only        []int32        // the piece is one token of these; nil: any
 	banned      []int32        // the piece is one token and none of these; nil: no limit
 	pieceSingle bool           // the running piece is one token
+	rules       string         // of the piece, for the server's sampler; "": it samples freely
+	ender       int32          // the token that ends a body with rules
+	noRules     bool           // a server has refused rules, or failed with some
 	// the piece has no more tokens
 	closing  bool
 	pieces   int
@@ -119,8 +125,16 @@ func (s *stream) begin() error {
 			}
 		}
 	}
+	s.rules = ""
+	if m := s.grammar(); m != nil {
+		s.rules = m.GBNF()
+	}
 	return s.onAnyServer(func(from *server) error {
 		piece, err := from.client.Stream(s.ctx, "/v1/completions", s.body(from))
+		if no, ok := errors.AsType[*client.Error](err); ok && s.rules != "" && no.Status == 400 {
+			s.rules, s.noRules = "", true
+			piece, err = from.client.Stream(s.ctx, "/v1/completions", s.body(from))
+		}
 		if err == nil {
 			s.server, s.piece, s.pieceSingle, s.closing = from, piece, s.isSingle(), false
 			s.pieces++
@@ -128,6 +142,18 @@ func (s *stream) begin() error {
 		return err
 	})
 }
+
+// grammar is the position in a grammar whose rules the next piece can have, or nil.
+func (s *stream) grammar() (m *automaton.Matcher) {
+	p := s.r.Params
+	c, ok := s.r.Constraint.(grammar.Bodies)
+	if ok && !s.noRules && s.only == nil && !p.IgnoreEOS && p.MinTokens <= s.generated() {
+		m, s.ender = c.Body()
+	}
+	return m
+}
+
+func (s *stream) generated() int { return len(s.ids) - len(s.r.Prompt) }
 
 // onAnyServer runs work on a server, and on the next one if that fails. The server stays taken if
 // work has made it the stream's.
@@ -202,6 +228,7 @@ func (s *stream) read() {
 			err = errors.New("its answer ends in the middle")
 		}
 		failed, refusal := s.server, (*client.Error)(nil)
+		s.noRules = s.noRules || s.rules != ""
 		s.closePiece()
 		if !errors.As(err, &refusal) { // a refusal may be the sequence's fault
 			s.pool.markDown(failed, err)
@@ -228,6 +255,10 @@ func (s *stream) take(c *choice) error {
 		}
 		s.failures = 0
 		if s.deliver(sched.Token{SampledToken: t}) {
+			return nil
+		}
+		if !s.pieceSingle && s.rules == "" && s.grammar() != nil { // a body begins
+			s.closePiece()
 			return nil
 		}
 	}
@@ -267,6 +298,9 @@ const (
 // resample samples the position of an illegal token again.
 func (s *stream) resample(id int32) {
 	s.closePiece()
+	if s.r.Constraint.Forced() != nil {
+		return // begin delivers them
+	}
 	mask := s.r.Constraint.Mask()
 	if s.banned = append(s.banned, id); len(s.banned) > maxBanned || countBits(mask) <= maxListed {
 		s.only = tokensOf(mask)

@@ -17,7 +17,7 @@ import (
 )
 
 func (s *stream) body(from *server) map[string]any {
-	p, generated := s.r.Params, len(s.ids)-len(s.r.Prompt)
+	p, generated := s.r.Params, s.generated()
 	b := map[string]any{
 		"model": from.model, "prompt": s.ids, "max_tokens": s.maxLen - len(s.ids),
 		"stream": true, "stream_options": map[string]bool{"include_usage": true},
@@ -36,9 +36,10 @@ func (s *stream) body(from *server) map[string]any {
 	optional("cache_salt", s.r.Salt, s.r.Salt != "")
 	optional("ignore_eos", true, p.IgnoreEOS)
 	optional("min_tokens", p.MinTokens-generated, p.MinTokens > generated)
+	optional("structured_outputs", map[string]string{"grammar": s.rules}, s.rules != "")
 	var stops []int32
 	for _, id := range s.r.Stop {
-		if !p.IgnoreEOS || !isEnd(id) {
+		if (!p.IgnoreEOS || !isEnd(id)) && (s.rules == "" || id == s.ender) {
 			stops = append(stops, id)
 		}
 	}
@@ -49,6 +50,11 @@ func (s *stream) body(from *server) map[string]any {
 	bias := map[string]float32{}
 	for id, value := range p.LogitBias {
 		bias[strconv.Itoa(int(id))] = value
+	}
+	for id := token.StartOfText; s.rules != "" && id <= token.Call; id++ {
+		if id != s.ender { // some servers read its name as text
+			bias[strconv.Itoa(int(id))] = -100
+		}
 	}
 	if s.isSingle() {
 		b["max_tokens"] = 1

@@ -81,7 +81,7 @@ func (p *planner) machines() {
 			p.Machines = append(p.Machines, m)
 		}
 	}
-	p.Front = fmt.Sprintf("ossrun vllm serve %s --upstream %s", quote(p.r.Model),
+	p.Front = fmt.Sprintf("ossrun vllm serve %s --upstream %s", Quote(p.r.Model),
 		strings.Join(servers, ","))
 	p.Warnings.add("the servers have no key, so only the front should reach them",
 		"VLLM_API_KEY gives them one, and OSSRUN_UPSTREAM_KEY names it to the front", NotInGuide)

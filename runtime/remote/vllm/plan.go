@@ -123,7 +123,8 @@ type planner struct {
 	r      Request
 	chip   chip
 	preset preset
-	large  bool // the model is the 120b
+	large  bool   // the model is the 120b
+	host   string // to listen at
 }
 
 // Make makes the plan of a request, or refuses it with a reason.
@@ -136,8 +137,7 @@ func Make(r Request) (Plan, error) {
 	p.model()
 	p.config()
 	p.parallel()
-	p.environment()
-	p.lengths()
+	p.add(&p.Env, p.book.Env)
 	p.address()
 	p.spreadArgs()
 	for _, argument := range p.r.Extra { // overrides in vLLM's own words
@@ -154,7 +154,7 @@ func Make(r Request) (Plan, error) {
 	p.machines()
 	if !p.r.HasFront && p.Front == "" {
 		p.Look.add(fmt.Sprintf("ossrun vllm serve %s --upstream http://127.0.0.1:%d "+
-			"--port %d", quote(p.r.Model), p.r.Port, SecondPort(p.r.Port)),
+			"--port %d", Quote(p.r.Model), p.r.Port, SecondPort(p.r.Port)),
 			"this program's port in front of it", NotInGuide)
 	}
 	return p.Plan, nil
@@ -283,7 +283,7 @@ func (p *planner) model() {
 	} else if p.Model = "openai/gpt-oss-" + p.r.Model; len(weights) > 0 {
 		p.Model, why = weights[0].Text, weights[0].Why
 	}
-	p.Args.add(quote(p.Model), why, p.chip.Place)
+	p.Args.add(Quote(p.Model), why, p.chip.Place)
 	if p.hasFront() {
 		p.Args.add("--enable-prompt-tokens-details", "cached tokens in the usage", NotInGuide)
 	}

@@ -78,8 +78,8 @@ var (
 	quoted    = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
 )
 
-// quote is a word of a shell for any text.
-func quote(text string) string {
+// Quote is a word of a shell for any text.
+func Quote(text string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%"
 	if text != "" && strings.Trim(text, plain) == "" {
 		return text

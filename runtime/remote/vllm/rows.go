@@ -6,9 +6,11 @@
 package vllm
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -24,8 +26,10 @@ type recipes struct {
 	Hardware []chip
 	Presets  []preset
 	Removed  []struct{ Flag, From, Replacement string }
+	Troubles []Trouble
 
-	Weights, Warnings, File, Env, Args, Limits, Eval, Docker []row
+	Weights, Warnings, File, Env, Args, Limits, Eval, Address, Install, Prepare []row
+	Docker, Benchmarks, Look                                                    []row
 }
 
 type kind struct {
@@ -58,6 +62,7 @@ type row struct {
 	Model, From, To       string
 	TP                    int
 	Speculative, Firmware string
+	Launch                string
 	Front                 *bool
 	Text, Why, Place      string
 	Guide                 bool
@@ -83,11 +88,50 @@ func (p *planner) add(to *Lines, rows []row) {
 			}
 			continue
 		}
-		if w.Place == "" {
-			w.Place = p.chip.Place
+		prefix, suffix, repeated := strings.Cut(w.Text, "{env}")
+		for _, e := range p.Env {
+			if repeated {
+				to.add(prefix+e.Text+suffix, e.Why, e.Place)
+			}
 		}
-		to.add(w.Text, w.Why, w.Place)
+		text, ok := p.fill(w.Text)
+		why, _ := p.fill(w.Why)
+		if ok && !repeated {
+			to.add(text, why, cmp.Or(w.Place, p.chip.Place))
+		}
 	}
+}
+
+// fill puts the request's values in a row; ok: it has all that the row names.
+func (p *planner) fill(text string) (_ string, ok bool) {
+	r := &p.r
+	values := map[string]string{"cache": cmp.Or(r.HFHome, "$HF_HOME"), "file": p.File,
+		"vocabulary": r.Vocabulary, "image": p.Image, "pull": p.Pull, "platform": r.Platform,
+		"host": p.host, "port": strconv.Itoa(r.Port), "length": strconv.Itoa(r.Input + r.Output),
+		"input": strconv.Itoa(r.Input), "output": strconv.Itoa(r.Output), "folder": "",
+		"published": fmt.Sprintf("-p %d:%[1]d", r.Port), "vllm": "vllm " + p.kind.Install}
+	if r.Input == 0 || r.Output == 0 || r.Preset == "eval" {
+		values["length"] = ""
+	}
+	if r.Port == 8000 {
+		values["port"] = ""
+	}
+	if r.Version != "" {
+		values["vllm"] = "vllm==" + strings.TrimPrefix(r.Version, "v") + " " + p.kind.Install
+	}
+	if p.Folder != "" {
+		values["folder"] = Quote(p.Folder + ":" + p.Folder + ":ro")
+	}
+	if r.HasFront { // to this machine only
+		values["published"] = fmt.Sprintf("-p 127.0.0.1:%d:%[1]d", r.Port)
+	}
+	for name, value := range values {
+		if name = "{" + name + "}"; strings.Contains(text, name) && value == "" {
+			return "", false
+		}
+		text = strings.ReplaceAll(text, name, value)
+	}
+	return text, true
 }
 
 // applies tells whether a row is for the request, except for its last version.
@@ -107,6 +151,7 @@ func (p *planner) applies(w row) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
 	return (w.Hardware == nil || slices.ContainsFunc(w.Hardware, p.chip.is(p.r.Hardware))) &&
 		is(w.Model, size) && is(w.Speculative, p.r.Speculative) && is(w.Firmware, firmware) &&
+		is(w.Launch, p.r.Launch) &&
 		(w.TP == 0 || w.TP == p.TensorParallel) && (w.Front == nil || *w.Front == p.hasFront()) &&
 		(w.From == "" || !isBefore(p.r.Version, w.From))
 }

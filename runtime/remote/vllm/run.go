@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,4 +172,39 @@ func (w Watcher) watch(log io.Reader, started func()) {
 			return
 		}
 	}
+}
+
+// Trouble is a known fault of a start.
+type Trouble struct {
+	Pattern  *regexp.Regexp `yaml:"pattern" json:"-"`
+	Families []string       `yaml:"families" json:"-"` // of affected GPUs; empty: all
+	Name     string         `json:"name"`
+	Cure     string         `json:"cure"`
+	Place    string         `json:"place"`
+	NotHere  string         `json:"not_here"` // why our own engine avoids it
+}
+
+// TroublesOn lists the known troubles on GPUs of these names.
+func TroublesOn(gpus ...string) []Trouble {
+	list := []Trouble{}
+	for _, t := range rowsOf().Troubles {
+		if slices.ContainsFunc(gpus, func(gpu string) bool {
+			c := chipOf(Recognise(gpu))
+			return c.Family != "other" &&
+				(len(t.Families) == 0 || slices.Contains(t.Families, c.Family))
+		}) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Diagnose finds a known trouble in a line of vLLM's log.
+func Diagnose(line string) (Trouble, bool) {
+	for _, t := range rowsOf().Troubles {
+		if t.Pattern.MatchString(line) {
+			return t, true
+		}
+	}
+	return Trouble{}, false
 }
