@@ -84,3 +84,10 @@ func Reference(route string) (list []ReferenceField) {
 
 // ReferenceNames are those of fields.txt.
 func ReferenceNames() map[string][2]string { return docs().fields }
+
+// SetMaxSockets sets the bound of open WebSocket connections until restore is called.
+func SetMaxSockets(n int64) (restore func()) {
+	old := maxSockets
+	maxSockets = n
+	return func() { maxSockets = old }
+}

@@ -149,7 +149,8 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 			if path+body == r.path+r.body {
 				continue
 			}
-			if got := n.as(t, srv, "the server's", r.method, path, body); got.Status != 404 {
+			got := n.as(t, srv, "the server's", r.method, path, body)
+			if got.Status != 404 && !(got.Status == 400 && strings.Contains(got.Body, "not found")) {
 				t.Errorf("%s, by its owner's id: %d %s", name, got.Status, got.Body)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
@@ -23,6 +24,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/quota"
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
 )
@@ -62,6 +64,11 @@ type port struct {
 	messages  messages.API
 	ollama    ollama.API
 	wrongKeys wrongKeys
+	all       http.Handler // every route
+
+	sockets *quota.Shared   // open WebSocket connections
+	ending  context.Context // see GiveUp
+	end     context.CancelFunc
 }
 
 // Handler is a port.
@@ -88,11 +95,20 @@ func (h *Handler) Watch(ctx context.Context) { h.port.Keys.Watch(ctx) }
 // TakeOver resumes the background responses of ended processes, until ctx ends.
 func (h *Handler) TakeOver(ctx context.Context) { h.port.responses.TakeOver(ctx) }
 
-// GiveUp leaves background responses to the next process, since this one is about to end.
-func (h *Handler) GiveUp() { h.port.responses.GiveUp() }
+// GiveUp announces the end of this process: the next one takes background responses over, and
+// WebSocket connections are closed after their running responses.
+func (h *Handler) GiveUp() {
+	h.port.responses.GiveUp()
+	h.port.end()
+}
 
-// Await returns when no background response runs here, or when ctx ends.
-func (h *Handler) Await(ctx context.Context) { h.port.responses.Await(ctx) }
+// Await returns when no background response runs here and no WebSocket is open, or when ctx ends.
+func (h *Handler) Await(ctx context.Context) {
+	h.port.responses.Await(ctx)
+	for h.port.sockets.Total() > 0 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
 
 // NewHandler makes a port. Each of its answers is JSON, a stream of events, or the metrics' text.
 func NewHandler(o Options) *Handler {
@@ -104,13 +120,16 @@ func NewHandler(o Options) *Handler {
 	for path, methods := range p.routes() {
 		mux.Handle(path, methods)
 	}
-	return &Handler{p.wrap(mux), p}
+	p.all = p.wrap(mux)
+	return &Handler{p.all, p}
 }
 
 func newPort(o Options) *port {
 	d := answer.New(o.Options)
 	o.Options = d.Options
-	p := &port{Options: o, driver: d, tools: tools.NewPool(o.Tools, o.Offers)}
+	p := &port{Options: o, driver: d, tools: tools.NewPool(o.Tools, o.Offers),
+		sockets: quota.New("sockets", maxSockets)}
+	p.ending, p.end = context.WithCancel(context.Background())
 	p.metrics = newMetrics(d.Options, d.Preparing)
 	d.Count = p.metrics
 	if o.Keys != nil {
@@ -174,17 +193,6 @@ func refuseRoute(hint string) answer.Handler {
 		return nil, fields.Refusal(http.StatusNotFound, "", "unknown_url",
 			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, hint))
 	}
-}
-
-// refuseUpgrade refuses a WebSocket: a 426 makes Codex use POST at once (after a 404 it retries
-// seven times).
-func refuseUpgrade(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return methods{"POST": nil}.refuse(e, r)
-	}
-	e.Header().Set("Upgrade", "HTTP/1.1")
-	return nil, fields.Refusal(http.StatusUpgradeRequired, "", "websocket_not_supported",
-		"there is no WebSocket here; send the request with POST, and stream true for its events")
 }
 
 func (p *port) health(e *answer.Exchange, _ *http.Request) (any, *fields.Fault) {

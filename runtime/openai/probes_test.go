@@ -11,15 +11,9 @@ import (
 	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
-// What clients try before they ask: Codex a WebSocket, Claude Code models of its maker.
+// What clients try before they ask: Claude Code models of its maker.
 func TestProbes(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
-	r := porttest.Ask(t, "GET", srv.URL+"/v1/responses", "", "Upgrade", "websocket", "Connection",
-		"Upgrade", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version", "13")
-	porttest.WantFault(t, r, 426, fields.KindInvalid, "", "websocket_not_supported", "POST")
-	if r.Header.Get("Upgrade") == "" {
-		t.Error("426 names no protocol")
-	}
 	if r := porttest.Ask(t, "HEAD", srv.URL+"/", ""); r.Status != 200 {
 		t.Errorf("HEAD /: %d", r.Status)
 	}

@@ -58,7 +58,7 @@ func (p *port) operations() []operation {
 		{"POST /v1/responses", "Make a response", p.driver.AnswerHandler(p.responses.Read),
 			members{body: fields.DocLines(responses.Parameters()),
 				answer: "id object created_at status model output error usage", stream: sse}},
-		{"GET /v1/responses", "", refuseUpgrade, members{}},
+		{"GET /v1/responses", "", p.connect, members{}},
 		{"GET /v1/responses/{id}", "A stored response, or its events from a number on",
 			p.responses.Show, members{query: []string{"stream boolean", "starting_after integer 0"},
 				answer: "id object status output", stream: sse}},

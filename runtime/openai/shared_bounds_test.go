@@ -111,6 +111,31 @@ var floods = map[string]func(t *testing.T){
 			c.Close()
 		}
 	},
+	"sockets": func(t *testing.T) {
+		defer openai.SetMaxSockets(8)()
+		var n named
+		srv, _ := porttest.Server(t, sessiontest.Answers("Hello."), withKeys(t, &n,
+			records.NewStore()))
+		n.add(t, "flood", nil)
+		n.add(t, "other", nil)
+		refused := 0
+		for range 20 {
+			_, r, err := dial(t, srv.URL, "Authorization", "Bearer "+n.keys["flood"])
+			if err != nil {
+				refused++
+				if r == nil || r.StatusCode != http.StatusTooManyRequests {
+					t.Errorf("one beyond the bound: %v %v", r, err)
+				}
+			}
+		}
+		if refused != 12 {
+			t.Errorf("%d of 20 are refused", refused)
+		}
+		other := mustDial(t, srv.URL, "Authorization", "Bearer "+n.keys["other"])
+		if e := other.ask(`"input":"x"`); e.Name != "response.completed" {
+			t.Errorf("another client: %s", e.Data)
+		}
+	},
 	"idle tools": func(t *testing.T) {
 		var n named
 		srv, _ := porttest.ToolServer(t, runsPython, nil, withKeys(t, &n, records.NewStore()))

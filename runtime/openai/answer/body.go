@@ -10,6 +10,7 @@ package answer
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -101,19 +102,8 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*fields.Object, *fields
 				fields.Brief(name), strings.Join(slices.Sorted(maps.Keys(encodings)), ", ")))
 	}
 	b, err := d.readAll(e, r)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, fields.Refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
-			fmt.Sprintf("the request body is larger than %d MiB; the server's --max-body "+
-				"raises the limit", tooLarge.Limit>>20))
-	case errors.Is(err, errNoRoom):
-		return nil, fields.FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fields.Refusal(http.StatusRequestTimeout, "", "request_timeout",
-			"the request body did not come in time")
-	case err != nil:
-		return nil, fields.Invalid("", "the request body could not be read: %v", err)
+	if err != nil {
+		return nil, bodyFault(err)
 	}
 	if d.LogPrompts {
 		d.Log.Info("prompt", "id", r.Header.Get("X-Request-Id"), "body", string(b))
@@ -122,6 +112,35 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*fields.Object, *fields
 		return nil, f
 	}
 	return fields.ParseRequest(r.Context(), b, e.Client, d.IgnoreImages)
+}
+
+// ReadMessage reads a message of a WebSocket within the limits of a body; e is its connection's.
+// The bytes count until release.
+func (d *Driver) ReadMessage(ctx context.Context, e *Exchange, message io.Reader) (b []byte,
+	release func(), f *fields.Fault) {
+	r := (&http.Request{Body: io.NopCloser(message), ContentLength: -1}).WithContext(ctx)
+	release = d.LimitBody(e, r)
+	b, err := d.readAll(e, r)
+	if err != nil {
+		f = bodyFault(err)
+	}
+	return b, release, f
+}
+
+func bodyFault(err error) *fields.Fault {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return fields.Refusal(http.StatusRequestEntityTooLarge, "", "request_too_large",
+			fmt.Sprintf("the request body is larger than %d MiB; the server's --max-body "+
+				"raises the limit", tooLarge.Limit>>20))
+	case errors.Is(err, errNoRoom):
+		return fields.FaultOf(&session.BusyError{RetryAfter: time.Second}, "")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fields.Refusal(http.StatusRequestTimeout, "", "request_timeout",
+			"the request body did not come in time")
+	}
+	return fields.Invalid("", "the request body could not be read: %v", err)
 }
 
 // readByte estimates the time to read or decompress a byte.

@@ -63,7 +63,7 @@ func (s *Stream) Event(name string, v any) {
 		return
 	}
 	s.events++
-	if name != "" {
+	if name != "" && !s.lines {
 		s.buf.WriteString("event: ")
 		s.buf.WriteString(name)
 		s.buf.WriteByte('\n')

@@ -80,7 +80,7 @@ func faultsOf(method, path string, a *keptAnswer) (list []string) {
 	}
 	switch {
 	case method == http.MethodHead || a.status == http.StatusNoContent || kind == "text/html" ||
-		path == "/metrics":
+		path == "/metrics" || a.status == http.StatusSwitchingProtocols: // checked by its test
 		return nil
 	case kind == "text/event-stream":
 		events, err := ParseEvents(a.body.String())

@@ -8,6 +8,7 @@
 package request
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -33,6 +34,8 @@ func MessagesOf(o *fields.Object) []fields.Value {
 type Conversation struct {
 	Lead     []string // system and developer texts before everything else
 	Messages []session.Message
+	// Unmatched is the id of a result without a call, "" if there is none
+	Unmatched string `json:"-"`
 
 	open    openCalls
 	indexed int // messages that are in open already
@@ -146,6 +149,7 @@ func (c *Conversation) Result(id, name, output string) {
 	c.index()
 	call, ok := c.open.take(id, name)
 	if !ok {
+		c.Unmatched = cmp.Or(c.Unmatched, id)
 		call.id = c.Call(session.FunctionCall, id, name, "{}")
 		call.name, _ = strings.CutPrefix(c.Last().Recipient, "functions.")
 	}

@@ -45,6 +45,8 @@ type responseRequest struct {
 	tools     []*tools.Tool // of the turn, once it is started
 	mostCalls int           // of tools; 0: the session's own bound
 
+	memory *Memory // of its WebSocket connection; nil: it came by POST
+
 	response    response // the echo of the request
 	store       bool
 	outputs     bool   // show the output of code
@@ -68,6 +70,9 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 	}, r.Sampling(), []fields.Parameter{
 		fields.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
 		fields.Row("include strings", r.readInclude), // read after top_logprobs
+		fields.Row("generate boolean", func(o *fields.Object, name string) {
+			r.Turn.PromptOnly = !o.Boolean(name, true)
+		}),
 		fields.Row("reasoning object", r.readSummary).WithMembers(request.ReasoningMembers...),
 		fields.Text("instructions", &r.instructions),
 		fields.Row("previous_response_id string", r.readPrevious),
@@ -91,15 +96,18 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 
 // parse checks a request; the store resolves previous_response_id and item references.
 func (p *API) parse(o *fields.Object) *responseRequest {
-	r := &responseRequest{Draft: request.NewDraft("input", p.MaxReasoning)}
+	r := &responseRequest{Draft: request.NewDraft("input", p.MaxReasoning), memory: memoryOf(o)}
 	r.in = inputReader{conv: &r.conv, store: p.store, requests: map[string]bool{}}
 	fields.Read(o, r.parameters(p))
+	if r.memory != nil {
+		r.Stream, r.NDJSON = true, true // each line is a message
+	}
 	if r.store = !r.Turn.InMemory; r.store {
 		r.Turn.Pages = &kv.PageLog{}
 	}
 	r.Start = r.starter(p)
 	r.source = func() {
-		if r.store || r.conversation != "" {
+		if r.store || r.conversation != "" || r.memory != nil {
 			r.ownItems = recordInput(o, &r.in)
 			r.input = append(r.input[:len(r.input):len(r.input)], r.ownItems...)
 		}
@@ -117,6 +125,8 @@ func (p *API) parse(o *fields.Object) *responseRequest {
 func (r *responseRequest) readBackground(o *fields.Object, name string) {
 	if r.response.Background = o.Flag(name); r.response.Background && r.Turn.InMemory {
 		o.Get(name).Invalid(" needs store to be true: the response would be lost")
+	} else if r.response.Background && r.memory != nil {
+		o.Get(name).Invalid(" must be false on a WebSocket; send a background response with POST")
 	}
 }
 
@@ -131,7 +141,7 @@ func (r *responseRequest) readPrevious(o *fields.Object, name string) {
 		return
 	}
 	r.in.hasHistory = true
-	previous, f := previousResponse(r.in.store, r.previous)
+	previous, f := previousResponse(r.in.store, r.memory.key(r.previous), r.previous)
 	if f != nil {
 		o.ReplaceFault(f)
 		return
@@ -142,6 +152,9 @@ func (r *responseRequest) readPrevious(o *fields.Object, name string) {
 
 func (r *responseRequest) readInput(o *fields.Object, _ string) {
 	r.Ignored = append(r.Ignored, r.in.read(o)...)
+	if id := r.conv.Unmatched; r.memory != nil && r.previous != "" && id != "" {
+		o.AddFault(fields.Invalid("input", "no tool call has the call_id %q of its output", id))
+	}
 	r.approved = r.in.approved
 	if last := r.conv.Last(); r.approved != nil && last.CallID != r.approved.ID {
 		o.AddFault(fields.Invalid("input", "the approved call %s must be run before anything "+
@@ -190,7 +203,7 @@ func (r *responseRequest) keepInput() {
 
 // nextOwner is the next owner of the response's tools.
 func (r *responseRequest) nextOwner() string {
-	if r.conversation == "" && !r.store {
+	if r.conversation == "" && !r.store && r.memory == nil {
 		return ""
 	}
 	return cmp.Or(r.conversation, r.response.ID)
@@ -294,11 +307,12 @@ func (r *responseRequest) readTruncation(o *fields.Object, name string) {
 	}
 }
 
-func previousResponse(store records.Store, id string) (storedResponse, *fields.Fault) {
-	previous, ok := getResponse(store, id)
+// previousResponse is the response with this id, whose record has the key.
+func previousResponse(store records.Store, key, id string) (storedResponse, *fields.Fault) {
+	previous, ok := getResponse(store, key)
 	switch {
 	case !ok:
-		return previous, fields.Refusal(http.StatusNotFound, "previous_response_id",
+		return previous, fields.Refusal(http.StatusBadRequest, "previous_response_id",
 			"previous_response_not_found", "Previous response with id '"+id+"' not found.")
 	case previous.running():
 		return previous, fields.Invalid("previous_response_id", "the previous response %q is "+

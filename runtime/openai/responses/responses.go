@@ -170,6 +170,15 @@ func (r *form) End(usage session.Usage, f *fields.Fault) {
 			r.api.Log.Error("a response is not stored", "id", r.response.ID, "error", err)
 		}
 	}
+	switch m := r.req.memory; {
+	case m == nil:
+	case r.response.Status == "failed":
+		m.Forget(r.req.previous)
+	case !r.req.store:
+		if s, err := r.stored(time.Time{}); err == nil {
+			m.remember(r.api.store, r.response.ID, s)
+		}
+	}
 	r.publish(last)
 }
 
@@ -209,6 +218,8 @@ func (r *form) finish(usage session.Usage, failed *fields.Fault) {
 		r.closeIncomplete()
 		r.response.Status, r.response.Error = "failed", &responseError{Code: errorCode(failed),
 			Message: failed.Message}
+	case r.req.Turn.PromptOnly:
+		r.response.Status, r.response.CompletedAt = "completed", new(now())
 	case r.Dones[0].Finish == session.FinishLoop:
 		r.closeIncomplete()
 		// Codex would repeat the request after any other code of OpenAI's list
@@ -253,13 +264,21 @@ func errorCode(f *fields.Fault) string {
 
 // put stores the response and its events; until is zero if it has ended.
 func (r *form) put(c *records.Change, until time.Time, log *eventLog) error {
-	body, err := answer.Marshal(r.response)
-	if err != nil {
+	s, err := r.stored(until)
+	if s.Log = log; err != nil {
 		return err
 	}
+	return putResponse(c, r.response.ID, s)
+}
+
+// stored is the record of the response, without its events.
+func (r *form) stored(until time.Time) (storedResponse, error) {
+	body, err := answer.Marshal(r.response)
 	s := storedResponse{Body: body, Items: map[string]json.RawMessage{}, Conv: r.req.conv,
-		Input: r.req.input, Log: log, Until: until}
-	s.Salt, s.Pages = r.req.Turns[0].Salt, r.req.Turns[0].Pages.Names()
+		Input: r.req.input, Until: until}
+	if r.req.store {
+		s.Salt, s.Pages = r.req.Turns[0].Salt, r.req.Turns[0].Pages.Names()
+	}
 	if !until.IsZero() {
 		s.Request, s.Tokens = r.request, r.sampled()
 	}
@@ -272,5 +291,5 @@ func (r *form) put(c *records.Change, until time.Time, log *eventLog) error {
 			s.Items[item.head().ID] = b
 		}
 	}
-	return putResponse(c, r.response.ID, s)
+	return s, err
 }

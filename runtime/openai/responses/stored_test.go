@@ -106,7 +106,7 @@ func TestStoredResponse(t *testing.T) {
 			"response_id", "", "not found")
 	}
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses",
-		`{"input":"x","previous_response_id":"`+last["id"].(string)+`"}`), 404, fields.KindInvalid,
+		`{"input":"x","previous_response_id":"`+last["id"].(string)+`"}`), 400, fields.KindInvalid,
 		"previous_response_id", "previous_response_not_found", "not found")
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses",
 		`{"input":[{"type":"item_reference","id":"rs_x"}]}`), 404, fields.KindInvalid,

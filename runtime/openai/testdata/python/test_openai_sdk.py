@@ -268,7 +268,7 @@ def test_too_long(client, model):
 def test_unknown_response(client):
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve("resp_none")
-    with pytest.raises(openai.NotFoundError):
+    with pytest.raises(openai.BadRequestError):
         client.responses.create(input="hi", previous_response_id="resp_none")
 
 

@@ -10,7 +10,7 @@ agents.set_tracing_disabled(True)
 CALL = '[[think A tool knows.]] [[call get_weather {"city":"Paris"}]] [[think Once more.]] [[call get_weather {"city":"Rome"}]] [[say Sunny in both.]]'
 
 
-@pytest.mark.parametrize("api", [agents.OpenAIResponsesModel, agents.OpenAIChatCompletionsModel])
+@pytest.mark.parametrize("api", [agents.OpenAIResponsesModel, agents.OpenAIResponsesWSModel, agents.OpenAIChatCompletionsModel])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_loop(base_url, api_key, api, streamed):
     asked = []
