@@ -44,6 +44,7 @@ struct Avx2AnyScales {
   static constexpr int kRowVectors = 1;
   static constexpr int kTileTokensQ8 = 1;
   static constexpr int kRowTokens = 0;  // neither of simd_q8_rows.h
+  static constexpr bool kTwoRows = false;
   static constexpr bool kUsualScales = false;
 
   SIMD_INLINE F zero() { return _mm256_setzero_ps(); }
@@ -170,13 +171,20 @@ struct Avx2AnyScales {
   SIMD_INLINE void turn4(I d[4], const uint8_t* const rows[8], int64_t offset) {
     I a[4];
     SIMD_UNROLL
-    for (int i = 0; i < 4; i++) {
-      a[i] = _mm256_inserti128_si256(
-          _mm256_castsi128_si256(
-              _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i] + offset))),
-          _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[4 + i] + offset)), 1);
-    }
+    for (int i = 0; i < 4; i++) a[i] = halves(rows[i] + offset, rows[4 + i] + offset);
     turn_dwords(d, a);
+  }
+  // The same of rows that are `stride` bytes apart.
+  SIMD_INLINE void turn4(I d[4], const uint8_t* p, int64_t stride) {
+    I a[4];
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++) a[i] = halves(p + i * stride, p + (4 + i) * stride);
+    turn_dwords(d, a);
+  }
+  SIMD_INLINE I halves(const uint8_t* low, const uint8_t* high) {
+    return _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(low))),
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
   }
   // Dword j of every row's four, of four rows after one another in every four lanes, as d[j].
   SIMD_INLINE void turn_dwords(I d[4], const I a[4]) {
@@ -358,6 +366,7 @@ struct Avx2 : Avx2AnyScales {
   static constexpr int kRowVectors = 2;    // of 8-bit tiles
   static constexpr int kTileTokensQ8 = 4;  // 8 integer sums + 2 weights + 2; sums partly in memory
   static constexpr int kRowTokens = 1;     // up to here rows_q8 is faster than blocks_q8
+  static constexpr bool kTwoRows = true;   // two_rows_q8 is faster than blocks_q8
 
   SIMD_INLINE bool usual_scales(const uint8_t* p, int64_t n) {
     const I least = _mm256_set1_epi8(64), span = _mm256_set1_epi8(134 - 64);

@@ -31,6 +31,7 @@ struct Avx512AnyScales {
   static constexpr int kRowVectors = 1;
   static constexpr int kTileTokensQ8 = 1;
   static constexpr int kRowTokens = 0;
+  static constexpr bool kTwoRows = false;
   static constexpr bool kUsualScales = false;
 
   SIMD_INLINE F zero() { return _mm512_setzero_ps(); }

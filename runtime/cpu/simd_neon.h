@@ -27,6 +27,7 @@ struct Neon {
   static constexpr int kTileHeads = 8;     // of attention: 8 heads x 2 vectors of sums + 2 + 8
   static constexpr int kTileTokensQ8 = 5;  // 10 sums + 10 integer sums + 2 weights + 1
   static constexpr int kRowTokens = 0;     // simd_q8_rows.h was not tried
+  static constexpr bool kTwoRows = false;
   static constexpr bool kUsualScales = false;
 
   SIMD_INLINE F zero() { return vdupq_n_f32(0); }

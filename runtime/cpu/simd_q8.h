@@ -355,12 +355,15 @@ void panel_q8(float* y, int64_t ldy, const int8_t* const* q, const float* const*
     for (int r = 0; r < R; r++) {
       turn_scales<S>(powers + r * S::kLanes, R * S::kLanes, at.scales + r * S::kLanes, b0, length);
     }
-    if (R == 1 && n <= kQ8Stream) {
+    constexpr bool kFew = R == 1 || S::kTwoRows;
+    if (kFew && n <= kQ8Stream && (R == 1 || rows == R * S::kLanes)) {
       int64_t done = 0;
-      if (S::kRowTokens > 0 && rows == S::kLanes) {
-        done = length / (S::kLanes / 4) * (S::kLanes / 4);
-        FewQ8Of<S, S::kRowTokens == 0 ? 0 : kQ8Stream>::run(n, sums, at.blocks, powers, q, d, b0,
-                                                            done, ahead + b0 * S::kLanes * 16);
+      if constexpr (kFew && S::kRowTokens > 0) {
+        if (rows == R * S::kLanes) {
+          done = R == 1 ? length / (S::kLanes / 4) * (S::kLanes / 4) : length;
+          FewQ8Of<S, R, kQ8Stream>::run(n, sums, at.blocks, powers, q, d, b0, done,
+                                        ahead + b0 * R * S::kLanes * 16);
+        }
       }
       if (done < length) {
         StreamQ8Of<S, kQ8Stream>::run(n, sums, at.blocks, powers + done * S::kLanes, q, d,
@@ -390,7 +393,7 @@ void matmul_mxfp4_q8(float* y, int64_t ldy, const int8_t* const* q, const float*
     }
   }
   for (int64_t r = r0; r < r1;) {
-    const bool wide = n > kQ8Stream && r1 - r > S::kLanes;
+    const bool wide = r1 - r > S::kLanes && n > (S::kTwoRows ? S::kRowTokens : kQ8Stream);
     const int64_t rows = smaller((wide ? S::kRowVectors : 1) * S::kLanes, r1 - r);
     for (int64_t t = 0; t < n; t += kQ8Tokens) {
       const int64_t tokens = smaller(kQ8Tokens, n - t);

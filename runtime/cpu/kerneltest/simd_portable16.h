@@ -27,6 +27,7 @@ struct Portable16AnyScales {
   static constexpr int kTileHeads = 2;
   static constexpr int kTileTokensQ8 = 1;
   static constexpr int kRowTokens = 0;
+  static constexpr bool kTwoRows = false;
   static constexpr bool kUsualScales = false;
   struct F {
     float lane[kLanes];
