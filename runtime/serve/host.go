@@ -94,10 +94,6 @@ func stolenTime() (stolen, all float64) {
 	return stolen, all
 }
 
-// FreeFor is how much host memory must be free for a model that needs so much: the rest of the
-// machine keeps a reserve.
-func FreeFor(needs int64) int64 { return freeFor(needs, engine.Room{}, 0) }
-
 // Static reports an executable without a dynamic loader: GPU drivers are reached only by a worker.
 const Static = gpu.Static
 

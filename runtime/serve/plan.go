@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/kv"
@@ -70,6 +71,25 @@ func freeFor(bytes int64, r engine.Room, share float64) int64 {
 	})) << 20
 }
 
+// MemoryNeeded says how much of the host's memory must be free for a model, and what to do if less
+// is: in doctor, the first run and refusals.
+func MemoryNeeded(needs, free, total int64) string {
+	return memoryNeeded(needs, freeFor(needs, engine.Room{}, 0), free, total)
+}
+
+// memoryNeeded is for a device that must have all free; a total of 0 is unknown.
+func memoryNeeded(needs, all, free, total int64) string {
+	text := fmt.Sprintf("needs %s free (%s for the model, %s kept for the system)", gb(all),
+		gb(needs), gb(all-needs))
+	switch {
+	case total > 0 && all > total:
+		return text + "; there are " + gb(total) + " in all"
+	case all > free:
+		return text + "; close programs that use " + gb(all-free)
+	}
+	return text
+}
+
 // pagesFor is how many pages a sequence of n tokens can hold at once.
 func pagesFor(n int, spec models.Spec, s engine.Settings) int {
 	return kv.PagesOf(n, s.MaxNumBatchedTokens, spec.Window, engine.WindowPages(s.KVCacheDtype))
@@ -107,12 +127,11 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 		}
 	}
 	if n < LeastContext || short {
-		cache := int64(pages(want)) * p.PageBytes
-		return Plan{}, fmt.Errorf("not enough memory: %s free, of which %s may be used; the "+
-			"weights take %s, steps of %d tokens %s and a context of %d tokens %s, %s in all: "+
-			"choose a smaller model, --max-model-len or --max-num-batched-tokens", gb(r.Free),
-			gb(usable), gb(p.Weights), s.MaxNumBatchedTokens, gb(p.Scratch), want, gb(cache),
-			gb(fixed+cache))
+		want = min(cmp.Or(s.MaxModelLen, gpu.UsableContext), spec.MaxPosition) // as doctor's figure
+		needs := fixed + int64(pages(want))*p.PageBytes
+		return Plan{}, fmt.Errorf("not enough memory: with %d tokens of context it %s. Choose a "+
+			"smaller model, --max-model-len or --max-num-batched-tokens", want,
+			memoryNeeded(needs, freeFor(needs, r, share), r.Free, r.Total))
 	}
 	perSequence, sequences := pages(n), min(4, s.MaxNumSeqs)
 	if share > 0 {

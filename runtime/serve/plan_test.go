@@ -1,12 +1,14 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"sort"
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/gpu"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/cpu"
@@ -63,11 +65,30 @@ func TestPlanNeverOverruns(t *testing.T) {
 	}
 }
 
+// A refusal has doctor's words and figures, for the same context.
 func TestPlanRefusesWithNumbers(t *testing.T) {
-	_, err := input20b(8 << 30).plan()
-	if err == nil || !strings.Contains(err.Error(), "8.6 GB free") ||
-		!strings.Contains(err.Error(), "13.8 GB") {
-		t.Fatalf("got %v", err)
+	for _, asked := range []int{0, 4096, 131072} {
+		for name, room := range map[string]engine.Room{"host": {Free: 8 << 30},
+			"card": {Free: 8 << 30, Total: 12 << 30}} {
+			in := input20b(0)
+			room.Need = in.Need
+			in.Room, in.MaxModelLen = room, asked
+			_, err := in.plan()
+			if err == nil {
+				t.Fatalf("%s, %d tokens: it fits", name, asked)
+			}
+			context := cmp.Or(asked, gpu.UsableContext) // doctor's
+			needs := room.Need.Weights + room.Need.Scratch +
+				int64(in.pages(context))*room.Need.PageBytes
+			want := MemoryNeeded(needs, room.Free, room.Total)
+			if room.Total > 0 { // with a card's reserve
+				want = "there are 12.9 GB in all"
+			}
+			if !strings.Contains(err.Error(), want) ||
+				!strings.Contains(err.Error(), fmt.Sprint(context, " tokens")) {
+				t.Errorf("%s, %d tokens: %v, want %s", name, asked, err, want)
+			}
+		}
 	}
 }
 

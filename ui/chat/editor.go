@@ -239,15 +239,7 @@ func cell(s string) (size, width int) {
 	return term.Cluster(s)
 }
 
-func cells(s string) int {
-	total := 0
-	for len(s) > 0 {
-		n, w := cell(s)
-		total += w
-		s = s[n:]
-	}
-	return total
-}
+func cells(s string) int { return term.Width(strings.ReplaceAll(untab(s), "\n", "")) }
 
 // view returns at most height rows around the cursor, with the cursor drawn, and its row and column
 // in them.

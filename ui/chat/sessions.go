@@ -103,7 +103,8 @@ func (m *Model) snapshot() *savedChat {
 	r, t := &m.record, &m.talk
 	k := &savedChat{ID: r.id, Name: r.name, Model: m.options.Model.ID(), Effort: t.effort,
 		Source: session.SourceOf(m.options.Model), Endpoint: m.options.Endpoint, System: t.system,
-		Began: r.startTime, Changed: r.changed, Current: -1, Exchanges: []savedExchange{}, Queued: m.unsent(), Pastes: m.input.pastes}
+		Began: r.startTime, Changed: r.changed, Current: -1, Exchanges: []savedExchange{},
+		Queued: m.unsent(), Pastes: m.input.pastes}
 	if r.model != "" {
 		k.Model, k.Source, k.Endpoint = r.model, r.source, r.endpoint
 	}

@@ -134,7 +134,7 @@ OpenAI-compatible port.
 			}
 			verb.Aliases = append(verb.Aliases, verbAliases[verb.Name]...)
 			verb.OnUsageError, verb.HideHelpCommand = usageError, true
-			verb.CustomHelpTemplate = helpTemplate(verb, nil)
+			verb.CustomHelpTemplate = helpTemplate(verb, common[cmd.Name+" "+verb.Name])
 			verb.UsageText = verb.Description // the library's manual reads it
 			if action := verb.Action; verb.ArgsUsage == "" && action != nil &&
 				len(verb.Subcommands) == 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
 )
 
@@ -99,7 +100,8 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 	for _, x := range r.Models {
 		if entry, _ := models.Lookup(x.Name); entry.Special == "" && !x.Fits && !x.OnGPUs.Fits &&
 			entry.HF != "" {
-			fmt.Fprintf(w, "%s %s.\n", x.Name, memoryNeeded(x.Needs, m.MemoryFree, m.MemoryTotal))
+			fmt.Fprintf(w, "%s %s.\n", x.Name,
+				serve.MemoryNeeded(x.Needs, m.MemoryFree, m.MemoryTotal))
 		}
 	}
 	if r.Busy {

@@ -116,7 +116,7 @@ MODEL  FITS  CONTEXT  SPEED              INSTALLED
 demo   yes   131,072  -                  built in
 20b    yes   131,072  10 to 13 tokens/s  not downloaded, 13.8 GB
 120b   no    -        -                  not downloaded
-120b needs 68.7 GB free (64.4 GB for the model, 4.3 GB kept for the system); this machine has 0 MB.
+120b needs 68.7 GB free (64.4 GB for the model, 4.3 GB kept for the system); close programs that use 68.7 GB.
 
 Next: ossrun pull 20b      Details: ossrun doctor --verbose
 `

@@ -129,7 +129,10 @@ func TestConversationsKeepTheirFolder(t *testing.T) {
 	term.wait("The next answers come from mine")
 	term.send("And here?\r")
 	term.wait("And here?")
-	if !happens(func() bool { _, _, source, n := saved(); return source == folder && n == 4 }) {
+	if !happens(func() bool {
+		_, _, source, n := saved()
+		return source == folder && n == 4
+	}) {
 		t.Error("another chat asks another model")
 	}
 	term.send("\x03")
@@ -140,7 +143,8 @@ func TestConversationsKeepTheirFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := sameHome(first, "chat", "-c", "And now?").CombinedOutput()
-	if exit, _ := errors.AsType[*exec.ExitError](err); exit == nil || exit.ExitCode() != exitModel ||
+	exit, _ := errors.AsType[*exec.ExitError](err)
+	if exit == nil || exit.ExitCode() != exitModel ||
 		!strings.Contains(string(out), "the conversation was with "+folder) ||
 		!strings.Contains(string(out), "Give --model NAME") {
 		t.Errorf("without its folder: %v, %s", err, out)

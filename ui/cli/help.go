@@ -49,7 +49,11 @@ var common = map[string][]string{
 		"allowed-hosts", "served-model-name", "keep-alive", "preset", "max-num-seqs"},
 	"bench": {"model", "device", "threads", "compute", "dense", "prefill", "batch", "context",
 		"json", "suite", "base-url", "compare"},
+	"eval gpqa": evalFlags, "eval aime25": evalFlags,
 }
+
+var evalFlags = []string{"base-url", "model", "data", "fetch", "reasoning-effort", "attempts",
+	"examples", "api", "max-tokens", "n-threads", "results", "json"}
 
 type shownFlag interface {
 	cli.DocGenerationFlag

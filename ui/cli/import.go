@@ -154,11 +154,8 @@ func importName(path, source string) string {
 	if stat, err := os.Stat(path); err == nil && !stat.IsDir() {
 		return gguf.ModelName(path)
 	}
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	return filepath.Base(absolute)
+	absolute, _ := filepath.Abs(path) // fails only without a working folder
+	return filepath.Base(cmp.Or(absolute, path))
 }
 
 // showImport prints the loss of each layer, and the command to run.

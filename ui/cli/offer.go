@@ -289,7 +289,7 @@ func (f firstRun) promise(width int) string {
 	if p.PlanErr != nil && (p.OnGPU || width < narrowWidth) {
 		return fmt.Sprintf("does not fit: it needs %s of memory", gigabytes(p.Needs))
 	} else if p.PlanErr != nil {
-		return "does not fit: it " + memoryNeeded(p.Needs, p.Free, p.Total)
+		return "does not fit: it " + serve.MemoryNeeded(p.Needs, p.Free, p.Total)
 	}
 	where := "runs here on the CPU"
 	if p.OnGPU {

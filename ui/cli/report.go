@@ -19,7 +19,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
 
-	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
@@ -140,21 +139,6 @@ func formatSeconds(seconds float64) string {
 		return fmt.Sprintf("%.0f s", seconds)
 	}
 	return fmt.Sprintf("%.0f min", seconds/60)
-}
-
-// memoryNeeded says how much of the host's memory must be free for a model, and what to do if less
-// is.
-func memoryNeeded(needs, free, total int64) string {
-	all := serve.FreeFor(needs)
-	text := fmt.Sprintf("needs %s free (%s for the model, %s kept for the system)",
-		gigabytes(all), gigabytes(needs), gigabytes(all-needs))
-	switch {
-	case all > total:
-		return text + "; this machine has " + gigabytes(total)
-	case all > free:
-		return text + "; close programs that use " + gigabytes(all-free)
-	}
-	return text
 }
 
 // speeds are the tokens a second to expect: 3, 3 to 8, or up to 8 if none were measured; busyNote

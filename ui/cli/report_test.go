@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 // TestFolded: no line is wider, no word is lost, and continuation lines start in their own column.
@@ -52,12 +54,12 @@ func TestFolded(t *testing.T) {
 func TestWordsForTheMachine(t *testing.T) {
 	const needs = 13_100_000_000
 	for want, got := range map[string]string{
-		"needs 14.6 GB free (13.1 GB for the model, 1.5 GB kept for the system)": memoryNeeded(
+		"needs 14.6 GB free (13.1 GB for the model, 1.5 GB kept for the system)": serve.MemoryNeeded(
 			needs, 20e9, 24e9),
 		"needs 14.6 GB free (13.1 GB for the model, 1.5 GB kept for the system); close programs " +
-			"that use 1.0 GB": memoryNeeded(needs, 13_556_000_000, 24e9),
-		"needs 14.6 GB free (13.1 GB for the model, 1.5 GB kept for the system); this machine " +
-			"has 8.2 GB": memoryNeeded(needs, 5e9, 8_200_000_000),
+			"that use 1.0 GB": serve.MemoryNeeded(needs, 13_556_000_000, 24e9),
+		"needs 14.6 GB free (13.1 GB for the model, 1.5 GB kept for the system); there are " +
+			"8.2 GB in all": serve.MemoryNeeded(needs, 5e9, 8_200_000_000),
 		"up to 8":    speeds(0, 7.9),
 		"3 to 8":     speeds(3.1, 7.9),
 		"8":          speeds(7.6, 7.9),

@@ -89,7 +89,12 @@ function download(c, text, kind) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 async function remove(c) {
-  for (const t of c.turns) runs.get(t.id)?.stop();
+  for (const t of c.turns) {
+    runs.get(t.id)?.stop();
+    if (runs.has(t.id) || !t.response) continue;
+    ask(pathTo(t), { method: "DELETE" }).catch(() => {}); // it was cut, and goes on there
+    delete t.response;
+  }
   const back = await removeChat(c);
   actions = null; drawer(false); // the notice is not under it
   if (c === chat) open(null);
@@ -135,26 +140,26 @@ function refreshView(turn) {
   views.get(turn.id)?.update();
   if (low) $("log").scrollTop = $("log").scrollHeight;
 }
-// changed shows that an answer has begun, or that the one of a turn has ended.
-function changed(c, turn) {
+// changed shows that an answer has begun or ended.
+function changed(c) {
   list();
   if (c !== chat) return;
   const low = atEnd();
-  if (turn) views.get(turn.id)?.update();
   draw();
   if (low) $("log").scrollTop = $("log").scrollHeight;
   if (document.activeElement === document.body) $("log").focus({ preventScroll: true });
 }
-const examples = ["What can you help me with?", "Explain recursion with a short example in Python.",
-  "What is the sum of the first 100 numbers, and why?"];
+const examples = { demo: ["What is ossrun?", "How do I serve an OpenAI API?",
+  "How much memory does gpt-oss-20b need?"], other: ["What can you help me with?",
+  "Explain recursion with a short example in Python.",
+  "What is the sum of the first 100 numbers, and why?"] }; // the demo knows little else
 function hello() {
   $("hello").hidden = chat?.turns.length > 0;
   const m = has.models.find((m) => m.id === $("model").value) ?? has.models[0];
   $("about").textContent = m ? m.id + ", " + m.context_length.toLocaleString("en") +
     " tokens of context. Conversations stay in this browser." : "Looking for the model.";
-}
-for (const text of examples) {
-  $("examples").append(button(text, () => { type(text); submit(); }, ""));
+  $("examples").replaceChildren(...(m ? examples[m.id] ?? examples.other : []).map((text) =>
+    button(text, () => { type(text); submit(); }, "")));
 }
 
 // Settings, keys and buttons.

@@ -61,16 +61,17 @@ async function look() {
   try {
     const r = await ask("v1/models");
     if (!r.ok) throw new Error(await fault(r));
-    const list = await r.json(), first = new Map(); // one name a model
+    const list = await r.json(), first = new Map(), was = JSON.stringify(has); // one name a model
     for (const m of list.data) {
       if (![m.id, ...(m.aliases ?? [])].some((n) => first.has(n))) first.set(m.id, m);
     }
     [has.models, has.tools, has.servers] = [[...first.values()], list.tools ?? [],
       list.servers ?? []];
     status("");
-    offers();
+    if (JSON.stringify(has) !== was) offers(); // not under a person's hand
     while (await loads()) { /* and says how far it is */ }
     status("");
+    if (has.servers.some((s) => s.state === "connecting")) setTimeout(look, 2000);
   } catch (e) {
     status("The server does not answer. Trying again every 3 seconds. " + e.message);
     setTimeout(look, 3000);
@@ -232,7 +233,7 @@ async function run(chat, turn, files) {
   const saving = chats.includes(chat) ? save(chat) : Promise.resolve(true);
   if (there) saving.then((stored) => (stored || stopper.signal.aborted) && // then it is ours alone
     ask(there, { method: "DELETE" })).catch(() => {});
-  changed(chat, turn);
+  changed(chat);
   if (chats.includes(chat)) after(chat, turn, ended?.status === "completed");
 }
 const pathTo = (turn) => "v1/responses/" + turn.response;

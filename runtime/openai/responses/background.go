@@ -119,7 +119,7 @@ func (r *form) runJob(req *http.Request) {
 
 // storeInterval is the interval at which a running response is stored, if that is fast. Events are
 // sent only after they are stored.
-const storeInterval = 250 * time.Millisecond
+const storeInterval = 100 * time.Millisecond
 
 // storeRunning stores the response so far, marked as running.
 func (r *form) storeRunning() error {

@@ -153,6 +153,20 @@ def test_an_answer_continues_after_a_reload(page):
     expect(answer(page)).to_contain_text("Stopped.")
 
 
+def test_a_deleted_conversation_ends_an_answer_that_was_cut(page):
+    ask(page, "[[slow 20ms]] [[loop la]]")
+    expect(page.locator(".model .text")).to_contain_text("la la")
+    page.route("**/v1/responses/*", lambda r: r.abort())
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    page.unroute("**/v1/responses/*")
+    page.locator(".more").first.click()
+    with page.expect_response(lambda r: r.request.method == "DELETE") as ended:
+        page.get_by_role("button", name="Delete").click()
+    assert ended.value.ok
+    page.wrong.clear()  # the aborted request
+
+
 @pytest.mark.parametrize("key,said,runs,again", [("y", "allowed once", True, False), ("a", "allowed in this chat", True, True),
                                                  ("n", "refused", False, False), ("d", "refused in this chat", False, True),
                                                  ("Escape", "refused", False, False)])
