@@ -60,6 +60,9 @@ func developerText(d *DeveloperContent) (string, error) {
 		}
 		sections = append(sections, tools)
 	}
+	if d.ResponseFormats != "" {
+		sections = append(sections, d.ResponseFormats)
+	}
 	return strings.Join(sections, "\n\n"), nil
 }
 

@@ -41,6 +41,9 @@ type ChannelConfig struct {
 type DeveloperContent struct {
 	Instructions *string                  `json:"instructions,omitempty"`
 	Tools        map[string]ToolNamespace `json:"tools,omitempty"`
+	// ResponseFormats is the section of that name. It is last: with another format the tools before
+	// it are still those of a cached prompt.
+	ResponseFormats string `json:"response_formats,omitempty"`
 }
 
 // FunctionsNamespace is the namespace of a developer's functions.

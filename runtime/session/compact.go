@@ -29,19 +29,25 @@ func (s Summary) Message() Message {
 	return User("Summary of our conversation so far:\n\n" + s.Text)
 }
 
-// Compact asks the model for a summary of the request's messages. If they do not fit into the
-// context, the oldest are left out until they do.
+// Compact asks the model for a summary of the request's messages, on the prompt that a turn of the
+// request has cached: its effort and tools stay, and none can be called. If the messages do not fit
+// into the context, the tools and the oldest messages are left out until they do.
 func Compact(ctx context.Context, r Runner, req Request) (Summary, error) {
 	all := req.Messages
 	for dropped := 0; ; dropped += max(1, (len(all)-dropped)/4) {
 		if len(all) == 0 || dropped >= len(all) {
 			return Summary{}, errors.New("there is no conversation that could be summarised")
 		}
-		ask := Request{Identity: req.Identity, Date: req.Date, Effort: "low",
-			Instructions: req.Instructions, Params: req.Params,
+		ask := Request{Identity: req.Identity, Date: req.Date, Effort: req.Effort,
+			Instructions: req.Instructions, Functions: req.Functions, Strict: req.Strict,
+			Texts: req.Texts, Python: req.Python, Browser: req.Browser, Params: req.Params,
 			Messages:   append(withoutOrphans(all[dropped:]), User(compactInstructions)),
 			ToolChoice: grammar.None, Salt: req.Salt, Share: req.Share, Budget: req.Budget,
 			InMemory: req.InMemory, Pages: req.Pages}
+		if dropped > 0 { // the messages are in no cached prompt
+			ask.Effort, ask.Functions, ask.Strict, ask.Texts = "low", nil, nil, nil
+			ask.Python, ask.Browser = false, false
+		}
 		turn, err := r.Start(ctx, ask)
 		if _, long := errors.AsType[*sched.ContextLengthError](err); long {
 			continue

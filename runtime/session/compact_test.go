@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/harmony"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
@@ -19,7 +21,7 @@ func TestCompact(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if p := text(s.prompts[0]); !strings.Contains(p, "Who is Ann?") ||
-		!strings.Contains(p, "Be kind.") || !strings.Contains(p, "Reasoning: low") {
+		!strings.Contains(p, "Be kind.") || !strings.Contains(p, "Reasoning: medium") {
 		t.Errorf("%s", p)
 	}
 	if text := got.Message().Text(); !strings.HasSuffix(text, "\n\nThey met Ann.") {
@@ -27,6 +29,34 @@ func TestCompact(t *testing.T) {
 	}
 	if _, err := Compact(t.Context(), m, Request{}); err == nil {
 		t.Error("nothing was summarised")
+	}
+}
+
+// A summary continues the prompt of the turn before it, whatever that offered, so that a cache has
+// it; a format that the answers had stands behind the tools.
+func TestCompactContinuesTheCachedPrompt(t *testing.T) {
+	m, s := scripted("<|channel|>final<|message|>Ann.<|return|>",
+		"<|channel|>final<|message|>They met Ann.<|return|>",
+		"<|channel|>final<|message|>{}<|return|>")
+	req := Request{Messages: []Message{User("Who is it?")}, Instructions: "Be kind.",
+		Effort: "high", Date: "2026-01-01", Python: true, Browser: true,
+		Functions: []harmony.ToolDescription{{Name: "look", Description: "Looks."}}}
+	run(t, m, req)
+	turn := text(s.prompts[0])
+	req.Messages = append(req.Messages, AssistantAnswer("Ann."))
+	hosttest.Must(Compact(t.Context(), m, req))(t)
+	got := text(s.prompts[1])
+	if before := strings.TrimSuffix(turn, "<|start|>assistant"); before == turn ||
+		!strings.HasPrefix(got, before) {
+		t.Errorf("a turn had\n%s\nand its summary\n%s", turn, got)
+	}
+	req.Formats = "# Response Formats\n\n## a\n\n{}"
+	run(t, m, req)
+	format := text(s.prompts[2])
+	tools := strings.Index(format, "} // namespace functions")
+	if tools < 0 || !strings.HasPrefix(format[tools:], "} // namespace functions\n\n# Resp") ||
+		format[:tools] != turn[:tools] {
+		t.Errorf("with a format\n%s\nand without\n%s", format, turn)
 	}
 }
 

@@ -42,7 +42,7 @@ func (r Request) client() string {
 }
 
 func (r Request) size() int {
-	n := len(r.Instructions)
+	n := len(r.Instructions) + len(r.Formats)
 	for _, f := range r.Functions {
 		n += len(f.Parameters) + len(f.Description)
 	}

@@ -44,8 +44,9 @@ func (m *Model) prompt(ctx context.Context, r Request) ([]int32, error) {
 	}
 	r.Instructions = withoutBilling(r.Instructions)
 	head := []harmony.Message{system}
-	if r.Instructions != "" || len(r.Functions) > 0 {
-		d := harmony.DeveloperContent{Tools: harmony.Functions(r.Functions)}
+	if r.Instructions != "" || len(r.Functions) > 0 || r.Formats != "" {
+		d := harmony.DeveloperContent{Tools: harmony.Functions(r.Functions),
+			ResponseFormats: r.Formats}
 		if r.Instructions != "" {
 			d.Instructions = &r.Instructions
 		}

@@ -113,7 +113,7 @@ func StartWithTools(ctx context.Context, r Runner, req Request, tools []Tool,
 		return r.Start(ctx, req)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	turn, err := r.Start(ctx, withTools(req, tools))
+	turn, err := r.Start(ctx, WithTools(req, tools))
 	if err != nil {
 		cancel()
 		return nil, err
@@ -314,15 +314,15 @@ func (l *toolLoop) startNext() error {
 			return nil
 		}
 	}
-	turn, err := l.runner.Start(l.ctx, withTools(req, l.tools))
+	turn, err := l.runner.Start(l.ctx, WithTools(req, l.tools))
 	if err == nil {
 		l.turn = turn
 	}
 	return err
 }
 
-// withTools adds the tools to a request; they may offer more after a call.
-func withTools(req Request, tools []Tool) Request {
+// WithTools adds the tools to a request; they may offer more after a call.
+func WithTools(req Request, tools []Tool) Request {
 	for _, t := range tools {
 		t.Offer(&req)
 	}

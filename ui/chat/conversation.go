@@ -276,11 +276,14 @@ func compact(m *Model) tea.Cmd {
 	m.talk.compacting = cancel
 	m.showNotice("Summarising " + formatCount(len(messages), "message") + ".")
 	runner := m.options.Model
-	req := session.Request{Messages: messages, Instructions: m.talk.system,
-		Params: m.options.Request.Params}
+	req := m.request()
 	return m.background.run(func() tea.Msg {
 		defer cancel()
-		s, err := session.Compact(ctx, runner, req)
+		active, err := m.tools.ready()
+		if err != nil {
+			return compacted{err: err}
+		}
+		s, err := session.Compact(ctx, runner, session.WithTools(req, active))
 		return compacted{s, len(messages), err}
 	})
 }

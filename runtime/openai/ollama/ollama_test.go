@@ -114,7 +114,7 @@ func TestOllamaGenerate(t *testing.T) {
 	}
 	q := f.Last(t)
 	if sessiontest.History(q) != "user: x" || !strings.HasPrefix(q.Instructions, "Be brief.") ||
-		q.Final == nil || !strings.Contains(q.Instructions, "# Response Formats") {
+		q.Final == nil || !strings.Contains(q.Formats, "# Response Formats") {
 		t.Errorf("request %+v", q)
 	}
 }

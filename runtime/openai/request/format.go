@@ -43,11 +43,8 @@ type TextFormat struct {
 // freeText is the format of an unconstrained answer.
 var freeText = format{Wire: TextFormat{Type: "text"}}
 
-// ApplyTo makes the session enforce the format and adds it to the instructions.
-func (f format) ApplyTo(r *session.Request) {
-	r.Final = f.Final
-	r.Instructions = JoinParagraphs(r.Instructions, f.section)
-}
+// ApplyTo makes the session enforce the format and describe it to the model.
+func (f format) ApplyTo(r *session.Request) { r.Final, r.Formats = f.Final, f.section }
 
 // formatForm says where a format has its schema, and the schema's name.
 type formatForm uint8

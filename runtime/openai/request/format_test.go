@@ -78,9 +78,9 @@ func TestFormats(t *testing.T) {
 						t.Errorf("%s: %s is allowed", path, text)
 					}
 				}
-				if want := strings.TrimSuffix("Be brief.\n\n"+c.section,
-					"\n\n"); got.Instructions != want {
-					t.Errorf("%s: instructions\n%q\nwant\n%q", path, got.Instructions, want)
+				if got.Instructions != "Be brief." || got.Formats != c.section {
+					t.Errorf("%s: instructions %q, format\n%q\nwant\n%q", path,
+						got.Instructions, got.Formats, c.section)
 				}
 				relaxed := r.Header.Get("X-Ossrun-Relaxed")
 				if _, reason, _ := strings.Cut(relaxed,
