@@ -79,6 +79,10 @@ func benchCommand(t Terminal) *cli.Command {
 			if v.compare != "" {
 				return v.comparison(c)
 			}
+			if name := c.Args().First(); name == "throughput" || name == "latency" {
+				return fail(exitUsage, "vLLM's bench %s is ossrun bench, which measures both "+
+					"without a server. Run ossrun bench --help", name)
+			}
 			if err := noArguments(c); err != nil {
 				return err
 			}

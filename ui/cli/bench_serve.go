@@ -69,7 +69,7 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		random: load.Random{Input: 1024, Output: 128}, backend: string(load.Completions)}
 	v.multiRates, _ = readRange("2,34,2")
 	v.load = load.Options{RequestRate: math.Inf(1), Burstiness: 1, Percentiles: []float64{99},
-		Metadata: map[string]string{}, Shape: load.Guide}
+		Extra: map[string]any{}, Metadata: map[string]string{}, Shape: load.Guide}
 	o := &v.load
 	return flagTable(groupServer,
 		enumFlag(&v.backend, "backend", "openai is /v1/completions, openai-chat is "+
@@ -117,6 +117,7 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		switchFlag(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end "+
 			"where they end"),
 		switchFlag(&o.NoStream, "disable-stream", "ask for answers in one piece"),
+		requestMembers(o),
 		checkedFlag("extra-request-body", "", "members of every request, as a `JSON` object",
 			"must be a JSON object", func(s string) bool {
 				return json.Unmarshal([]byte(s), &o.Extra) == nil
@@ -150,6 +151,19 @@ func (v *benchServeVerb) flags() []cli.Flag {
 			"and into `FILE.svg`"),
 		switchFlag(&v.noBar, "disable-tqdm", "no progress bar"),
 		boolFlag("json", "print the JSON object in place of the table"), ignoredBenchFlags())
+}
+
+// requestMembers are numbers in every request, by vLLM's names.
+func requestMembers(o *load.Options) (list []cli.Flag) {
+	for name := range strings.FieldsSeq("temperature top-p top-k min-p frequency-penalty " +
+		"presence-penalty repetition-penalty") {
+		list = append(list, &cli.Float64Flag{Name: name, Usage: "send `N` with every request",
+			Category: string(groupRequests), Action: func(_ *cli.Context, value float64) error {
+				o.Extra[strings.ReplaceAll(name, "-", "_")] = value
+				return nil
+			}})
+	}
+	return list
 }
 
 var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions,
@@ -200,7 +214,8 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 			}
 			saved = append(saved, run)
 		}
-		if v.workload == "seed" && !c.Bool("json") {
+		// figures of a shortened run are not those that were published
+		if v.workload == "seed" && !c.Bool("json") && !c.IsSet("num-prompts") {
 			runs := append([]load.Saved{saved[len(saved)-1]}, load.Published(w.Name)...)
 			if err := load.Compare(c.App.Writer, runs); err != nil {
 				return err
@@ -286,6 +301,11 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 	var none load.Saved
 	o := v.load
 	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, w.Most)
+	if n := len(requests); n < 5*o.MaxConcurrency && !v.silent {
+		fmt.Fprintf(c.App.ErrWriter, "%d requests are few for a steady state at %d at once. The "+
+			"gpt-oss guide sends five times as many: --num-prompts %d\n", n, o.MaxConcurrency,
+			5*o.MaxConcurrency)
+	}
 	bar := newCountBar(c, "requests")
 	bar.disabled = bar.disabled || v.noBar
 	o.Progress = bar.count

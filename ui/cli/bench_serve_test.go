@@ -91,6 +91,36 @@ func TestBenchServeGuide(t *testing.T) {
 	}
 }
 
+// Flags of vllm bench serve that become members of each request, and vLLM's other names of ours.
+// Few requests for the concurrency are named, and vLLM's other benchmarks.
+func TestBenchServeMembers(t *testing.T) {
+	s := &standIn{}
+	args := strings.Fields(`--temperature 0.5 --top-p 0.9 --top-k 20 --min-p 0.1 --no-stream
+		--frequency-penalty 0.2 --presence-penalty 0.3 --repetition-penalty 1.1 --input-len 8
+		--output-len 4 --num-prompts 4 --extra-body {"a":1} --max-concurrency`)
+	code, _, errs := s.bench(t, append(args, "1")...)
+	if code != 0 || !strings.Contains(errs, "--num-prompts 5") {
+		t.Errorf("%d %s", code, errs)
+	}
+	for member, want := range map[string]any{"temperature": .5, "top_p": .9, "top_k": 20.,
+		"min_p": .1, "frequency_penalty": .2, "presence_penalty": .3, "repetition_penalty": 1.1,
+		"a": 1., "stream": false, "max_tokens": 4.} {
+		if got := s.bodies[1][member]; got != want {
+			t.Errorf("%s is %v, not %v", member, got, want)
+		}
+	}
+	if code, _, errs := s.bench(t, append(args, "1", "--num-prompts", "5")...); code != 0 ||
+		strings.Contains(errs, "steady") {
+		t.Errorf("%d %s", code, errs)
+	}
+	for _, name := range []string{"throughput", "latency"} {
+		if code, _, errs := runHere(t.Context(), "bench", name, "--model", "x"); code != exitUsage ||
+			!strings.Contains(errs, "vLLM's bench "+name+" is ossrun bench") {
+			t.Errorf("%d %s", code, errs)
+		}
+	}
+}
+
 // The options of the second document, in its spelling.
 func TestBenchServeSecondDocument(t *testing.T) {
 	t.Setenv("OSSRUN_API_KEY", "")

@@ -197,7 +197,11 @@ func (b *benchSuite) runOne(c *cli.Context, v *benchServeVerb, client *client.Cl
 	if result.Published = load.Published(r.Name); len(result.Published) == 0 {
 		fmt.Fprintln(out, "the guide publishes no figures of this run")
 	}
-	return result, load.Compare(out, append([]load.Saved{run}, result.Published...))
+	runs := []load.Saved{run}
+	if !r.short { // a ratio would compare different work
+		runs = append(runs, result.Published...)
+	}
+	return result, load.Compare(out, runs)
 }
 
 func (b *benchSuite) saved(model string, r suiteRun) (s load.Saved, ok bool, err error) {

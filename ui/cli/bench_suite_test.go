@@ -77,7 +77,7 @@ func TestBenchSuite(t *testing.T) {
 	code, out, _ = runSuite(t.Context(), srv.URL, append([]string{"--output-file", file},
 		shortSuite...)...)
 	if code != 0 || len(s.bodies) != before || strings.Count(out, "taken from "+file) != 4 ||
-		strings.Count(out, "120b TP 2 (published)") != 3 || !strings.Contains(out, "shortened") {
+		strings.Contains(out, "(published)") || !strings.Contains(out, "shortened") {
 		t.Errorf("%d, %d requests: %s", code, len(s.bodies)-before, out)
 	}
 }
@@ -119,7 +119,7 @@ func TestBenchSuiteOfOurPort(t *testing.T) {
 	t.Parallel()
 	code, out, errs := runSuite(t.Context(), askDemo(t).url, shortSuite...)
 	if code != 0 || len(regexp.MustCompile(`(?m)^Successful requests +1\.00`).FindAllString(out, -1)) != 4 ||
-		strings.Count(out, "20b TP 1 (published)") != 3 || !strings.Contains(out, "name no GPU") {
+		strings.Contains(out, "(published)") || !strings.Contains(out, "name no GPU") {
 		t.Errorf("%d %s\n%s", code, out, errs)
 	}
 }

@@ -42,7 +42,9 @@ const (
 
 // shortNames are short names of flags, known from other programs.
 var shortNames = map[string]string{"model": "m", "prompt": "p", "continue": "c", "threads": "t",
-	"max-tokens": "n", "temperature": "temp", "verbose": "v"}
+	"max-tokens": "n", "temperature": "temp", "verbose": "v", "extra-request-body": "extra-body",
+	"disable-stream": "no-stream", "random-input-len": "input-len",
+	"random-output-len": "output-len"}
 
 // flagTable makes a verb's flags from a table: a group before its flags, and lists of flags with
 // groups of their own.
