@@ -32,8 +32,10 @@ func chooseModel(c *cli.Context, t Terminal, o *serve.Options, interactive bool,
 		return chooseEndpoint(c, url, report, talk)
 	}
 	opener := local.Opener{Options: modelOptions(c, t, o), Version: build().Version,
-		OwnEngine: needsOwnEngine(c) || len(o.Adapters) > 0, Absent: absentModel(c, t, interactive),
-		Chosen: chosen, Report: report}
+		// schema: a grammar cannot be passed to another process
+		OwnEngine: len(o.Adapters) > 0 || slices.ContainsFunc(append(ownEngine, "schema"),
+			func(name string) bool { return onCommandLine(c, name) }),
+		Absent: absentModel(c, t, interactive), Chosen: chosen, Report: report}
 	if interactive {
 		talk.Loading = &chat.Loading{}
 		opener.Loading = talk.Loading
@@ -57,11 +59,6 @@ func chooseModel(c *cli.Context, t Terminal, o *serve.Options, interactive bool,
 var ownEngine = []string{"alone", "lora", "device", "gpu", "cpu-experts", "isolate", "threads",
 	"max-model-len", "compute", "dense",
 	"kv-cache-dtype", "gpu-memory-utilization", "deterministic"}
-
-func needsOwnEngine(c *cli.Context) bool {
-	return onCommandLine(c, "schema") || // a grammar cannot be passed to another process
-		slices.ContainsFunc(ownEngine, func(name string) bool { return onCommandLine(c, name) })
-}
 
 func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.Options) (
 	closeIt func(), err error) {

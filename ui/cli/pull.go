@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -20,6 +21,7 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/models/store"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 func pullCommand(t Terminal) *cli.Command {
@@ -273,7 +275,8 @@ func (s *pullScreen) done(r hub.Result) error {
 		how = fmt.Sprintf("%s in %s, %.1f MB/s", size(r.Fetched), formatSeconds(seconds),
 			float64(r.Fetched)/1e6/max(seconds, 1e-3))
 	}
-	_, err := fmt.Fprintf(cleanWriter{s.terminal.Out}, "%s is ready (%s). %s.\n%s\n", s.name,
-		how, vouched.Sentence(), r.Path)
+	text := term.Clean(fmt.Sprintf("%s is ready (%s). %s.\n%s\n", s.name, how,
+		vouched.Sentence(), r.Path))
+	_, err := io.WriteString(s.terminal.Out, styled(s.terminal.Out, text))
 	return err
 }

@@ -49,7 +49,7 @@ var screenStyles = []struct {
 	style term.Style
 }{
 	{regexp.MustCompile(`^(ossrun |MODEL |Not installed|No gpt-oss|Next:).*`), term.Bold},
-	{regexp.MustCompile(`^✓`), term.Green},
+	{regexp.MustCompile(`^(✓|\S+ is ready)`), term.Green},
 	{regexp.MustCompile(`^!`), term.Yellow},
 	{regexp.MustCompile(`^–.*`), term.Dim},
 	{regexp.MustCompile(`^ {0,2}\d `), term.Bold | term.Cyan},

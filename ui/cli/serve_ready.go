@@ -78,7 +78,7 @@ func (v *serveVerb) fetch(ctx context.Context, name string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	v.work.Store("looking for " + name)
-	defer v.openSocket(fetcher{v, cancel})()
+	defer v.openSocket(fetcher{v, func() { v.stopped.Store(true); cancel() }})()
 	return fetchNamed(v.c, v.terminal, v.downloaded)(ctx, name)
 }
 
@@ -96,10 +96,7 @@ func (f fetcher) Status() local.Status {
 
 func (f fetcher) Get(context.Context, string) (session.Runner, error) { return nil, f.loading() }
 
-func (f fetcher) Stop(bool) {
-	f.stopped.Store(true)
-	f.cancel()
-}
+func (f fetcher) Stop(bool) { f.cancel() }
 
 // downloaded shows a download in the readiness status.
 func (v *serveVerb) downloaded(name string, p hub.Progress) {
