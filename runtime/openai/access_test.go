@@ -53,11 +53,11 @@ func TestModels(t *testing.T) {
 	if r := porttest.Ask(t, "GET", srv.URL+"/v1/models/GPT-OSS-20B", ""); r.Status != 200 {
 		t.Errorf("in capitals: %d", r.Status)
 	}
-	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/models/gpt-4", ""), 404,
-		fields.KindInvalid, "model", "model_not_found", "gpt-4")
+	porttest.WantFault(t, porttest.Ask(t, "GET", srv.URL+"/v1/models/llama-4", ""), 404,
+		fields.KindInvalid, "model", "model_not_found", "llama-4")
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
-		r := porttest.Ask(t, "POST", srv.URL+path, `{"model":"gpt-4","messages":[`+porttest.Hello+`],"input":"hi"}`)
-		porttest.WantFault(t, r, 404, fields.KindInvalid, "model", "model_not_found", "gpt-4")
+		r := porttest.Ask(t, "POST", srv.URL+path, `{"model":"llama-4","messages":[`+porttest.Hello+`],"input":"hi"}`)
+		porttest.WantFault(t, r, 404, fields.KindInvalid, "model", "model_not_found", "llama-4")
 	}
 	// Without a model the served one answers, under its own name.
 	if m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses",

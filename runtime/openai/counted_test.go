@@ -57,7 +57,7 @@ func TestStreamsWhoseWriteFailsAreCounted(t *testing.T) {
 
 func TestCompactingIsCounted(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("They spoke of Paris."))
-	porttest.Post(t, srv, "/v1/responses/compact", `{"input":"Paris?"}`)
+	porttest.Post(t, srv, "/v1/responses/compact", `{"model":"gpt-oss:20b","input":"Paris?"}`)
 	body := porttest.Ask(t, "GET", srv.URL+"/metrics", "").Body
 	for _, want := range []string{
 		`vllm:request_success_total{finished_reason="stop",model_name="gpt-oss-20b"} 1`,

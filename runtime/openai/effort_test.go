@@ -9,6 +9,37 @@ import (
 	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
 
+// none is an answer without reasoning, minimal one with at most 64 tokens of it, on every API; a
+// lower bound of the request holds, and a response echoes what was asked for.
+func TestLowestEfforts(t *testing.T) {
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"messages":[` + porttest.Hello + `],"reasoning_effort":%q%s}`,
+		"/v1/responses":        `{"input":"a","reasoning":{"effort":%q}%s}`,
+		"/v1/messages": `{"max_tokens":9,"messages":[` + porttest.Hello +
+			`],"output_config":{"effort":%q}%s}`,
+	} {
+		for _, c := range []struct {
+			effort, more string
+			most         int
+		}{{"none", "", -1}, {"minimal", "", 64}, {"low", "", 0}, {"high", "", 0},
+			{"minimal", `,"max_reasoning_tokens":9`, 9},
+			{"minimal", `,"max_reasoning_tokens":900`, 64}} {
+			if c.more != "" && path == "/v1/messages" {
+				continue
+			}
+			r := porttest.Post(t, srv, path, fmt.Sprintf(body, c.effort, c.more))
+			if q := f.Last(t); q.MaxReasoning != c.most {
+				t.Errorf("%s %s%s: %d", path, c.effort, c.more, q.MaxReasoning)
+			}
+			if echo := porttest.At(porttest.Decode(t, r.Body), "reasoning", "effort"); path ==
+				"/v1/responses" && echo != c.effort {
+				t.Errorf("%s is echoed as %v", c.effort, echo)
+			}
+		}
+	}
+}
+
 // A line of a system message sets the effort, as the models' card writes it, on every API; the
 // line is no instruction then, and a parameter of the request wins.
 func TestEffortInASystemMessage(t *testing.T) {

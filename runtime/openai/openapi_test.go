@@ -44,7 +44,7 @@ func bodyFor(t *testing.T, o openai.Documented) map[string]any {
 		"POST /v1/completions":              `{"prompt":"a"}`,
 		"POST /v1/responses":                `{"input":"a"}`,
 		"POST /v1/responses/input_tokens":   `{"input":"a"}`,
-		"POST /v1/responses/compact":        `{"input":"a"}`,
+		"POST /v1/responses/compact":        `{"model":"gpt-oss:20b","input":"a"}`,
 		"POST /v1/messages":                 `{"max_tokens":9,"messages":[{"role":"user","content":"a"}]}`,
 		"POST /v1/messages/count_tokens":    `{"messages":[{"role":"user","content":"a"}]}`,
 		"POST /api/chat":                    `{"model":"20b","messages":[{"role":"user","content":"a"}]}`,
@@ -123,6 +123,9 @@ func TestDocumentHasTheFields(t *testing.T) {
 		body := bodyFor(t, o)
 		if v != nil {
 			body[p.Name] = v
+		}
+		if p.Name == "stream_options" {
+			body["stream"] = true
 		}
 		text, _ := json.Marshal(body)
 		method, path, _ := strings.Cut(o.Route, " ")

@@ -9,6 +9,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -121,7 +122,21 @@ func NewHandler(o Options) *Handler {
 		mux.Handle(path, methods)
 	}
 	p.all = p.wrap(mux)
-	return &Handler{p.all, p}
+	return &Handler{withVersion(mux, p.all), p}
+}
+
+// withVersion serves the routes of /v1 also to clients whose base URL lacks it.
+func withVersion(mux *http.ServeMux, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "/" {
+			versioned := r.Clone(r.Context())
+			versioned.URL.Path = "/v1" + r.URL.Path
+			if _, pattern := mux.Handler(versioned); pattern != "/" {
+				r = versioned
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func newPort(o Options) *port {
@@ -185,11 +200,27 @@ func (m methods) refuse(e *answer.Exchange, r *http.Request) (any, *fields.Fault
 			allowed))
 }
 
+// absent are routes of OpenAI's that this server cannot have, with advice.
+var absent = map[string]string{
+	"realtime":      "gpt-oss has no voice; use /v1/responses with stream true",
+	"audio":         "gpt-oss hears and speaks nothing",
+	"images":        "gpt-oss makes no images",
+	"videos":        "gpt-oss makes no videos",
+	"moderations":   "gpt-oss-safeguard judges texts by a policy in its instructions",
+	"fine_tuning":   "train elsewhere and serve the adapter with --lora-modules",
+	"vector_stores": "put the text into the message, or search with an MCP server",
+	"containers":    "code_interpreter of /v1/responses makes and keeps them",
+	"assistants":    "use /v1/responses and /v1/conversations",
+	"threads":       "use /v1/responses and /v1/conversations",
+}
+
 const routesHint = "the API is under /v1/, with chat/completions, responses, completions, " +
 	"messages and models; the chat page is at /"
 
 func refuseRoute(hint string) answer.Handler {
 	return func(_ *answer.Exchange, r *http.Request) (any, *fields.Fault) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
+		hint := cmp.Or(absent[name], hint)
 		return nil, fields.Refusal(http.StatusNotFound, "", "unknown_url",
 			fmt.Sprintf("there is no %s %s: %s", r.Method, r.URL.Path, hint))
 	}
@@ -225,7 +256,38 @@ type modelList struct {
 	Models  *[]struct{}          `json:"models,omitempty"`
 }
 
+// anthropicModel is a model as Anthropic's API lists it.
+type anthropicModel struct {
+	Type      string    `json:"type"` // model
+	ID        string    `json:"id"`
+	Name      string    `json:"display_name"`
+	CreatedAt time.Time `json:"created_at"`
+	Lifecycle string    `json:"lifecycle"` // active
+	MaxInput  int       `json:"max_input_tokens"`
+	MaxTokens int       `json:"max_tokens"`
+}
+
+func isAnthropic(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }
+
+func asAnthropic(m answer.ModelObject) anthropicModel {
+	return anthropicModel{"model", m.ID, m.ID, time.Unix(m.Created, 0).UTC(), "active", m.Context,
+		m.Context}
+}
+
 func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
+	if isAnthropic(r) {
+		var page struct {
+			Data    []anthropicModel `json:"data"`
+			HasMore bool             `json:"has_more"`
+			FirstID string           `json:"first_id"`
+			LastID  string           `json:"last_id"`
+		}
+		for _, m := range p.driver.AllModels(e) {
+			page.Data, page.LastID = append(page.Data, asAnthropic(m)), m.ID
+			page.FirstID = page.Data[0].ID
+		}
+		return page, nil
+	}
 	list := modelList{Object: "list", Data: p.driver.AllModels(e), Tools: []map[string]string{}}
 	if p.Offers != nil {
 		kinds, labels := p.Offers()
@@ -252,15 +314,20 @@ func (p *port) showModel(e *answer.Exchange, r *http.Request) (any, *fields.Faul
 	if id == "" { // the list's path with a slash
 		return p.listModels(e, r)
 	}
-	for _, m := range p.driver.AllModels(e) {
-		if strings.EqualFold(m.ID, id) {
-			return m, nil
+	all := p.driver.AllModels(e)
+	i := slices.IndexFunc(all, func(m answer.ModelObject) bool {
+		return strings.EqualFold(m.ID, id)
+	})
+	if i < 0 { // a request may use names that are not in the list
+		runner, err := p.driver.FindModel(r.Context(), e, id)
+		if err != nil {
+			return nil, answer.Unavailable(err)
 		}
+		i, all = 0, []answer.ModelObject{answer.NewModelObject(id, []string{runner.ID()},
+			runner.ContextLength(), 0)}
 	}
-	// a request may use names that are not in the list
-	runner, err := p.driver.FindModel(r.Context(), e, id)
-	if err != nil {
-		return nil, answer.Unavailable(err)
+	if isAnthropic(r) {
+		return asAnthropic(all[i]), nil
 	}
-	return answer.NewModelObject(id, []string{runner.ID()}, runner.ContextLength(), 0), nil
+	return all[i], nil
 }

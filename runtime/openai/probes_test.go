@@ -1,7 +1,9 @@
 package openai_test
 
 import (
+	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,8 +33,85 @@ func TestProbes(t *testing.T) {
 				t.Errorf("the model is called %v, not %s", got, model)
 			}
 		}
-		porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/chat/completions", body), 404,
-			fields.KindInvalid, "model", "model_not_found", model)
+	}
+}
+
+// A model of another vendor is the served one on every route that takes a model's name, and other
+// unknown names are a 404.
+func TestOtherVendorsModels(t *testing.T) {
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
+	tried := 0
+	for _, o := range openai.Document() {
+		method, path, _ := strings.Cut(o.Route, " ")
+		named := slices.ContainsFunc(o.Body, func(p openai.Parameter) bool {
+			return p.Name == "model"
+		})
+		if !named && path != "/v1/models/{id}" || path == "/api/show" || path == "/api/pull" {
+			continue // Ollama's manage what is installed
+		}
+		for model, status := range map[string]int{"claude-haiku-4-5": 200, "gpt-5-mini": 200,
+			"gpt-oss-21b": 404, "llama": 404} {
+			text := ""
+			if named {
+				body := bodyFor(t, o)
+				body["model"] = model
+				b, _ := json.Marshal(body)
+				text = string(b)
+			}
+			tried++
+			r := porttest.Ask(t, method, srv.URL+strings.Replace(path, "{id}", model, 1), text)
+			if r.Status != status {
+				t.Errorf("%s %s: %d %s", o.Route, model, r.Status, r.Body)
+			}
+		}
+	}
+	if tried < 40 {
+		t.Errorf("only %d requests", tried)
+	}
+}
+
+// Clients find the routes without /v1 too, Anthropic's find models in its form, and routes that
+// cannot be here say what is.
+func TestWaysToTheRoutes(t *testing.T) {
+	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
+	chat := `{"messages":[` + porttest.Hello + `]}`
+	for _, path := range []string{"/chat/completions", "/messages", "/responses", "/models",
+		"/models/gpt-oss:20b"} {
+		method, body := "POST", map[string]string{"/chat/completions": chat,
+			"/messages": chat[:len(chat)-1] + `,"max_tokens":9}`, "/responses": `{"input":"a"}`}[path]
+		if body == "" {
+			method = "GET"
+		}
+		if r := porttest.Ask(t, method, srv.URL+path, body); r.Status != 200 {
+			t.Errorf("%s: %d %s", path, r.Status, r.Body)
+		}
+	}
+	if r := porttest.Ask(t, "POST", srv.URL+"/messages", `{}`); !strings.Contains(r.Body,
+		`"request_id"`) {
+		t.Errorf("not a fault of Anthropic's API: %s", r.Body)
+	}
+	for _, path := range []string{"/v1/models", "/v1/models/gpt-oss:20b", "/v1/models/claude-x"} {
+		m := porttest.Decode(t, porttest.Ask(t, "GET", srv.URL+path, "", "anthropic-version",
+			"2023-06-01").Body)
+		if list, ok := m["data"].([]any); ok {
+			m = list[0].(map[string]any)
+		}
+		if m["type"] != "model" || m["display_name"] == nil || m["created_at"] == nil ||
+			m["max_input_tokens"] == nil {
+			t.Errorf("%s: %v", path, m)
+		}
+	}
+	for path, word := range map[string]string{"realtime": "voice", "moderations": "safeguard",
+		"images/generations": "images", "vector_stores": "MCP", "containers/c/files": "code_interpreter", "audio/speech": "speaks", "nothing": "the API is under"} {
+		r := porttest.Ask(t, "POST", srv.URL+"/v1/"+path, `{}`)
+		porttest.WantFault(t, r, 404, fields.KindInvalid, "", "unknown_url", word)
+	}
+	for path, body := range map[string]string{"/v1/responses/compact": `{"input":"a"}`,
+		"/v1/chat/completions": chat[:len(chat)-1] + `,"stream_options":{}}`,
+		"/v1/completions":      `{"prompt":"a","stream_options":{"include_usage":true}}`} {
+		if r := porttest.Ask(t, "POST", srv.URL+path, body); r.Status != 400 {
+			t.Errorf("%s: %d %s", path, r.Status, r.Body)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ func TestUnknownParametersAreNamed(t *testing.T) {
 		{textRoute, `{"prompt":"a",` + kwargs + `}`, "chat_template_kwargs"},
 		{chatRoute, porttest.ChatWith(`"chat_template_kwargs":{"reasoning_effort":"low"}`), ""},
 		{chatRoute, porttest.ChatWith(`"chat_template_kwargs":null`), ""},
-		{chatRoute, porttest.ChatWith(`"stream_options":{"include_usage":true,"every_step":true}`),
+		{chatRoute, porttest.ChatWith(`"stream":true,"stream_options":{"every_step":true}`),
 			"stream_options.every_step"},
 		{chatRoute, porttest.ChatWith(`"reasoning":{"effort":"low","enabled":true}`), "reasoning.enabled"},
 		{responseRoute, `{"input":"a","text":{"verbosity":"low","length":3},"reasoning":` +

@@ -74,7 +74,7 @@ func (p *port) operations() []operation {
 				"instructions string", "tools objects"}, answer: "object input_tokens"}},
 		{"POST /v1/responses/compact", "Make a conversation shorter",
 			p.driver.BodyHandler(p.responses.Compact),
-			members{body: []string{"input any", "model string", "previous_response_id string"},
+			members{body: []string{"model! string", "input any", "previous_response_id string"},
 				answer: "id object output usage"}},
 		{"POST /v1/conversations", "Begin a conversation",
 			p.driver.BodyHandler(p.responses.CreateConversation),

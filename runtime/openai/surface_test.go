@@ -34,7 +34,7 @@ var bases = map[string]string{
 	"/v1/completions":              `{"prompt":"a"}`,
 	"/v1/responses":                `{"input":"a"}`,
 	"/v1/responses/input_tokens":   `{"input":"a"}`,
-	"/v1/responses/compact":        `{"input":"a"}`,
+	"/v1/responses/compact":        `{"model":"gpt-oss:20b","input":"a"}`,
 	"/v1/messages":                 `{"max_tokens":9,"messages":[{"role":"user","content":"a"}]}`,
 	"/v1/messages/count_tokens":    `{"messages":[{"role":"user","content":"a"}]}`,
 	"/api/chat":                    `{"model":"gpt-oss:20b","messages":[{"role":"user","content":"a"}]}`,

@@ -12,7 +12,6 @@ package answer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,9 +24,7 @@ import (
 
 // Request is the part of a checked request that the driver needs.
 type Request struct {
-	Model string
-	// StandIn: an unknown model is another vendor's, and the default one replaces it
-	StandIn bool
+	Model   string
 	Turns   []session.Request // one for each choice
 	N       int               // choices of each prompt, adjacent in Turns
 	Stream  bool
@@ -108,7 +105,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
 		return f
 	}
 	e.endReading() // the rest waits for a model, or is the session's work, which has its own gate
-	runner, err := d.ModelOf(r.Context(), e, req)
+	runner, err := d.FindModel(r.Context(), e, req.Model)
 	if err != nil {
 		return Unavailable(err)
 	}
@@ -139,15 +136,6 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
 	e.SetHeader("X-Ossrun-Relaxed",
 		fields.Shorten(strings.Join(relaxed, "; "), maxRelaxedHeader))
 	return a.run()
-}
-
-// ModelOf returns the requested model.
-func (d *Driver) ModelOf(ctx context.Context, e *Exchange, r *Request) (session.Runner, error) {
-	runner, err := d.FindModel(ctx, e, r.Model)
-	if r.StandIn && errors.Is(err, session.ErrUnknownModel) {
-		return d.FindModel(ctx, e, "")
-	}
-	return runner, err
 }
 
 // Ignore reports further parts of the request without effect.
@@ -375,7 +363,7 @@ func (a *Answer) Detach(r *http.Request) (client *Exchange) {
 // NewDetached is an answer that never had a client.
 func (d *Driver) NewDetached(req *Request, f Form, id string, key *keys.Client) (*Answer, error) {
 	ctx, cancel := key.Bind(context.Background(), ErrKeyRemoved)
-	runner, err := d.find(ctx, req.Model)
+	runner, err := d.FindModel(ctx, &Exchange{Key: key}, req.Model)
 	if err != nil {
 		cancel()
 		return nil, err

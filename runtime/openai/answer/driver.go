@@ -145,8 +145,20 @@ func (d *Driver) AllModels(e *Exchange) []ModelObject {
 	return list
 }
 
-// FindModel returns a model that the client may use; "" is the first such model.
+// FindModel returns a model that the client may use; "" is the first such model, and so is a model
+// of another vendor that is not here. Agents use such names by default, for titles and the like,
+// and users cannot always change them.
 func (d *Driver) FindModel(ctx context.Context, e *Exchange, name string) (session.Runner, error) {
+	runner, err := d.findAllowed(ctx, e, name)
+	if errors.Is(err, session.ErrUnknownModel) && (strings.HasPrefix(name, "claude-") ||
+		strings.HasPrefix(name, "gpt-") && !strings.HasPrefix(name, "gpt-oss")) {
+		return d.findAllowed(ctx, e, "")
+	}
+	return runner, err
+}
+
+func (d *Driver) findAllowed(ctx context.Context, e *Exchange, name string) (session.Runner,
+	error) {
 	if e.Key == nil {
 		return d.find(ctx, name)
 	}

@@ -156,8 +156,12 @@ func TestChatParameters(t *testing.T) {
 			r.Params.MinTokens,
 				r.Params.IgnoreEOS = 3, true
 		})},
-		{`"reasoning_effort":"none"`, with(func(r *session.Request) { r.Effort = "low" })},
-		{`"reasoning_effort":"minimal"`, with(func(r *session.Request) { r.Effort = "low" })},
+		{`"reasoning_effort":"none"`, with(func(r *session.Request) {
+			r.Effort, r.MaxReasoning = "low", -1
+		})},
+		{`"reasoning_effort":"minimal"`, with(func(r *session.Request) {
+			r.Effort, r.MaxReasoning = "low", 64
+		})},
 		{`"reasoning_effort":"xhigh"`, with(func(r *session.Request) { r.Effort = "high" })},
 		{`"reasoning":{"effort":"max"}`, with(func(r *session.Request) { r.Effort = "high" })},
 		{`"chat_template_kwargs":{"reasoning_effort":"low","enable_thinking":true}`,

@@ -58,7 +58,7 @@ func (p API) CountTokens(e *answer.Exchange, r *http.Request, o *fields.Object) 
 	if err := p.tools.OfferTo(e, &req.Turns[0], req.builtins); err != nil {
 		return nil, fields.FaultOf(err, req.History)
 	}
-	if _, err := p.ModelOf(r.Context(), e, &req.Request); err != nil {
+	if _, err := p.FindModel(r.Context(), e, req.Model); err != nil {
 		return nil, answer.Unavailable(err)
 	}
 	ids, f := p.RenderPrompt(r.Context(), e, &req.Request)

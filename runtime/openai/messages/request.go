@@ -68,7 +68,6 @@ func (r *messagesRequest) readLimit(o *fields.Object, name string) {
 func (p API) parse(o *fields.Object) *messagesRequest {
 	r := &messagesRequest{Draft: request.NewDraft("messages", p.MaxReasoning)}
 	fields.Read(o, r.parameters(p.tools))
-	r.StandIn = isOtherVendors(r.Model)
 	if len(r.builtins) > 0 {
 		r.Start = func(ctx context.Context, a *answer.Answer, turn session.Request) (
 			started session.Turn, err error) {
@@ -91,13 +90,6 @@ func refuseThread(o *fields.Object, name string) {
 		o.ReplaceFault(fields.Refusal(http.StatusBadRequest, name, threadUnsupported,
 			"threads are not supported by this server; send the whole conversation in messages"))
 	}
-}
-
-// isOtherVendors tells whether a model is another vendor's. Agents use such names by default, for
-// titles and the like, and users cannot always change them.
-func isOtherVendors(model string) bool {
-	return strings.HasPrefix(model, "claude-") ||
-		strings.HasPrefix(model, "gpt-") && !strings.HasPrefix(model, "gpt-oss")
 }
 
 // readThinking reads the budget of thinking, and whether the client wants to see it.
@@ -126,7 +118,7 @@ func (r *messagesRequest) readThinking(o *fields.Object, name string) {
 func (r *messagesRequest) readOutput(o *fields.Object, name string) {
 	output := o.Object(name)
 	if v := output.Get("effort"); v.Kind() != jsondoc.Null {
-		r.Turn.Effort = request.EffortLevel(v)
+		r.SetEffort(v)
 	}
 }
 

@@ -112,7 +112,7 @@ func (r *ollamaRequest) readThink(o *fields.Object, name string) {
 			r.Turn.Effort = "low" // the model was not trained to answer without reasoning
 		}
 	default:
-		r.Turn.Effort = request.EffortLevel(v)
+		r.SetEffort(v)
 	}
 }
 

@@ -140,6 +140,8 @@ func schemaOf(method, path string, m map[string]any) string {
 		return "CreateChatCompletionResponse"
 	case path == "/v1/completions":
 		return "CreateCompletionResponse"
+	case At(m, "data", 0, "display_name") != nil, m["display_name"] != nil: // Anthropic's
+		return ""
 	case path == "/v1/models", path == "/v1/models/":
 		return "ListModelsResponse"
 	case strings.HasPrefix(path, "/v1/models/"):
@@ -159,7 +161,7 @@ func schemaOf(method, path string, m map[string]any) string {
 // faultBody checks the body of a refusal.
 func faultBody(path string, m map[string]any) error {
 	switch {
-	case strings.HasPrefix(path, "/v1/messages"):
+	case strings.HasPrefix(strings.TrimPrefix(path, "/v1"), "/messages"):
 		_, kind := At(m, "error", "type").(string)
 		_, text := At(m, "error", "message").(string)
 		if m["type"] != "error" || !kind || !text || m["request_id"] == nil {

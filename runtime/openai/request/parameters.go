@@ -35,9 +35,10 @@ type Draft struct {
 	Turn  session.Request // the base of each choice
 	Usage bool            // a stream has a last chunk with the usage
 
-	Format    format // of the answer
-	formats   int    // number of requested formats
-	verbosity string
+	Format     format // of the answer
+	formats    int    // number of requested formats
+	verbosity  string
+	EffortName string // as the client sent it, "" for none
 }
 
 // NewDraft is a request without parameters. history is the field of the prompt or conversation;
@@ -129,7 +130,11 @@ func (d *Draft) CommonRows(format string) []fields.Parameter {
 func (d *Draft) Choices() []fields.Parameter {
 	return []fields.Parameter{fields.Integer("n", 1, MaxChoices, 1, &d.N),
 		fields.Row("stream_options object", func(o *fields.Object, name string) {
-			d.Usage = o.Object(name).Flag("include_usage")
+			options := o.Object(name)
+			d.Usage = options.Flag("include_usage")
+			if options != nil && !o.Flag("stream") {
+				o.Get(name).Invalid(" needs stream to be true")
+			}
 		}).WithMembers("include_usage", "include_obfuscation"),
 		fields.Boolean("return_token_ids", false, &d.ShowIDs)}
 }
@@ -142,7 +147,7 @@ func (d *Draft) ConversationRows(limits ...string) []fields.Parameter {
 			d.Turn.MaxReasoning = reasoningLimit(o, name, d.Turn.MaxReasoning)
 		}),
 		fields.Row("reasoning_effort effort", func(o *fields.Object, name string) {
-			d.Turn.Effort = effort(o, name)
+			d.readEffort(o, name)
 		}),
 		fields.Row("verbosity low|medium|high", func(o *fields.Object, name string) {
 			d.verbosity = verbosity(o, name)
@@ -317,28 +322,35 @@ var ReasoningMembers = []string{"effort", "summary", "generate_summary", "exclud
 // templateKwargs is another place of the effort in requests of vLLM's clients.
 const templateKwargs = "chat_template_kwargs"
 
-// effort reads the reasoning effort from all places that clients use, see EffortLevel.
-func effort(o *fields.Object, name string) string {
-	v := firstNonNull(o.Get(name), o.Object("reasoning").Get("effort"),
-		o.Object(templateKwargs).Get(name))
-	if v.Kind() == jsondoc.Null {
-		return "" // see Instruct
+// readEffort reads the reasoning effort from all places that clients use.
+func (d *Draft) readEffort(o *fields.Object, name string) {
+	if v := firstNonNull(o.Get(name), o.Object("reasoning").Get("effort"),
+		o.Object(templateKwargs).Get(name)); v.Kind() != jsondoc.Null {
+		d.SetEffort(v)
 	}
-	return EffortLevel(v)
 }
 
-// EffortLevel maps OpenAI's seven levels of effort onto the model's three.
-func EffortLevel(v fields.Value) string {
-	switch strings.ToLower(v.Text()) {
-	case "none", "minimal", "low":
-		return "low"
+// minimalReasoning is the most tokens of reasoning with the effort minimal.
+const minimalReasoning = 64
+
+// SetEffort maps OpenAI's seven levels of effort onto the model's three, and bounds for the lowest.
+func (d *Draft) SetEffort(v fields.Value) {
+	turn := &d.Turn
+	switch d.EffortName, turn.Effort = strings.ToLower(v.Text()), "low"; d.EffortName {
+	case "none":
+		turn.MaxReasoning = -1
+	case "minimal":
+		if turn.MaxReasoning == 0 || turn.MaxReasoning > minimalReasoning {
+			turn.MaxReasoning = minimalReasoning
+		}
+	case "low":
 	case "medium":
-		return "medium"
+		turn.Effort = "medium"
 	case "high", "xhigh", "max":
-		return "high"
+		turn.Effort = "high"
+	default:
+		v.MustBe("one of none, minimal, low, medium, high, xhigh, max")
 	}
-	v.MustBe("one of none, minimal, low, medium, high, xhigh, max")
-	return ""
 }
 
 // Limits of OpenAI's metadata.

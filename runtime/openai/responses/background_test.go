@@ -261,7 +261,7 @@ func TestInputTokens(t *testing.T) {
 func TestCompact(t *testing.T) {
 	srv, f := porttest.Server(t, sessiontest.Answers("They spoke of Paris."))
 	m := porttest.Decode(t, porttest.Post(t, srv, "/v1/responses/compact",
-		`{"input":[{"role":"user","content":"Paris?"},{"role":"assistant","content":"Yes."}]}`).Body)
+		`{"model":"gpt-oss:20b","input":[{"role":"user","content":"Paris?"},{"role":"assistant","content":"Yes."}]}`).Body)
 	porttest.Conform(t, "CompactResource", m)
 	item, _ := json.Marshal(porttest.At(m, "output", 0))
 	porttest.Post(t, srv, "/v1/responses", `{"input":[`+string(item)+`,{"role":"user","content":"And?"}]}`)
@@ -274,6 +274,7 @@ func TestCompact(t *testing.T) {
 	if got := r.Header.Get("X-Ossrun-Ignored"); got != "compaction" {
 		t.Errorf("X-Ossrun-Ignored: %q", got)
 	}
-	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/compact", `{"input":[]}`),
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+"/v1/responses/compact",
+		`{"model":"gpt-oss:20b","input":[]}`),
 		400, fields.KindInvalid, "input", "", "no conversation")
 }

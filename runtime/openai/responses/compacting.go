@@ -241,6 +241,9 @@ func (p *API) readConversation(e *answer.Exchange, r *http.Request, o *fields.Ob
 
 // Compact is POST /v1/responses/compact.
 func (p *API) Compact(e *answer.Exchange, r *http.Request, o *fields.Object) (any, *fields.Fault) {
+	if !o.Need("model") {
+		return nil, o.Fault()
+	}
 	req, runner, f := p.readConversation(e, r, o)
 	if f != nil {
 		return nil, f

@@ -53,7 +53,7 @@ func TestConversationIsCompacted(t *testing.T) {
 // All that the model reads of a conversation is kept apart by its salt: summaries and counts too.
 func TestSaltOfEveryTurn(t *testing.T) {
 	srv, f := porttest.Server(t, sessiontest.Summarises("They said word."))
-	const salted = `{"cache_salt":"a","input":[`
+	const salted = `{"model":"gpt-oss:20b","cache_salt":"a","input":[`
 	old := `{"role":"user","content":"` + strings.Repeat("word ", 1200) +
 		`"},{"role":"assistant","content":"Fine."},{"role":"user","content":"And now?"}]`
 	for path, more := range map[string]string{

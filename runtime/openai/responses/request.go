@@ -216,7 +216,8 @@ func (r *responseRequest) echo(o *fields.Object) {
 	echo.Instructions = fields.OrNull(r.instructions)
 	echo.PreviousResponseID = fields.OrNull(r.previous)
 	echo.PromptCacheKey = fields.OrNull(r.cacheKey)
-	echo.Reasoning = reasoningSettings{r.Turn.Effort, fields.OrNull(r.summary)}
+	echo.Reasoning = reasoningSettings{cmp.Or(r.EffortName, r.Turn.Effort),
+		fields.OrNull(r.summary)}
 	echo.SafetyIdentifier = fields.OrNull(r.safety)
 	echo.Store = r.store
 	echo.Text = textSettings{r.Format.Wire, o.Object("text").Text("verbosity")}

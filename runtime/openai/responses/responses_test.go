@@ -28,7 +28,7 @@ func TestResponse(t *testing.T) {
 		"instructions": "Be brief.", "max_output_tokens": 200.0, "temperature": 0.5,
 		"top_p": 1.0,
 		"user":  "u", "metadata": map[string]any{"k": "v"},
-		"reasoning":           map[string]any{"effort": "high", "summary": nil},
+		"reasoning":           map[string]any{"effort": "xhigh", "summary": nil},
 		"parallel_tool_calls": false, "store": true,
 		"tools": []any{}, "tool_choice": "auto", "error": nil, "incomplete_details": nil,
 		"previous_response_id": nil,
