@@ -276,6 +276,7 @@ func (m *Model) body(r session.Request) map[string]any {
 	set("reasoning_effort", r.Effort, r.Effort != "")
 	set("stop", r.Stop, len(r.Stop) > 0)
 	set("store", false, r.InMemory && m.port.isOssrun)
+	set("return_progress", true, r.Progress && m.port.isOssrun)
 	set(formField, formOf(r.Schema), len(r.Schema) > 0)
 	if tools := callableTools(r); len(tools) > 0 {
 		body["tools"] = tools

@@ -69,6 +69,11 @@ func (t *turn) Next() (session.Event, bool) {
 }
 
 func (t *turn) addChunk(c client.Chunk) {
+	if p := c.Progress; p != nil {
+		t.ready = append(t.ready, session.Prefill{Done: p.Processed, Total: p.Total,
+			Cached: p.Cache, Took: time.Duration(p.Time) * time.Millisecond})
+		return
+	}
 	if u := c.Usage; u != nil && u.Completion > 0 {
 		t.usageKnown = true
 		t.usage = session.Usage{Prompt: u.Prompt, Completion: u.Completion,

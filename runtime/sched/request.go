@@ -44,6 +44,8 @@ type TokenRequest struct {
 	// rivals (Stream.Prompt). The prefix cache is not used then.
 	ScorePrompt bool
 	PromptTop   int
+	// Progress asks for a Token with Prefilled after each step with tokens of the prompt.
+	Progress bool
 }
 
 // Share is what the sequences of one request have in common: while others wait, they get no more
@@ -53,7 +55,8 @@ type Share struct{ Client string }
 // Token is one generated token. Forced tokens have no logprobs.
 type Token struct {
 	engine.SampledToken
-	Forced bool
+	Forced    bool
+	Prefilled int // not 0: no token, but how much of the prompt is computed
 }
 
 func forcedToken(id int32) Token {

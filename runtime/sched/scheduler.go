@@ -201,6 +201,7 @@ func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error)
 		return nil, fmt.Errorf("there is no tune %d", r.Adapter)
 	}
 	st := newStream(ctx, len(r.Prompt), s.o.now)
+	st.progress = r.Progress
 	q := newSequence(r, forced, s.spec, s.o.MaxModelLen, st)
 	if !s.o.NoPrefixCaching {
 		q.root = s.roots[r.Adapter].Salted(r.Salt)

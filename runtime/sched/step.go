@@ -209,6 +209,10 @@ func (s *Scheduler) advanceSequence(q *sequence) bool {
 	tokens := q.newTokens
 	q.newTokens = q.newTokens[:0]
 	q.computed += q.inFlight - len(q.draft.tokens) + accepted
+	if q.stream.progress && q.computed-q.inFlight < q.prompt && q.err == nil {
+		s.out = append(s.out, delivery{stream: q.stream, hasToken: true,
+			token: Token{Prefilled: min(q.computed, q.prompt)}})
+	}
 	q.inFlight, q.draft.tokens = 0, q.draft.tokens[:0]
 	q.seen = max(q.seen, q.computed)
 	if q.err == nil {

@@ -29,6 +29,8 @@ type Stream struct {
 	times  struct{ submitted, admitted, first, end time.Time }
 	prompt []engine.SampledToken
 	timing Timing // only its counts; the durations follow from times
+
+	progress bool // see TokenRequest
 }
 
 // Timing says how a request's time was spent, so far or in all. Queued + Prefill = TTFT.
@@ -146,8 +148,10 @@ func (st *Stream) push(t Token, now time.Time) {
 			st.read = 0
 		}
 		st.buffer = append(st.buffer, t)
-		st.timing.Generated++
-		if st.times.first.IsZero() {
+		if t.Prefilled == 0 {
+			st.timing.Generated++
+		}
+		if t.Prefilled == 0 && st.times.first.IsZero() {
 			st.times.first = now
 		}
 	}

@@ -171,7 +171,7 @@ func (t *turn) submit(prompt []int32, maxTokens int, sampled []int32) error {
 		Prompt: prompt, Params: t.req.Params, MaxTokens: maxTokens, Constraint: constraint,
 		Stop: t.stopTokens(), ScorePrompt: t.req.ScorePrompt, PromptTop: t.req.PromptTop,
 		Prediction: t.predicted(), Salt: t.req.Salt, Share: t.req.Share,
-		InMemory: t.req.InMemory, Pages: t.req.Pages,
+		InMemory: t.req.InMemory, Pages: t.req.Pages, Progress: t.req.Progress,
 	})
 	if err != nil {
 		cancel()
@@ -188,6 +188,12 @@ func (t *turn) Next() (Event, bool) {
 			return nil, false
 		}
 		tok, ok := t.stream.Next(t.ctx)
+		if ok && tok.Prefilled > 0 {
+			now := t.stream.Timing()
+			t.pending = append(t.pending, Prefill{Done: tok.Prefilled, Total: now.Prompt,
+				Cached: now.Cached, Took: now.Prefill})
+			continue
+		}
 		t.scorePrompt()
 		if !ok {
 			t.end()

@@ -120,6 +120,9 @@ type Request struct {
 	InMemory bool        `json:",omitempty"`
 	Pages    *kv.PageLog `json:"-"`
 
+	// Progress asks for Prefill events.
+	Progress bool `json:",omitempty"`
+
 	// Prediction is the expected answer. It only affects speed.
 	Prediction string
 
@@ -128,7 +131,7 @@ type Request struct {
 	AllowLoops bool
 }
 
-// Event is yielded by a turn: PromptScored, Reasoning, Commentary, Answer, CallStart,
+// Event is yielded by a turn: Prefill, PromptScored, Reasoning, Commentary, Answer, CallStart,
 // CallArguments, CallEnd, ToolOutput, ToolEnd or Done.
 type Event interface{ event() }
 
@@ -240,10 +243,17 @@ func (u Usage) Plus(v Usage) Usage {
 		Accepted: u.Accepted + v.Accepted, Rejected: u.Rejected + v.Rejected}
 }
 
+// Prefill tells how many tokens of a prompt are computed, after each step with some of them.
+type Prefill struct {
+	Done, Total, Cached int
+	Took                time.Duration // since the prompt began
+}
+
 // PromptScored has the logprobs of the prompt's tokens, before any other event. The first token has
 // none.
 type PromptScored struct{ Logprobs []TokenLogprob }
 
+func (Prefill) event()       {}
 func (PromptScored) event()  {}
 func (Reasoning) event()     {}
 func (Commentary) event()    {}

@@ -24,7 +24,8 @@ type answer struct {
 	codeOffset int // code blocks of the conversation before this answer
 	started    time.Time
 	live       bool
-	tools      bool     // this process runs its calls
+	tools      bool // this process runs its calls
+	prefill    session.Prefill
 	sources    []source // of its citations
 	ending     string   // one line under an answer that was cut short
 	endStyle   term.Style
@@ -62,6 +63,9 @@ func (a *answer) take(e session.Event, now time.Time) bool {
 		t.tokens++
 		t.latest = now
 		t.text.push(t.clean.Push(e.Text))
+	case session.Prefill:
+		a.prefill = e
+		return false
 	case session.Commentary:
 		a.textPart(true, now).push(e.Text)
 	case session.Answer:
@@ -180,7 +184,13 @@ func (a *answer) runs(l layout) []run {
 		text := fmt.Sprintf("%c %s",
 			spinner[int(max(waited, 0)/(100*time.Millisecond))%len(spinner)],
 			cmp.Or(l.loading, "reading the prompt"))
-		if waited >= time.Second {
+		if p := a.prefill; p.Done < p.Total {
+			text += fmt.Sprintf(", %d %%", 100*p.Done/p.Total)
+			if n := p.Done - p.Cached; n > 0 && p.Took >= time.Second {
+				remaining := time.Duration(float64(p.Took) / float64(n) * float64(p.Total-p.Done))
+				text += ", " + formatDuration(remaining) + " left"
+			}
+		} else if waited >= time.Second {
 			text += ", " + formatDuration(waited)
 		}
 		add(run{rows: []string{l.dim(text, l.width)}})

@@ -236,6 +236,7 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 // request is the request for the answer to the last question.
 func (m *Model) request() session.Request {
 	req := m.options.Request
+	req.Progress = true
 	t := &m.talk
 	req.Messages, req.Effort, req.Instructions = t.conversation.messages(), t.effort, t.system
 	if m.options.Format != "" {
@@ -267,7 +268,7 @@ func (m *Model) frame(f frame) tea.Cmd {
 			done = &d
 			continue
 		}
-		if !l.hasOutput {
+		if _, reads := e.event.(session.Prefill); !reads && !l.hasOutput {
 			l.show(&m.transcript)
 		}
 		if l.answer.take(e.event, e.time) {

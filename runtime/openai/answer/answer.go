@@ -12,6 +12,7 @@ package answer
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,15 +25,16 @@ import (
 
 // Request is the part of a checked request that the driver needs.
 type Request struct {
-	Model   string
-	Turns   []session.Request // one for each choice
-	N       int               // choices of each prompt, adjacent in Turns
-	Stream  bool
-	Dry     bool   // nothing is generated: the turns are not started
-	Unpaced bool   // without Options.Interval tokens are sent at once, whatever the load
-	History string // the field that holds the prompt or conversation, for errors
-	NDJSON  bool   // a stream is lines of JSON, not events
-	ShowIDs bool   // show the tokens of prompt and answer
+	Model    string
+	Turns    []session.Request // one for each choice
+	N        int               // choices of each prompt, adjacent in Turns
+	Stream   bool
+	Progress bool   // of the prompt is streamed
+	Dry      bool   // nothing is generated: the turns are not started
+	Unpaced  bool   // without Options.Interval tokens are sent at once, whatever the load
+	History  string // the field that holds the prompt or conversation, for errors
+	NDJSON   bool   // a stream is lines of JSON, not events
+	ShowIDs  bool   // show the tokens of prompt and answer
 	// the client sent a prediction; usage reports how much of it matched
 	Predicted  bool
 	Ignored    []string // parts of the request that have no effect
@@ -110,6 +112,7 @@ func (d *Driver) answer(e *Exchange, r *http.Request, body *fields.Object,
 		return Unavailable(err)
 	}
 	for i := range req.Turns {
+		req.Turns[i].Progress = req.Progress
 		req.Turns[i].AllowLoops = req.AllowLoops || d.AllowLoops
 		e.LimitCache(&req.Turns[i])
 	}
@@ -249,6 +252,9 @@ func (a *Answer) event(choice int, e session.Event) {
 	}
 	if c, ok := e.(session.Commentary); ok && a.Request.Turns[choice].Final != nil {
 		e = session.Reasoning(c) // clients parse the whole text of an answer with a format
+	}
+	if p, ok := e.(session.Prefill); ok && p.Done < p.Total && a.out != nil && !a.out.lines {
+		a.out.Comment(fmt.Sprintf("prefill %d/%d", p.Done, p.Total))
 	}
 	a.form.Take(choice, e)
 }

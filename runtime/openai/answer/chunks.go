@@ -23,6 +23,16 @@ type Completion struct {
 	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
 	// of a stream with include_usage: null in all but the last chunk
 	Usage any `json:"usage,omitempty"`
+	// llama.cpp's, with return_progress: in chunks before the first token
+	Progress *promptProgress `json:"prompt_progress,omitempty"`
+}
+
+// promptProgress counts tokens of a prompt; processed ones include those of the cache.
+type promptProgress struct {
+	Total     int   `json:"total"`
+	Cache     int   `json:"cache"`
+	Processed int   `json:"processed"`
+	Time      int64 `json:"time_ms"`
 }
 
 // Chunks is the part of a form that is the same for all kinds of choices.
@@ -48,6 +58,13 @@ func (c *Chunks) NoUsage() any {
 func (c *Chunks) Completion(choices, usage any) Completion {
 	return Completion{ID: c.ID, Object: c.Object, Created: c.Created, Model: c.Model,
 		Choices: choices, Usage: usage}
+}
+
+// SendProgress sends how much of a prompt is computed, with an empty piece of the choice.
+func (c *Chunks) SendProgress(choice any, p session.Prefill) {
+	chunk := c.Completion([]any{choice}, c.NoUsage())
+	chunk.Progress = &promptProgress{p.Total, p.Cached, p.Done, p.Took.Milliseconds()}
+	c.Emit("", chunk)
 }
 
 // BeatWith keeps the connection alive. It sends a comment, for proxies, and an empty piece of a

@@ -162,6 +162,9 @@ func join(x, y session.Event) (session.Event, bool) {
 		if y, ok := y.(session.Reasoning); ok {
 			return session.Reasoning{Text: x.Text + y.Text}, true
 		}
+	case session.Prefill: // the latest counts
+		y, ok := y.(session.Prefill)
+		return y, ok
 	case session.Commentary:
 		if y, ok := y.(session.Commentary); ok {
 			return session.Commentary{Text: x.Text + y.Text}, true

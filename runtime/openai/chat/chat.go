@@ -79,6 +79,8 @@ func (c *form) promptTokens() []int32 {
 func (c *form) Take(choice int, e session.Event) {
 	ch := c.choices[choice]
 	switch e := e.(type) {
+	case session.Prefill:
+		c.SendProgress(chatDelta{Index: ch.index}, e)
 	case session.Reasoning:
 		if c.req.reasoning {
 			ch.reasoning.WriteString(e.Text)

@@ -33,6 +33,7 @@ func Parameters() []fields.Parameter { return new(chatRequest).parameters() }
 func (r *chatRequest) parameters() []fields.Parameter {
 	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []fields.Parameter{
 		fields.Boolean("include_reasoning", true, &r.reasoning),
+		fields.Boolean("return_progress", false, &r.Progress),
 		fields.Row("reasoning object", r.readReasoning).WithMembers(request.ReasoningMembers...),
 		fields.Row("modalities strings", textOnly),
 		fields.Row("tools objects", r.readTools), fields.Row("tool_choice any", nil),

@@ -68,6 +68,7 @@ func (r *messagesRequest) readLimit(o *fields.Object, name string) {
 func (p API) parse(o *fields.Object) *messagesRequest {
 	r := &messagesRequest{Draft: request.NewDraft("messages", p.MaxReasoning)}
 	fields.Read(o, r.parameters(p.tools))
+	r.Progress = r.Stream
 	if len(r.builtins) > 0 {
 		r.Start = func(ctx context.Context, a *answer.Answer, turn session.Request) (
 			started session.Turn, err error) {

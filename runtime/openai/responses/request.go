@@ -99,7 +99,7 @@ func (p *API) parse(o *fields.Object) *responseRequest {
 	r := &responseRequest{Draft: request.NewDraft("input", p.MaxReasoning), memory: memoryOf(o)}
 	r.in = inputReader{conv: &r.conv, store: p.store, requests: map[string]bool{}}
 	fields.Read(o, r.parameters(p))
-	if r.memory != nil {
+	if r.Progress = r.Stream; r.memory != nil {
 		r.Stream, r.NDJSON = true, true // each line is a message
 	}
 	if r.store = !r.Turn.InMemory; r.store {

@@ -33,6 +33,11 @@ type Chunk struct {
 		Finish         string `json:"finish_reason"`
 	}
 	Usage *Usage
+	// llama.cpp's and ossrun's, if it was asked for
+	Progress *struct {
+		Total, Cache, Processed int
+		Time                    int64 `json:"time_ms"`
+	} `json:"prompt_progress"`
 }
 
 type Usage struct {

@@ -87,7 +87,7 @@ var events = map[string]reflect.Type{}
 
 func init() {
 	for _, e := range []session.Event{session.Reasoning{}, session.Commentary{}, session.Answer{},
-		session.CallStart{}, session.CallArguments{}, session.CallEnd{}} {
+		session.CallStart{}, session.CallArguments{}, session.CallEnd{}, session.Prefill{}} {
 		events[reflect.TypeOf(e).Name()] = reflect.TypeOf(e)
 	}
 }
