@@ -253,15 +253,15 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 	} else if v.apiKey != "" && !manifest {
 		r.Extra = append(r.Extra, "--api-key "+vllm.Quote(v.apiKey))
 	}
+	if show && !manifest && r.Vocabulary != "" && vllm.WriteVocabulary(folder) != nil {
+		r.Vocabulary = "" // without the folder vLLM fetches it
+	}
 	p, err := vllm.Make(*r)
 	if err != nil {
 		return nil, false, fail(exitUsage, "%s", err)
 	}
 	if show {
-		if r.Vocabulary != "" && !manifest { // the command names it
-			err = vllm.WriteVocabulary(folder)
-		}
-		return nil, true, cmp.Or(err, s.show(v.terminal, p, r.Model, v.port))
+		return nil, true, s.show(v.terminal, p, r.Model, v.port)
 	}
 	// other programs on this machine can reach its port too
 	p.Key = rand.Text()
