@@ -158,7 +158,8 @@ func requestMembers(o *load.Options) (list []cli.Flag) {
 	for name := range strings.FieldsSeq("temperature top-p top-k min-p frequency-penalty " +
 		"presence-penalty repetition-penalty") {
 		list = append(list, &cli.Float64Flag{Name: name, Usage: "send `N` with every request",
-			Aliases: strings.Fields(shortNames[name]), Category: string(groupRequests), Action: func(_ *cli.Context, value float64) error {
+			Aliases: strings.Fields(shortNames[name]), Category: string(groupRequests),
+			Action: func(_ *cli.Context, value float64) error {
 				o.Extra[strings.ReplaceAll(name, "-", "_")] = value
 				return nil
 			}})
