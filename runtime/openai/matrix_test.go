@@ -78,7 +78,7 @@ func TestSupportMatrix(t *testing.T) {
 		}},
 		{"structured output", "", schema, `{"a":1}`, sessiontest.Answers(`{"a":1}`), func(t *testing.T,
 			f *sessiontest.Model, _, _ string) {
-			if r := f.Last(t); r.Final == nil || !strings.Contains(r.Instructions, `"integer"`) {
+			if r := f.Last(t); r.Final == nil || !strings.Contains(r.Formats, `"integer"`) {
 				t.Error("the answer is not held to the schema")
 			}
 		}},

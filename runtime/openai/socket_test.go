@@ -129,7 +129,7 @@ func TestSocketMessages(t *testing.T) {
 		{`{"type":"response.create","input":"x","stream_id":"a\"b"}`, `"stream_id":"a\"b"`},
 		{`{"type":"response.create","input":"x","stream_id":"l","temperature":9}`,
 			`{"type":"error","status":400,"stream_id":"l","error":{"message":"temperature is 9`},
-		{`{"type":"response.create","input":"x","model":"gpt-4"}`, `"status":404`},
+		{`{"type":"response.create","input":"x","model":"llama3"}`, `"status":404`},
 		{`{"type":"response.create","input":"x","background":true}`,
 			"background must be false on a WebSocket"},
 		{`{"type":"response.create"}`, `"param":"input"`},

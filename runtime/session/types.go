@@ -58,7 +58,7 @@ type Request struct {
 	Functions    []harmony.ToolDescription // offered as functions.NAME
 	Python       bool                      // offer the built-in python tool
 	Browser      bool                      // offer the built-in browser tool
-	Formats      string                    // the section that describes the answer's format
+	Formats      string                    `json:",omitempty"` // the section on the answer's format
 
 	// Prompt, if not nil, is continued as text, without a conversation. Then only Final, Allowed,
 	// KeepSpecial, Params, MaxTokens and Stop are used, and all text is Answer.
