@@ -86,7 +86,7 @@ func (f *Failover) Start(ctx context.Context, q session.Request) (session.Turn, 
 	}
 }
 
-// withRetry restarts a turn elsewhere if its process ends before the first event.
+// withRetry restarts a turn elsewhere if its process ends before the first event but Prefill.
 func (f *Failover) withRetry(ctx context.Context, t session.Turn, used openModel,
 	q session.Request) session.Turn {
 	started := false
@@ -105,7 +105,8 @@ func (f *Failover) withRetry(ctx context.Context, t session.Turn, used openModel
 			}
 			e, ok = t.Next()
 		}
-		started = true
+		_, prefill := e.(session.Prefill)
+		started = started || !prefill
 		return e, ok, t
 	}})
 }
