@@ -92,7 +92,7 @@ var licencePhrases = []struct{ phrase, name string }{
 	{"Mozilla Public License", "MPL-2.0"},
 	{"Permission is hereby granted, free of charge", "MIT"},
 	{"Redistribution and use in source and binary forms", "BSD"},
-	{"Permission to use, copy, modify, and/or distribute this software for any", "ISC"},
+	{"distribute this software for any", "ISC"},
 }
 
 func list(w io.Writer) error {

@@ -268,7 +268,7 @@ def test_completions(client):
 
 def test_errors(client):
     with pytest.raises(openai.NotFoundError):
-        client.chat.completions.create(model="gpt-none", messages=user("x"))
+        client.chat.completions.create(model="llama3", messages=user("x"))
     with pytest.raises(openai.BadRequestError) as e:
         client.responses.create(model=MODEL, input=SAY, temperature=9)
     assert e.value.param == "temperature"
