@@ -146,7 +146,7 @@ demo() {
   echo "$same of 2 texts are those of the CPU"; [ "$same" = 2 ]
 }
 
-shape=20b prefill=512,2048,8192 batches=1,2,4,6,8,9,12,16,24,32,64,128,256
+shape=20b prefill=512,2048,8192 batches=1,2,4,8,9,16,32,64,128,256
 contexts=4096,32768 steps=64 rounds=2
 [ -z "$TINY" ] || { shape=2x64x64x4 prefill=20 batches=1 contexts=0 steps=1 rounds=1; }
 # tiny TINY FULL: what a rehearsal takes in the place of what a card does.
@@ -159,8 +159,12 @@ bench() {
 bench20() { bench 20b $shape $prefill $batches $contexts; }
 bench20q8() { bench 20b-q8 $shape "$(tiny 20 2048)" "$(tiny 1 1,8,64)" 0 --dense q8; }
 bench120() { [ -n "$TINY" ] || bench 120b 120b 512,2048 1,8,32 4096; }
+# The kernels of before: none that a card must time to choose.
+bench20old() {
+  OSSRUN_KERNELS=decode_down bench 20b-old $shape "$(tiny 20 2048)" "$(tiny 1 1,8,16,64,256)" 0
+}
 ops() {
-  "$O" bench ops --synthetic $shape --device gpu --batch "$(tiny 2 8,16,64)" \
+  "$O" bench ops --synthetic $shape --device gpu --batch "$(tiny 2 1,8,16,64,256)" \
     --prefill "$(tiny 20 2048)" --context "$(tiny 0 4096)" --rounds 1
 }
 selftest() { "$O" doctor --selftest --device gpu; }
@@ -220,7 +224,7 @@ counters() {
   m=$m,sm__warps_active.avg.pct_of_peak_sustained_active,l1tex__data_bank_conflicts_pipe_lsu.sum
   local -a ncu=(ncu --clock-control none --csv --page raw --metrics "$m")
   timeout 60 "${ncu[@]}" --log-file "$W/log/ncu-steps.csv" -s 60 -c 60 \
-    -k 'regex:^(decode|prefill|route|norm|rope|combine|round)' \
+    -k 'regex:^(decode|stream|prefill|route|norm|rope|combine|round)' \
     "$O" bench --synthetic 20b --layers 2 --device gpu --prefill 2048 --batch 16 --context 4096 \
     --rounds 1 --steps 2 --plain
   timeout 40 "${ncu[@]}" --log-file "$W/log/ncu-sample.csv" -c 8 \
@@ -363,7 +367,7 @@ ctypes.CDLL("libcuda.so.1").cuInit(0)
 time.sleep(900)' > /dev/null 2>&1 &
 holder=$!
 trap 'kill $holder 2> /dev/null' EXIT
-export -f has environment doctor golden demo tiny bench bench20 bench20q8 bench120 ops selftest load
+export -f has environment doctor golden demo tiny bench bench20 bench20old bench20q8 bench120 ops selftest load
 export -f serve serveisolated counters sanitize sanitizelong roofs cores
 export W O PY ROOT CARD OUT TINY TINYLIMIT shape prefill batches contexts steps rounds
 
@@ -374,6 +378,7 @@ step golden2       40 bash -c 'golden T2'        # numbers of whole models
 step demo          30 bash -c demo               # sampling on the card: nothing else checks it
 step golden1       60 bash -c 'golden T1'
 step bench20       90 bash -c bench20            # speed, in serve's mode
+step bench20old    60 bash -c bench20old         # the same by the kernels of before
 step serve        150 bash -c serve
 step counters     100 bash -c counters
 step sanitize     100 bash -c sanitize

@@ -35,6 +35,7 @@ type Verification struct {
 	When    time.Time `json:"when"`
 	Proofs  []Proof   `json:"proofs"`
 	Timings []Timing  `json:"timings,omitempty"`
+	Untimed string    `json:"untimed,omitempty"` // why there are none
 
 	recorded bool
 	failed   error // why nothing could be proved
@@ -210,7 +211,9 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants,
 	}
 	var err error
 	if os.Getenv(unproved) == "" {
-		t.Timings, err = dev.Tune(ctx)
+		if t.Timings, err = dev.Tune(ctx); err != nil {
+			t.Untimed = "; not timed: " + err.Error()
+		}
 	}
 	if dev.Choose(t.Timings); folder == "" || errors.Is(err, driver.ErrLost) || ctx.Err() != nil {
 		return
@@ -250,11 +253,11 @@ func (t *Verification) summarise(kernels string) (summary string, wrong []string
 	case len(t.Proofs) == 0:
 		return kernels, nil
 	case t.recorded:
-		return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, as proved on %s", kernels,
-			right, len(t.Proofs), t.When.Format(time.DateOnly)), wrong
+		return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, as proved on %s%s", kernels,
+			right, len(t.Proofs), t.When.Format(time.DateOnly), t.Untimed), wrong
 	}
-	return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, proved now", kernels, right,
-		len(t.Proofs)), wrong
+	return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, proved now%s", kernels, right,
+		len(t.Proofs), t.Untimed), wrong
 }
 
 // ProofFolder is the folder in the user's cache where outcomes are kept.

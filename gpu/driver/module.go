@@ -56,9 +56,10 @@ func (m *Module) Close() error {
 
 // Function is a kernel of a module; it lives as long as the module.
 type Function struct {
-	c      *Context
-	name   string
-	handle uintptr
+	c       *Context
+	name    string
+	handle  uintptr
+	allowed int // bytes of dynamic shared memory that were asked for
 }
 
 // Function finds a kernel.
@@ -72,11 +73,13 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// AllowShared allows dynamic shared memory: NVIDIA must be asked for more than 48 KiB.
+// AllowShared allows at least so much dynamic shared memory: NVIDIA must be asked where a kernel has
+// more than 48 KiB with its own.
 func (f *Function) AllowShared(n int) error {
-	if f.c.d.api == HIP {
+	if f.c.d.api == HIP || n <= f.allowed {
 		return nil
 	}
+	f.allowed = n
 	if err := f.c.call(functionSet, f.handle, uintptr(functionDynamic), uintptr(n)); err != nil {
 		return fmt.Errorf("kernel %s: %d bytes of shared memory: %w", f.name, n, err)
 	}

@@ -182,6 +182,20 @@ size_t elf_size(const char* image) {
   return std::max(sections, programs);
 }
 
+// What a kernel of a cubin declares of shared memory; 1 KiB of one in another image.
+size_t own_shared(const std::string& image, const std::string& kernel) {
+  if (cubin_version(image) == 0) return 1 << 10;
+  const char* const at = image.data();
+  const auto header = [&](int i) {
+    return at + read<uint64_t>(at + 0x28) + uint64_t{read<uint16_t>(at + 0x3a)} * i;
+  };
+  const char* const names = at + read<uint64_t>(header(read<uint16_t>(at + 0x3e)) + 24);
+  for (int i = 0; i < read<uint16_t>(at + 0x3c); i++)
+    if (names + read<uint32_t>(header(i)) == ".nv.shared." + kernel)
+      return read<uint64_t>(header(i) + 32);
+  return 0;
+}
+
 }  // namespace
 
 int module_load(Module** m, const char* image, int device) {
@@ -228,12 +242,9 @@ int module_function(Function** f, Module* m, const char* name) {
   if (m->image.find(entry) == std::string::npos) return kNotFound;
   const emulated_kernel* kernel = emulator_find(name);
   if (kernel == nullptr) return kNotFound;
-  // Of 48 KiB that need no permission a kernel's own shared memory is a part. How much the
-  // emulation does not know: kernels that are given some when they are launched have no more than
-  // 1 KiB of their own.
-  constexpr size_t kUnasked = 47 << 10;
+  // Of 48 KiB that need no permission a kernel's own shared memory is a part.
   auto& slot = machine.functions[{m, name}];
-  if (!slot) slot.reset(new Function{m, kernel, kUnasked});
+  if (!slot) slot.reset(new Function{m, kernel, (48 << 10) - own_shared(m->image, name)});
   *f = slot.get();
   return kSuccess;
 }
