@@ -67,10 +67,10 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%s, %q", summary, wrong)
 	}
 	for _, other := range []Verification{{"H100, sm_90", about.Driver, about.Kernels, "1",
-		about.When, nil, nil, false, nil}, {about.Card, "CUDA 13000", about.Kernels, "1", about.When,
-		nil, nil, false, nil},
-		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, nil, false, nil},
-		{about.Card, about.Driver, about.Kernels, "2", about.When, nil, nil, false, nil}} {
+		about.When, nil, nil, "", false, nil},
+		{about.Card, "CUDA 13000", about.Kernels, "1", about.When, nil, nil, "", false, nil},
+		{about.Card, about.Driver, "PTX sm_90a", "1", about.When, nil, nil, "", false, nil},
+		{about.Card, about.Driver, about.Kernels, "2", about.When, nil, nil, "", false, nil}} {
 		s := &scripted{proofs: outcome}
 		if verify(t.Context(), folder, other, s); s.proved != 1 {
 			t.Errorf("%+v takes the record of %+v", other, about)

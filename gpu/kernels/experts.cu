@@ -89,20 +89,37 @@ down_q8(float* y, const int* order, const int* groups, const int8_t* q, const fl
 }
 EMULATE(down_q8, 256)
 
-// x[row] += the sum over j of weights[row][j] * y[row * top + j], in the order of the choices.
-// x f32 [rows, width], y f32 [rows * top, width], weights f32 [rows, top].
-// grid (bucket rows)
-KERNEL(256)
+// x[row] += the sum over j of weights[row][j] * y[row * top + j], in the order of the choices: four
+// columns a thread, and a few choices asked for before the first is added.
+// x f32 [rows, width], y f32 [rows * top, width], weights f32 [rows, top], width a multiple of 4.
+// grid (ceil(width / 4 / 128), bucket rows)
+KERNEL(128)
 combine(const int* rows, float* x, const float* y, const float* weights, int width, int top) {
-  const int row = blockIdx.x;
-  if (row >= *rows) return;
-  for (int i = threadIdx.x; i < width; i += blockDim.x) {
-    float sum = x[static_cast<int64_t>(row) * width + i];
-    for (int j = 0; j < top; j++) {
-      const int64_t slot = static_cast<int64_t>(row) * top + j;
-      sum = fmaf(weights[slot], y[slot * width + i], sum);
+  const int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x, count = width / 4;
+  if (row >= *rows || i >= count) return;
+  constexpr int kAtOnce = 4;
+  const float4* from = reinterpret_cast<const float4*>(y) + static_cast<int64_t>(row) * top * count;
+  float4* const to = reinterpret_cast<float4*>(x) + static_cast<int64_t>(row) * count + i;
+  const float* const w = weights + static_cast<int64_t>(row) * top;
+  float4 sum = *to;
+  for (int j = 0; j < top; j += kAtOnce) {
+    float4 v[kAtOnce];
+    float share[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; u++) {
+      const int choice = j + u < top ? j + u : j;
+      v[u] = from[static_cast<int64_t>(choice) * count + i];
+      share[u] = w[choice];
     }
-    x[static_cast<int64_t>(row) * width + i] = sum;
+#pragma unroll
+    for (int u = 0; u < kAtOnce; u++) {
+      if (j + u >= top) break;
+      sum.x = fmaf(share[u], v[u].x, sum.x);
+      sum.y = fmaf(share[u], v[u].y, sum.y);
+      sum.z = fmaf(share[u], v[u].z, sum.z);
+      sum.w = fmaf(share[u], v[u].w, sum.w);
+    }
   }
+  *to = sum;
 }
-EMULATE(combine, 256)
+EMULATE(combine, 128)

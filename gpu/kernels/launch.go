@@ -178,6 +178,12 @@ func grid(size ...int) [3]uint32 {
 	return g
 }
 
+// cover is a launch over every row, with a thread for each of n units.
+func (r Rows) cover(kernel string, n, threads int, args ...any) Launch {
+	return launch(kernel, grid(divideUp(n, threads), r.Most), block(threads), 0,
+		append([]any{r.Live}, args...)...)
+}
+
 func divideUp(n, divisor int) int { return (n + divisor - 1) / divisor }
 
 // warps is how many blocks of 256 threads give n warps.
@@ -194,18 +200,17 @@ func flag(v bool) int32 {
 
 // Embed: x f32 [rows, hidden] = rows tokens i32 [rows] of embedding bf16 [vocab, hidden].
 func (t Target) Embed(r Rows, x, tokens, embedding Pointer, hidden int) Launch {
-	return launch("embed", grid(r.Most), block(threads), 0, r.Live, x, tokens, embedding,
-		i32(hidden))
+	return r.cover("embed", hidden/8, 128, x, tokens, embedding, i32(hidden))
 }
 
 // Gather: y f32 [logit rows, hidden] = rows logitRow i32 [logit rows] of x f32 [rows, hidden].
 func (t Target) Gather(r Rows, y, x, logitRow Pointer, hidden int) Launch {
-	return launch("gather", grid(r.Most), block(threads), 0, r.Live, y, x, logitRow, i32(hidden))
+	return r.cover("gather", hidden/4, 128, y, x, logitRow, i32(hidden))
 }
 
 // CopyRows: y = x, rows of words 32-bit words.
 func (t Target) CopyRows(r Rows, y, x Pointer, words int) Launch {
-	return launch("copy_rows", grid(r.Most), block(threads), 0, r.Live, y, x, i32(words))
+	return r.cover("copy_rows", words, threads, y, x, i32(words))
 }
 
 // Angles: a f32 [rows, 2*half] = cos, sin of positions i32 [rows] * frequencies f32 [half] * scale.
@@ -227,14 +232,14 @@ func (t Target) Linear(p Product) Launch {
 
 // Rope turns the query and key heads of qkv f32 [rows, h.Width()] by angles a f32 [rows, h.Dim].
 func (t Target) Rope(r Rows, qkv, a Pointer, h Heads) Launch {
-	return launch("rope", grid(r.Most), block(threads), 0, r.Live, qkv, a, i32(h.Query+h.KV),
-		i32(h.Dim), i32(h.Width()))
+	heads := h.Query + h.KV
+	return r.cover("rope", heads*h.Dim/2, threads, qkv, a, i32(heads), i32(h.Dim), i32(h.Width()))
 }
 
 // WriteKV puts k and v of qkv f32 [rows, h.Width()] into their pages.
 func (t Target) WriteKV(r Rows, c Cache, qkv Pointer, h Heads) Launch {
-	return launch("write_kv"+c.Elements.suffix(), grid(r.Most), block(threads), 0, r.Live, c.Layer,
-		qkv, c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(h.Dim))
+	return r.cover("write_kv"+c.Elements.suffix(), h.KV*h.Dim, threads, c.Layer, qkv, c.Positions,
+		c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(h.Dim))
 }
 
 // Attend is Attention of any shape.
@@ -259,8 +264,7 @@ func (t Target) Route(r Rows, experts, weights, order, groups, router Pointer, c
 
 // Quantize: q i8 [rows, width], d f32 [rows, width/16] of x f32 [rows, width].
 func (t Target) Quantize(r Rows, q, d, x Pointer, width int) Launch {
-	return launch("quantize", grid(divideUp(width/32, 64), r.Most), block(64), 0, r.Live, q, d, x,
-		i32(width))
+	return r.cover("quantize", width/32, 64, q, d, x, i32(width))
 }
 
 // Experts is GateUp or Down, on activations in float32 or 8 bits.
@@ -271,8 +275,7 @@ func (t Target) Experts(e Experts) Launch {
 
 // Combine: x f32 [rows, width] += the sum of weights f32 [rows, top] times y f32 [rows*top, width].
 func (t Target) Combine(r Rows, x, y, weights Pointer, width, top int) Launch {
-	return launch("combine", grid(r.Most), block(threads), 0, r.Live, x, y, weights, i32(width),
-		i32(top))
+	return r.cover("combine", width/4, 128, x, y, weights, i32(width), i32(top))
 }
 
 // Below, sampling. logits is f32 [logit rows, vocab]; the other layouts are in sample.cu.

@@ -62,8 +62,7 @@ func (t Target) PrefillLinear(p Product, terms Terms) Launch {
 // RoundRows is To bf16 [rows, width] of x f32 [rows, width], the operands of a WGMMA target: in
 // order for a dense matrix, paired for MXFP4.
 func (t Target) RoundRows(r Rows, to, x Pointer, width int, paired bool) Launch {
-	return launch("round_rows", grid(divideUp(width/8, 128), r.Most), block(128), 0, r.Live, to, x,
-		i32(width), flag(paired))
+	return r.cover("round_rows", width/8, 128, to, x, i32(width), flag(paired))
 }
 
 // PrefillParts is how many Products PrefillLinears takes.
@@ -117,11 +116,9 @@ func TermsMXBytes(rows, width int) (q, d int64) {
 	return int64(rows) * int64(width), int64(rows) * int64(width) / 16
 }
 
-// QuantizeMX cuts x f32 [rows, width] into two terms of MXFP4, which leave at most a 25th of the
-// largest of each block of 32.
+// QuantizeMX cuts x f32 [rows, width] into two terms of MXFP4, a 25th of a block's largest off.
 func (t Target) QuantizeMX(r Rows, to Activations, x Pointer, width int) Launch {
-	return launch("quantize_mx", grid(divideUp(width/32, 64), r.Most), block(64), 0, r.Live, to.Q,
-		to.D, x, i32(width))
+	return r.cover("quantize_mx", width/32, 64, to.Q, to.D, x, i32(width))
 }
 
 // PrefillAttends tells whether PrefillAttend can do this shape.

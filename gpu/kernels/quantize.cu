@@ -10,17 +10,23 @@ quantize(const int* rows, int8_t* q, float* d, const float* x, int width) {
   const int row = blockIdx.y, b = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= *rows || b >= width / kBlock) return;
   const int64_t at = static_cast<int64_t>(row) * width + b * kBlock;
-  float largest = 0;
-  for (int i = 0; i < kBlock; i++) largest = fmaxf(largest, fabsf(x[at + i]));
+  float v[kBlock], largest = 0;  // all are asked for before the first is used, or q is written
+  for (int i = 0; i < kBlock; i++) v[i] = x[at + i];
+  for (int i = 0; i < kBlock; i++) largest = fmaxf(largest, fabsf(v[i]));
   float scale = largest / 127.0f;
   if (scale < 1.17549435e-38f) scale = 0;
+  unsigned codes[kBlock / 4] = {};
   int sum = 0;
+#pragma unroll
   for (int i = 0; i < kBlock; i++) {
-    const float rounded = scale == 0 ? 0.0f : x[at + i] / scale + 0x1.8p23f - 0x1.8p23f;
-    const int v = static_cast<int>(fminf(fmaxf(rounded, -127.0f), 127.0f));
-    q[at + i] = static_cast<int8_t>(v);
-    sum += v;
+    const float rounded = scale == 0 ? 0.0f : v[i] / scale + 0x1.8p23f - 0x1.8p23f;
+    const int code = static_cast<int>(fminf(fmaxf(rounded, -127.0f), 127.0f));
+    codes[i / 4] |= (static_cast<unsigned>(code) & 255) << (i % 4 * 8);
+    sum += code;
   }
+  uint4* const to = reinterpret_cast<uint4*>(q + at);
+  to[0] = uint4{codes[0], codes[1], codes[2], codes[3]};
+  to[1] = uint4{codes[4], codes[5], codes[6], codes[7]};
   d[at / 16] = scale;
   d[at / 16 + 1] = scale * static_cast<float>(sum);
 }

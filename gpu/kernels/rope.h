@@ -6,7 +6,6 @@
 #ifndef OSSRUN_GPU_ROPE_H_
 #define OSSRUN_GPU_ROPE_H_
 
-#include "grid.h"
 #include "number.h"
 
 // cos and sin of x, |x| < 2^30: x minus the nearest multiple of pi/2 in two steps, then the Taylor
@@ -36,22 +35,6 @@ __device__ __forceinline__ void cos_sin(double x, float* cosine, float* sine) {
   const double a = quadrant & 1 ? s : c, b = quadrant & 1 ? c : s;
   *cosine = static_cast<float>(quadrant == 1 || quadrant == 2 ? -a : a);
   *sine = static_cast<float>(quadrant >= 2 ? -b : b);
-}
-
-// angles.
-__device__ __forceinline__ void angles_row(const Place& place, const int* rows, float* a,
-                                           const int* positions, const float* frequencies, int half,
-                                           float scale) {
-  const int row = place.x;
-  if (row >= *rows) return;
-  float* to = a + static_cast<int64_t>(row) * 2 * half;
-  for (int i = place.thread; i < half; i += blockDim.x) {
-    const float angle = static_cast<float>(positions[row]) * frequencies[i];
-    float cosine, sine;
-    cos_sin(static_cast<double>(angle), &cosine, &sine);
-    to[i] = cosine * scale;
-    to[half + i] = sine * scale;
-  }
 }
 
 #endif  // OSSRUN_GPU_ROPE_H_

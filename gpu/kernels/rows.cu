@@ -3,23 +3,33 @@
 // `rows` points to the step's live count in device memory, since a captured graph is launched for
 // as many rows as its bucket has: blocks past the count do nothing, and rows past it stay
 // untouched.
-#include "rows.h"
+#include "number.h"
 
-// x[row] = embedding[tokens[row]]. x f32 [rows, hidden], embedding bf16 [vocab, hidden].
-// grid (bucket rows)
-KERNEL(256)
+// x[row] = embedding[tokens[row]], eight elements a thread: a row's loads are all under way at
+// once. x f32 [rows, hidden], embedding bf16 [vocab, hidden], hidden a multiple of 8. grid
+// (ceil(hidden / 8 / 128), bucket rows)
+KERNEL(128)
 embed(const int* rows, float* x, const int* tokens, const bf16* embedding, int hidden) {
-  embed_row(own_place(), rows, x, tokens, embedding, hidden);
+  const int row = blockIdx.y, at = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
+  if (row >= *rows || at >= hidden) return;
+  const uint4 v =
+      *reinterpret_cast<const uint4*>(embedding + static_cast<int64_t>(tokens[row]) * hidden + at);
+  float4* to = reinterpret_cast<float4*>(x + static_cast<int64_t>(row) * hidden + at);
+  to[0] = float4{low_bf16(v.x), high_bf16(v.x), low_bf16(v.y), high_bf16(v.y)};
+  to[1] = float4{low_bf16(v.z), high_bf16(v.z), low_bf16(v.w), high_bf16(v.w)};
 }
-EMULATE(embed, 256)
+EMULATE(embed, 128)
 
-// y[i] = x[logit_row[i]]. x f32 [rows, hidden], y f32 [logit rows, hidden].
-// grid (bucket rows)
-KERNEL(256)
+// y[i] = x[logit_row[i]]. x f32 [rows, hidden], y f32 [logit rows, hidden], hidden a multiple of 4.
+// grid (ceil(hidden / 4 / 128), bucket rows)
+KERNEL(128)
 gather(const int* logit_rows, float* y, const float* x, const int* logit_row, int hidden) {
-  gather_row(own_place(), logit_rows, y, x, logit_row, hidden);
+  const int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x, count = hidden / 4;
+  if (row >= *logit_rows || i >= count) return;
+  reinterpret_cast<float4*>(y)[static_cast<int64_t>(row) * count + i] =
+      reinterpret_cast<const float4*>(x)[static_cast<int64_t>(logit_row[row]) * count + i];
 }
-EMULATE(gather, 256)
+EMULATE(gather, 128)
 
 // x f32 [rows, width] rounded to bf16, for products by warpgroups; with `paired` each piece of
 // eight in the order 0 4 1 5 2 6 3 7 (prefill_wgmma.cu). width a multiple of 8, a thread a piece.
@@ -39,12 +49,11 @@ round_rows(const int* rows, bf16* y, const float* x, int width, int paired) {
 EMULATE(round_rows, 128)
 
 // y = x, rows of `words` 32-bit words.
-// grid (bucket rows)
+// grid (ceil(words / 256), bucket rows)
 KERNEL(256)
 copy_rows(const int* rows, unsigned* y, const unsigned* x, int words) {
-  const int row = blockIdx.x;
-  if (row >= *rows) return;
-  for (int i = threadIdx.x; i < words; i += blockDim.x)
-    y[static_cast<int64_t>(row) * words + i] = x[static_cast<int64_t>(row) * words + i];
+  const int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= *rows || i >= words) return;
+  y[static_cast<int64_t>(row) * words + i] = x[static_cast<int64_t>(row) * words + i];
 }
 EMULATE(copy_rows, 256)

@@ -21,11 +21,11 @@ TEST(angles) {
 }
 
 TEST(rope) {
-  const int rows = 2, heads = 3, dim = 64, stride = 5 * dim;
+  const int rows = 2, heads = 9, dim = 64, stride = 11 * dim;
   const std::vector<float> in = floats(3 * stride);
   Memory<int> count(std::vector<int>{rows});
   Memory<float> x(in), a(floats(rows * dim));
-  launch("rope", {3}, 256, 0, count, x, a, heads, dim, stride);
+  launch("rope", {divide_up(heads * dim, 2 * 256), 3}, 256, 0, count, x, a, heads, dim, stride);
   for (int r = 0; r < 3; r++) {
     Row want = reference::wide(&in[r * stride], stride);
     if (r < rows) reference::rope(want, reference::wide(&a[r * dim], dim), heads, dim);
@@ -48,7 +48,7 @@ std::vector<float> edges_of_e4m3() {
 
 template <class T>
 void write_of(const char* kernel, std::vector<float> edges = {}) {
-  const Heads heads = {4, 2, 32};
+  const Heads heads = {4, 9, 32};
   const int first = heads.query * heads.dim, own = heads.width() - first;  // K and V in a row
   std::vector<int> lengths = {70, 5};
   while (lengths.size() * own < edges.size()) lengths.push_back(int(lengths.size()));
@@ -57,8 +57,9 @@ void write_of(const char* kernel, std::vector<float> edges = {}) {
   for (size_t i = 0; i < edges.size(); i++)
     qkv[i / own * heads.width() + first + i % own] = edges[i];
   const std::vector<T> before = t.cache.values();
-  launch(kernel, {unsigned(t.rows()) + 2}, 256, 0, t.count, t.layer(), qkv, t.positions, t.tables,
-         t.table_at, t.page_elements, t.heads.query, t.heads.kv, t.heads.dim);
+  launch(kernel, {divide_up(own / 2, 256), unsigned(t.rows()) + 2}, 256, 0, t.count, t.layer(), qkv,
+         t.positions, t.tables, t.table_at, t.page_elements, t.heads.query, t.heads.kv,
+         t.heads.dim);
   std::vector<T> want = before;
   for (int r = 0; r < t.rows(); r++)
     for (int h = 0; h < t.heads.kv; h++)

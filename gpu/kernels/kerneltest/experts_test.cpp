@@ -164,12 +164,12 @@ TEST(experts_one_row) { experts_of(1, 64, 32, 4, 4, false, 127); }
 TEST(experts_clamped) { experts_of(2, 128, 32, 4, 2, false, 128); }
 TEST(experts_q8) { experts_of(5, 96, 64, 6, 2, true, 124); }
 
-TEST(combine) {
-  const int rows = 3, bucket = 4, width = 96, top = 3;
+void combine_of(int width, int top) {
+  const int rows = 3, bucket = 4;
   const std::vector<float> before = floats(bucket * width);
   Memory<int> count(std::vector<int>{rows});
   Memory<float> x(before), y(floats(rows * top * width)), weights(floats(rows * top));
-  launch("combine", {bucket}, 256, 0, count, x, y, weights, width, top);
+  launch("combine", {divide_up(width, 4 * 128), bucket}, 128, 0, count, x, y, weights, width, top);
   std::vector<double> want(before.begin(), before.end());
   for (int r = 0; r < rows; r++)
     for (int j = 0; j < top; j++)
@@ -177,5 +177,7 @@ TEST(combine) {
         want[r * width + i] += double(weights[r * top + j]) * y[(size_t(r) * top + j) * width + i];
   near("x", x, want, 1e-6);
 }
+TEST(combine) { combine_of(96, 3); }
+TEST(combine_wide) { combine_of(644, 6); }
 
 }  // namespace

@@ -9,12 +9,12 @@ using reference::Row;
 constexpr int kBucket = 5;
 
 TEST(embed) {
-  const int rows = 3, hidden = 96, vocab = 7;
+  const int rows = 3, hidden = 1056, vocab = 7;
   const std::vector<bf16> table = halves(vocab * hidden);
   Memory<int> count(std::vector<int>{rows}), tokens(std::vector<int>{6, 0, 3});
   Memory<bf16> w(table);
   Memory<float> x(kBucket * hidden);
-  launch("embed", {kBucket}, 256, 0, count, x, tokens, w, hidden);
+  launch("embed", {divide_up(hidden, 8 * 128), kBucket}, 128, 0, count, x, tokens, w, hidden);
   for (int r = 0; r < rows; r++)
     for (int i = 0; i < hidden; i++)
       if (x[r * hidden + i] != from_bf16(table[tokens[r] * hidden + i]))
@@ -23,10 +23,10 @@ TEST(embed) {
 }
 
 TEST(gather) {
-  const int rows = 4, asked = 3, hidden = 320;
+  const int rows = 4, asked = 3, hidden = 544;
   Memory<int> count(std::vector<int>{asked}), which(std::vector<int>{3, 0, 3});
   Memory<float> x(floats(rows * hidden)), y(kBucket * hidden);
-  launch("gather", {kBucket}, 256, 0, count, y, x, which, hidden);
+  launch("gather", {divide_up(hidden, 4 * 128), kBucket}, 128, 0, count, y, x, which, hidden);
   for (int r = 0; r < asked; r++)
     for (int i = 0; i < hidden; i++)
       if (y[r * hidden + i] != x[which[r] * hidden + i]) fail("row %d differs at %d", r, i);
@@ -34,10 +34,10 @@ TEST(gather) {
 }
 
 TEST(copy_rows) {
-  const int rows = 3, words = 33;
+  const int rows = 3, words = 289;
   Memory<int> count(std::vector<int>{rows});
   Memory<float> x(floats(kBucket * words)), y(kBucket * words);
-  launch("copy_rows", {kBucket}, 256, 0, count, y, x, words);
+  launch("copy_rows", {divide_up(words, 256), kBucket}, 256, 0, count, y, x, words);
   for (int i = 0; i < rows * words; i++)
     if (y[i] != x[i]) fail("element %d differs", i);
   untouched("y", y, rows * words);
@@ -64,6 +64,7 @@ void norm_of(int width, float size, bool in_place) {
 
 TEST(norm) { norm_of(2880, 1, false); }
 TEST(norm_in_place) { norm_of(96, 1, true); }
+TEST(norm_wide) { norm_of(6400, 1, true); }
 TEST(norm_small) { norm_of(64, 1e-3f, false); }  // eps counts
 
 void linear_of(int k, int n, int stride, bool bias, bool add) {
