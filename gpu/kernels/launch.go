@@ -254,11 +254,12 @@ func (t Target) Attend(a Attention) Launch {
 // order and groups as engine.Op has them.
 func (t Target) Route(r Rows, experts, weights, order, groups, router Pointer, count,
 	top int) []Launch {
+	wide := min(1024, (MostShared/4/count-1)*t.Warp/64*64)
 	return []Launch{
-		launch("route_choose", grid(divideUp(r.Most, 64)), block(64), 0, r.Live, experts, weights,
+		launch("route_choose", grid(t.warps(r.Most)), block(threads), 0, r.Live, experts, weights,
 			router, i32(count), i32(top)),
-		launch("route_group", grid(1), block(threads), 4*count*(threads/t.Warp+1), r.Live, order,
-			groups, experts, i32(count), i32(top)),
+		launch("route_group", grid(1), block(wide), 4*count*(wide/t.Warp+1), r.Live, order, groups,
+			experts, i32(count), i32(top)),
 	}
 }
 
@@ -287,8 +288,7 @@ func (t Target) LogitStats(r Rows, stats, logits Pointer, vocab int) Launch {
 
 // EditLogits applies edits to logits.
 func (t Target) EditLogits(edits Rows, list, logits Pointer, vocab int) Launch {
-	return launch("edit_logits", grid(divideUp(edits.Most, 256)), block(256), 0, edits.Live, list,
-		logits, i32(vocab))
+	return Rows{edits.Live, 1}.cover("edit_logits", edits.Most, 256, list, logits, i32(vocab))
 }
 
 // Sample: tokens i32 [logit rows] under params and masks of maskWords 32-bit words.

@@ -11,7 +11,8 @@ struct Routing {
   Memory<int> count, chosen, order, groups;
   Memory<float> weights, router;
 
-  Routing(int rows, int bucket, int experts, int top, std::vector<float> logits)
+  Routing(int rows, int bucket, int experts, int top, std::vector<float> logits,
+          unsigned block = 1024)
       : rows(rows),
         bucket(bucket),
         experts(experts),
@@ -22,10 +23,10 @@ struct Routing {
         groups(1 + 2 * experts),
         weights(bucket * top),
         router(logits) {
-    launch("route_choose", {divide_up(bucket, 64)}, 64, 0, count, chosen, weights, router, experts,
-           top);
-    launch("route_group", {1}, 256, 4 * experts * (256 / emulator_warp() + 1), count, order, groups,
-           chosen, experts, top);
+    launch("route_choose", {divide_up(bucket, 256 / emulator_warp())}, 256, 0, count, chosen,
+           weights, router, experts, top);
+    launch("route_group", {1}, block, 4 * experts * (block / emulator_warp() + 1), count, order,
+           groups, chosen, experts, top);
   }
 
   void check() const {
@@ -67,11 +68,14 @@ struct Routing {
 TEST(route) { Routing(70, 73, 12, 4, floats(73 * 12, 3)).check(); }
 // Slots for every warp, in several rounds and the last of them not full; few experts, so that many
 // lanes of a warp have the same one.
-TEST(route_many_rows) { Routing(401, 403, 6, 3, floats(403 * 6, 3)).check(); }
+TEST(route_many_rows) {
+  Routing(401, 403, 6, 3, floats(403 * 6, 3)).check();
+  Routing(401, 403, 6, 3, floats(403 * 6, 3), 192).check();
+}
 // More experts than a warp has lanes: warps meet at the barriers.
 TEST(route_many) { Routing(20, 22, 150, 4, floats(22 * 150, 3)).check(); }
 // More experts than seven warps of a block have threads.
-TEST(route_all_warps) { Routing(20, 22, 300, 4, floats(22 * 300, 3)).check(); }
+TEST(route_all_warps) { Routing(20, 22, 300, 4, floats(22 * 300, 3), 256).check(); }
 TEST(route_one_row) { Routing(1, 1, 5, 2, {0.5f, 2, -1, 2, 1}).check(); }
 TEST(route_ties) { Routing(3, 4, 8, 3, std::vector<float>(32, 1.0f)).check(); }
 
