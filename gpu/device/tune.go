@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/models"
@@ -43,9 +42,9 @@ func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 		if err := errors.Join(ctx.Err(), v.prepare(v.spec, o, rows, rows)); err != nil {
 			return nil, err
 		}
-		for _, up := range []Variant{"", StreamGateUp, StreamGateUp + "_bf16"} {
-			down := strings.Replace(string(up), string(StreamGateUp), string(StreamDown), 1)
-			t, err := v.timeExperts([]Variant{up, Variant(down)})
+		for _, up := range []Variant{"", StreamGateUp, StreamGateUp + "_bf16", StripGateUp,
+			StripGateUp + "_bf16"} {
+			t, err := v.timeExperts([]Variant{up, downOf(up)})
 			if err != nil {
 				return nil, fmt.Errorf("time experts in steps of %d rows: %w", rows, err)
 			}

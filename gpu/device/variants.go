@@ -59,7 +59,7 @@ func Variants() []Variant {
 			list = append(list, kind+"_mx")
 		}
 	}
-	for _, kind := range []Variant{StreamGateUp, StreamDown} {
+	for _, kind := range []Variant{StreamGateUp, StreamDown, StripGateUp, StripDown} {
 		list = append(list, kind, kind+"_bf16")
 	}
 	return append(list, PrefillLinearQ8, Sampling)

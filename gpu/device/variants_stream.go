@@ -19,6 +19,8 @@ import (
 const (
 	StreamGateUp Variant = "stream_gate_up" // of rounded activations with the suffix _bf16
 	StreamDown   Variant = "stream_down"
+	StripGateUp  Variant = "strip_gate_up" // the same, cut otherwise
+	StripDown    Variant = "strip_down"
 )
 
 // forcedKernels is the variable that names variants to use wherever they fit, separated by commas.
@@ -40,23 +42,36 @@ func readForced() (list []Variant, err error) {
 
 func (s *step) streamExperts(i int) phase {
 	op, spec := s.p.Ops[i], s.p.Spec
-	variant := map[engine.Kind]Variant{engine.GateUp: StreamGateUp,
-		engine.Down: StreamDown}[op.Kind]
-	if variant == "" || len(op.In) != 3 || !s.dev.target.Streams(spec.Hidden, spec.Intermediate) {
+	if op.Kind != engine.GateUp && op.Kind != engine.Down || len(op.In) != 3 ||
+		!s.dev.target.Streams(spec.Hidden, spec.Intermediate) {
 		return phase{}
 	}
-	up, terms := StreamGateUp, kernels.Split
+	terms, suffix := kernels.Split, Variant("")
 	if s.p.Rows > kernels.DecodeRows || s.steady {
-		terms = kernels.Rounded
-		up, variant = up+Variant(rounded.suffix), variant+Variant(rounded.suffix)
+		terms, suffix = kernels.Rounded, Variant(rounded.suffix)
 	}
 	many := s.p.Rows*spec.ExpertsPerToken > kernels.StreamTokens*spec.Experts && !s.steady
 	rounds := s.p.Settings.Compute == engine.Rounded ||
 		s.p.Settings.Compute == engine.MX && terms == kernels.Split
-	preferred := s.steady || slices.Contains(s.forced, variant) ||
-		s.forced == nil && s.dev.chosen(up, s.p.Rows, spec)
-	if many || !rounds || !preferred || !s.dev.enabled(variant) {
+	if many || !rounds {
 		return phase{}
 	}
-	return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms))
+	for _, up := range []Variant{StreamGateUp, StripGateUp} {
+		up, variant := up+suffix, up+suffix
+		if op.Kind == engine.Down {
+			variant = downOf(up)
+		}
+		preferred := s.steady && up == StreamGateUp+suffix || slices.Contains(s.forced, variant) ||
+			s.forced == nil && s.dev.chosen(up, s.p.Rows, spec)
+		if preferred && s.dev.enabled(variant) {
+			return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms,
+				strings.HasPrefix(string(up), string(StripGateUp))))
+		}
+	}
+	return phase{}
+}
+
+// downOf is the variant of down that belongs to one of gate_up.
+func downOf(up Variant) Variant {
+	return Variant(strings.Replace(string(up), "gate_up", "down", 1))
 }

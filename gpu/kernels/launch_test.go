@@ -66,9 +66,15 @@ func launchesOn(t Target) []Launch {
 	for _, slots := range []int{8, 80, 160} { // of 8 experts: a form of each tile
 		e, d := gateUp(x), down(x)
 		e.Slots, d.Slots = slots, slots
-		all = append(all, t.StreamExperts(e, Rounded), t.StreamExperts(d, Rounded))
+		for _, strips := range []bool{false, true} {
+			all = append(all, t.StreamExperts(e, Rounded, strips),
+				t.StreamExperts(d, Rounded, strips))
+		}
 	}
-	all = append(all, t.StreamExperts(gateUp(x), Split), t.StreamExperts(down(x), Split))
+	for _, strips := range []bool{false, true} {
+		all = append(all, t.StreamExperts(gateUp(x), Split, strips),
+			t.StreamExperts(down(x), Split, strips))
+	}
 	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
 		t.Sample(rows(3), p, p, p, p, 50, 2), t.TopLogits(rows(3), p, p, p, 50, 20),
 		t.Embed(rows(3), p, p, p, 64), t.Gather(rows(3), p, p, p, 64),

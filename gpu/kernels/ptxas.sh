@@ -51,6 +51,7 @@ counted = {"decode_gate_up": (1, 2 * 2880, 1), "decode_down": (1, 4 * 2880, 3)}
 for form, tokens in {"8": 8, "16": 16, "32": 32, "8_2": 4}.items():
     for name in "gate_up", "down":
         counted[f"stream_{name}_{form}"] = tokens, 16 * 2880 // 4, 2
+        counted[f"strip_{name}_{form}"] = tokens, (2 if tokens == 32 else 1) * 16 * 2880, 12
 
 def loops(part):
     code, labels, found = [], {}, []

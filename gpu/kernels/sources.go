@@ -67,7 +67,7 @@ type Signature struct {
 type Parameter struct{ Type, Name string }
 
 var (
-	kernelPattern  = regexp.MustCompile(`(?s)((?://[^\n]*\n)*)KERNEL\((\w+)(?:, \d)?\)\s*(\w+)\(([^)]*)\)\s*\{`)
+	kernelPattern  = regexp.MustCompile(`(?s)((?://[^\n]*\n)*)KERNEL\((\w+)(?:, \w+)?\)\s*(\w+)\(([^)]*)\)\s*\{`)
 	emulatePattern = regexp.MustCompile(`(?m)^EMULATE\((\w+), (\w+)\)`)
 	parameterPart  = regexp.MustCompile(`^(.*[ *])(\w+)$`)
 )

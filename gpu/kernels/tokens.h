@@ -1,0 +1,100 @@
+// The tokens of experts in tiles: which expert and which of its tokens a tile has, and how their
+// activations are staged, in the order of unpacked weights.
+#ifndef OSSRUN_GPU_TOKENS_H_
+#define OSSRUN_GPU_TOKENS_H_
+
+#include "stream.h"
+
+// Eight activations rounded to bf16, in the order of unpacked weights; what is left out replaces
+// them.
+__device__ __forceinline__ uint4 take_paired(float4& a, float4& b) {
+  const uint4 t = {to_bf16x2(a.x, b.x), to_bf16x2(a.y, b.y), to_bf16x2(a.z, b.z),
+                   to_bf16x2(a.w, b.w)};
+  a.x -= low_bf16(t.x);
+  b.x -= high_bf16(t.x);
+  a.y -= low_bf16(t.y);
+  b.y -= high_bf16(t.y);
+  a.z -= low_bf16(t.z);
+  b.z -= high_bf16(t.z);
+  a.w -= low_bf16(t.w);
+  b.w -= high_bf16(t.w);
+  return t;
+}
+
+// A tile of an expert's tokens: places begin to end of order, of which it takes the first.
+struct TokenTile {
+  int group, expert, begin, end;
+};
+
+// As find_tile, with the group.
+__device__ __forceinline__ TokenTile tile_at(const int* groups, int tile, int most) {
+  TokenTile t = {0, 0, 0, 0};
+  for (int start = 0;; t.group++) {
+    t.end = groups[2 + 2 * t.group];
+    const int tiles = (t.end - start + most - 1) / most;
+    if (tile < tiles) {
+      t.expert = groups[1 + 2 * t.group];
+      t.begin = start + tile * most;
+      return t;
+    }
+    tile -= tiles;
+    start = t.end;
+  }
+}
+
+__device__ __forceinline__ void next_tile(const int* groups, TokenTile& t, int most) {
+  t.begin += most;
+  if (t.begin < t.end) return;
+  t.group++;
+  t.begin = t.end;
+  t.expert = groups[1 + 2 * t.group];
+  t.end = groups[2 + 2 * t.group];
+}
+
+// How many tiles there are. All lanes of a warp.
+__device__ __forceinline__ int count_tiles(const int* groups, int most, int lane) {
+  float tiles = 0;  // exact: there are fewer than 2^24
+  for (int g = lane; g < groups[0]; g += WARP) {
+    const int start = g == 0 ? 0 : groups[2 * g];
+    tiles += static_cast<float>((groups[2 + 2 * g] - start + most - 1) / most);
+  }
+  return static_cast<int>(warp_sum(tiles));
+}
+
+// Stages `live` rows of x, row order[i] / top the i-th: of each TERMS columns of bf16, `tokens`
+// apart, with zeros from k on. Warps without a row of their own take part of another's.
+template <int TERMS, int WARPS>
+__device__ __forceinline__ void stage_tokens(uint4* staged, const float* x, const int* order,
+                                             int live, int tokens, int top, int k, int pieces,
+                                             int lane, int warp) {
+  constexpr int kAtOnce = 2;
+  const int pitch = pieces + kPitchMore;
+  int shift = 0;
+  while (shift < 3 && 1 << shift < live && WARPS % (2 << shift) == 0) shift++;
+  const int parts = WARPS >> shift;  // of a row
+  for (int i = warp & ((1 << shift) - 1); i < live; i += 1 << shift) {
+    const float4* from =
+        reinterpret_cast<const float4*>(x + static_cast<int64_t>(order[i] / top) * k);
+    for (int base = (warp >> shift) * WARP + lane; base < pieces; base += kAtOnce * parts * WARP) {
+      float4 v[kAtOnce][2];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++) {
+        const int p = base + u * parts * WARP;
+        v[u][0] = p < k / 8 ? from[2 * p] : float4{0, 0, 0, 0};
+        v[u][1] = p < k / 8 ? from[2 * p + 1] : float4{0, 0, 0, 0};
+      }
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++) {
+        const int p = base + u * parts * WARP;
+        if (p >= pieces) continue;
+#pragma unroll
+        for (int t = 0; t < TERMS; t++) {
+          const int column = t * tokens + i;
+          staged[column * pitch + stream_at(p)] = take_paired(v[u][0], v[u][1]);
+        }
+      }
+    }
+  }
+}
+
+#endif  // OSSRUN_GPU_TOKENS_H_
