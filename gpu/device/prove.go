@@ -88,7 +88,9 @@ func (d *Device) trials() []trial {
 	switch d.target.Unit {
 	case kernels.WGMMA:
 		list = append(list, trial{"many rows, warpgroups", engine.Settings{KVCacheDtype: "bf16",
-			Compute: engine.Rounded}, many, 1, &warpgroups, nil})
+			Compute: engine.Rounded}, many, 1, &warpgroups, nil},
+			trial{"many rows, direct", streamed, many, 1, &warpgroups,
+				[]Variant{PrefillGateUp + "_direct_wgmma", PrefillDown + "_direct_wgmma"}})
 	case kernels.MX:
 		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16",
 			Compute: engine.MX}, many, 1, &mxfp4, nil})

@@ -26,6 +26,7 @@ var (
 	unrounded  = multiplier{"", kernels.MMA, kernels.Unrounded}
 	rounded    = multiplier{"_bf16", kernels.MMA, kernels.Rounded}
 	warpgroups = multiplier{"_wgmma", kernels.WGMMA, kernels.Rounded}
+	direct     = multiplier{"_direct_wgmma", kernels.Direct, kernels.Rounded} // of experts alone
 	mxfp4      = multiplier{"_mx", kernels.MX, kernels.Rounded}
 )
 
@@ -44,15 +45,18 @@ func (s *step) denseWays() []multiplier {
 	return []multiplier{rounded, unrounded}
 }
 
-// expertWays are the ways of an MXFP4 matrix.
-func (s *step) expertWays() []multiplier {
-	if s.multiplier != nil {
+// expertWays are the ways of an MXFP4 matrix; direct products only where they are preferred.
+func (s *step) expertWays(kind Variant) []multiplier {
+	ways, suffix := s.denseWays(), Variant(direct.suffix)
+	switch {
+	case ways[0] == warpgroups && s.preferred(kind+suffix, PrefillGateUp+suffix):
+		return append([]multiplier{direct}, ways...)
+	case s.multiplier != nil:
 		return []multiplier{*s.multiplier}
+	case s.p.Settings.Compute == engine.MX && s.dev.target.Unit == kernels.MX:
+		return append([]multiplier{mxfp4}, ways...)
 	}
-	if s.p.Settings.Compute == engine.MX && s.dev.target.Unit == kernels.MX {
-		return append([]multiplier{mxfp4}, s.denseWays()...)
-	}
-	return s.denseWays()
+	return ways
 }
 
 // attentionWays: attention multiplies by the unit that every card has.
@@ -151,7 +155,7 @@ func (s *step) prefillExperts(i int) phase {
 	if kind == "" || len(op.In) != 3 {
 		return phase{}
 	}
-	t, w, variant := s.best(kind, s.expertWays())
+	t, w, variant := s.best(kind, s.expertWays(kind))
 	if variant == "" {
 		return phase{}
 	}
@@ -161,7 +165,7 @@ func (s *step) prefillExperts(i int) phase {
 	switch w.unit {
 	case kernels.MMA:
 		return s.single(i, variant, t.PrefillExperts(e, w.terms))
-	case kernels.WGMMA:
+	case kernels.WGMMA, kernels.Direct:
 		e.From.X = s.terms.address
 		return s.single(i, variant, t.RoundRows(r, e.From.X, x, e.K, true),
 			t.PrefillExperts(e, w.terms))
@@ -174,11 +178,12 @@ func (s *step) prefillExperts(i int) phase {
 // termsBytes is the memory for a program's activations as the matrix unit takes them, those of one
 // operation: rounded to bf16, or the experts' as terms of MXFP4. 0: it takes float32.
 func termsBytes(spec models.Spec, compute string, rows int, unit kernels.Unit) int64 {
-	inner := spec.ExpertsPerToken * spec.Intermediate
+	inner := spec.ExpertsPerToken * kernels.ShareWidth(spec.Intermediate)
 	switch {
 	case rows <= kernels.DecodeRows:
 	case unit == kernels.WGMMA && compute == engine.Rounded:
-		return 2 * int64(rows) * int64(max(spec.Hidden, spec.Heads*spec.HeadDim, inner))
+		return 2 * int64(rows) * int64(max(kernels.ShareWidth(spec.Hidden), spec.Heads*spec.HeadDim,
+			inner))
 	case unit == kernels.MX && compute == engine.MX:
 		in, inScales := kernels.TermsMXBytes(rows, spec.Hidden)
 		h, hScales := kernels.TermsMXBytes(rows, inner)

@@ -40,6 +40,13 @@ func readForced() (list []Variant, err error) {
 	return list, nil
 }
 
+// preferred tells whether a variant that is no default is forced, or the card timed its way, which
+// multiplies by the first matrices with `up`, as the fastest.
+func (s *step) preferred(v, up Variant) bool {
+	return slices.Contains(s.forced, v) || s.forced == nil &&
+		s.dev.chosen(up, s.p.Rows, s.p.Spec)
+}
+
 func (s *step) streamExperts(i int) phase {
 	op, spec := s.p.Ops[i], s.p.Spec
 	if op.Kind != engine.GateUp && op.Kind != engine.Down || len(op.In) != 3 ||
@@ -61,8 +68,7 @@ func (s *step) streamExperts(i int) phase {
 		if op.Kind == engine.Down {
 			variant = downOf(up)
 		}
-		preferred := s.steady && up == StreamGateUp+suffix || slices.Contains(s.forced, variant) ||
-			s.forced == nil && s.dev.chosen(up, s.p.Rows, spec)
+		preferred := s.steady && up == StreamGateUp+suffix || s.preferred(variant, up)
 		if preferred && s.dev.enabled(variant) {
 			return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms,
 				strings.HasPrefix(string(up), string(StripGateUp))))

@@ -43,6 +43,8 @@ func TestStreamTaken(t *testing.T) {
 			dense + "decode_route:2 stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
 		{"many rows", "sm_90", streamKernels, bf16, 300,
 			dense + "decode_route:2 prefill_gate_up_wgmma:2 prefill_down_wgmma:2 combine:1"},
+		{"many rows, direct", "sm_90", "prefill_gate_up_direct_wgmma", bf16, 300,
+			dense + "decode_route:2 prefill_gate_up_direct_wgmma:2 prefill_down_wgmma:2 combine:1"},
 		{"few rows of MXFP4", "sm_120", streamKernels, mx, 8,
 			few + "decode_route:2 stream_gate_up:1 stream_down:1 combine:1"},
 	} {

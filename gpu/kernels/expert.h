@@ -42,6 +42,19 @@ __device__ __forceinline__ bool find_tile(const int* groups, int tile, int most,
   return false;
 }
 
+// The same where the tiles of an expert have about as many places each, a multiple of eight.
+__device__ __forceinline__ bool find_even_tile(const int* groups, int tile, int most, int* expert,
+                                               int* begin, int* end) {
+  if (!find_tile(groups, tile, most, expert, begin, end)) return false;
+  int start = 0;
+  for (int a = 0; groups[1 + 2 * a] != *expert; a++) start = groups[2 + 2 * a];
+  const int tiles = (*end - start + most - 1) / most;
+  const int each = ((*end - start + tiles - 1) / tiles + 7) / 8 * 8;
+  *begin = start + (*begin - start) / most * each;
+  *end = *begin + each < *end ? *begin + each : *end;
+  return true;
+}
+
 // One lane's share of a row's product with x: every WARP-th block of 32.
 __device__ __forceinline__ float mxfp4_part(const uint8_t* blocks, const uint8_t* scales,
                                             const float* x, int k, int lane) {

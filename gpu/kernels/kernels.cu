@@ -14,6 +14,7 @@
 #include "prefill_mx.cu"
 #include "prefill_q8.cu"
 #include "prefill_wgmma.cu"
+#include "prefill_wgmma_experts.cu"
 #include "quantize.cu"
 #include "rope.cu"
 #include "route.cu"

@@ -52,7 +52,10 @@ func launchesOn(t Target) []Launch {
 		t.MatrixRate(MMA, 4, p, two, 3))
 	switch t.Unit {
 	case WGMMA:
-		all = append(all, t.RoundRows(rows(100), p, p, 64, true),
+		d := t
+		d.Unit = Direct
+		all = append(all, t.RoundRows(rows(100), p, p, 64, true), d.RoundRows(rows(9), p, p, 96, true),
+			d.PrefillExperts(gateUp(x), Rounded), d.PrefillExperts(down(x), Rounded),
 			t.PrefillLinears([]Product{product(100, x)}), t.MatrixProof(WGMMA, p, two),
 			t.MatrixRate(WGMMA, 4, p, two, 3))
 	case MX:

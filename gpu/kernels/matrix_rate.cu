@@ -108,7 +108,7 @@ matrix_rate_wgmma(float* c, const bf16* a, const bf16* b, int rounds) {
 #pragma unroll
     for (int k = 0; k < kWgStep; k += 16)
       issue(pending, sum, descriptor(as + k), descriptor(bs + k));
-    commit();
+    commit(pending);
     wait(pending, sum);
   }
   float* const to = c + static_cast<int64_t>(blockIdx.x * (blockDim.x / 128) + threadIdx.x / 128) *

@@ -16,12 +16,13 @@ const (
 type Unit uint8
 
 const (
-	MMA   Unit = iota // bf16 by a warp: mma.sync, MFMA or WMMA; every card has it
-	WGMMA             // bf16 by a warpgroup: sm_90a
-	MX                // MXFP4 on both sides: sm_120a, sm_121a, gfx950; bf16 as MMA
+	MMA    Unit = iota // bf16 by a warp: mma.sync, MFMA or WMMA; every card has it
+	WGMMA              // bf16 by a warpgroup: sm_90a
+	Direct             // WGMMA with experts' weights from registers
+	MX                 // MXFP4 on both sides: sm_120a, sm_121a, gfx950; bf16 as MMA
 )
 
-func (u Unit) suffix() string { return [...]string{"", "_wgmma", "_mx"}[u] }
+func (u Unit) suffix() string { return [...]string{"", "_wgmma", "_direct_wgmma", "_mx"}[u] }
 
 // tile is the rows that a block of a matrix kernel computes, and its shared memory.
 type tile struct {
@@ -40,18 +41,11 @@ const (
 var (
 	mmaTile = tile{64, 64 * (tileColumns + 4) * 4}
 	// three stages of activations, two of MXFP4 weights
-	wgmmaTile = tile{128, wgmmaSlack + (3+2)*wgmmaStage}
+	wgmmaTile  = tile{128, wgmmaSlack + (3+2)*wgmmaStage}
+	directTile = tile{128, wgmmaSlack + 4*wgmmaStage}
 	// half of its results reuse the memory of the operands
 	mxTile = tile{128, 33792}
 )
-
-// prefill gives the kernel of this name for the target, and its tile.
-func (t Target) prefill(name string, terms Terms) (string, tile) {
-	if t.Unit == WGMMA && terms == Rounded {
-		return name + t.Unit.suffix(), wgmmaTile
-	}
-	return fmt.Sprintf("%s_%d", name, terms), mmaTile
-}
 
 // PrefillLinear is a Product on activations in float32, by MMA.
 func (t Target) PrefillLinear(p Product, terms Terms) Launch {
@@ -60,10 +54,14 @@ func (t Target) PrefillLinear(p Product, terms Terms) Launch {
 }
 
 // RoundRows is To bf16 [rows, width] of x f32 [rows, width], the operands of a WGMMA target: in
-// order for a dense matrix, paired for MXFP4.
-func (t Target) RoundRows(r Rows, to, x Pointer, width int, paired bool) Launch {
-	return r.cover("round_rows", width/8, 128, to, x, i32(width), flag(paired))
+// order for a dense matrix; for MXFP4 in the order that has the unit's number.
+func (t Target) RoundRows(r Rows, to, x Pointer, width int, mxfp4 bool) Launch {
+	return r.cover("round_rows", ShareWidth(width)/8, 128, to, x, i32(width),
+		flag(mxfp4)*int32(t.Unit))
 }
+
+// ShareWidth is the width of rows of rounded activations that Direct reads.
+func ShareWidth(width int) int { return divideUp(width, 64) * 64 }
 
 // PrefillParts is how many Products PrefillLinears takes.
 const PrefillParts = 3
@@ -96,17 +94,15 @@ func (t Target) PrefillLinearQ8(p Product) Launch {
 // PrefillExperts is GateUp or Down on float32, by WGMMA on bf16 (RoundRows), or by MX on terms of
 // MXFP4 (QuantizeMX).
 func (t Target) PrefillExperts(e Experts, terms Terms) Launch {
-	kernel, tile := t.prefill("prefill_"+e.name(), terms)
-	if e.From.Q != 0 {
-		kernel, tile = "prefill_"+e.name()+MX.suffix(), mxTile
+	kernel, of := fmt.Sprintf("prefill_%s_%d", e.name(), terms), mmaTile
+	if terms == Rounded && t.Unit != MMA && (t.Unit == MX) == (e.From.Q != 0) {
+		kernel = "prefill_" + e.name() + t.Unit.suffix()
+		of = [...]tile{WGMMA: wgmmaTile, MX: mxTile, Direct: directTile}[t.Unit]
 	}
-	columns := e.N
-	if e.Top > 0 {
-		columns *= 2
-	}
+	columns := e.N << min(e.Top, 1) // a gate and an up
 	// every expert may leave its last tile unfilled
-	tiles := divideUp(e.Slots, tile.rows) + min(e.Slots, e.Experts)
-	return launch(kernel, grid(divideUp(columns, tileColumns), tiles), block(threads), tile.shared,
+	tiles := divideUp(e.Slots, of.rows) + min(e.Slots, e.Experts)
+	return launch(kernel, grid(divideUp(columns, tileColumns), tiles), block(threads), of.shared,
 		e.args()...)
 }
 
@@ -130,10 +126,7 @@ const prefillAttendShare = 4
 // PrefillAttend is Attention for many rows. It reads adjacent rows of one sequence together. Single
 // rows are slower; with runsOnly they are left to DecodeAttend.
 func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
-	tileRows := 16
-	if terms == Unrounded {
-		tileRows = 8
-	}
+	tileRows := map[Terms]int{Rounded: 16, Unrounded: 8}[terms]
 	name, c, h := "prefill_attend", a.Cache, a.Heads
 	if c.Elements == E4M3 {
 		name += c.Elements.suffix()
@@ -195,10 +188,6 @@ func (t Target) Rate(u Unit) RateLoop {
 // (Rate.Sums a block). The operands are bf16 [2][16][16] and [4][16][16]; by WGMMA [64][64] and
 // [128][64]; by MX codes u8 [2][16][64] and [4][16][64] with scales u8 [2][16][4] and [4][16][4].
 func (t Target) MatrixRate(u Unit, blocks int, c Pointer, operands []Pointer, rounds int) Launch {
-	shared := 0
-	if u == WGMMA {
-		shared = wgmmaProof
-	}
-	return launch("matrix_rate"+u.suffix(), grid(blocks), block(rateThreads), shared,
-		append(pointers(c, operands), i32(rounds))...)
+	return launch("matrix_rate"+u.suffix(), grid(blocks), block(rateThreads),
+		map[Unit]int{WGMMA: wgmmaProof}[u], append(pointers(c, operands), i32(rounds))...)
 }

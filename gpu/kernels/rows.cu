@@ -31,20 +31,42 @@ gather(const int* logit_rows, float* y, const float* x, const int* logit_row, in
 }
 EMULATE(gather, 128)
 
-// x f32 [rows, width] rounded to bf16, for products by warpgroups; with `paired` each piece of
-// eight in the order 0 4 1 5 2 6 3 7 (prefill_wgmma.cu). width a multiple of 8, a thread a piece.
-// grid (ceil(width / 8 / 128), bucket rows)
+// Where word i of a piece lies in a row in shares: of 64 elements, two pieces are the share of each
+// of the four lanes that have a row of the unit's first operand, and each of the four products of
+// 16 takes two words of each lane.
+__device__ __forceinline__ int share_word(int piece, int i) {
+  return piece / 8 * 32 + piece % 2 * 16 + i * 4 + piece % 8 / 2;
+}
+
+// x f32 [rows, width] rounded to bf16, for products by warpgroups. With an order of 1 or 2 a piece
+// of eight becomes words of elements 0 and 4, 1 and 5, 2 and 6, 3 and 7, as codes of MXFP4 are
+// unpacked; 2: words in shares, rows of width rounded up to 64, with zeros. width a multiple of 8,
+// a thread a piece.
+// grid (ceil(width rounded up to 64 / 8 / 128), bucket rows)
 KERNEL(128)
-round_rows(const int* rows, bf16* y, const float* x, int width, int paired) {
-  const int row = blockIdx.y, at = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
-  if (row >= *rows || at >= width) return;
-  const float* from = x + static_cast<int64_t>(row) * width + at;
-  const float4 u = *reinterpret_cast<const float4*>(from);
-  const float4 v = *reinterpret_cast<const float4*>(from + 4);
+round_rows(const int* rows, bf16* y, const float* x, int width, int order) {
+  const int row = blockIdx.y, piece = blockIdx.x * blockDim.x + threadIdx.x;
+  const int wide = order == 2 ? (width + 63) / 64 * 64 : width;
+  if (row >= *rows || piece * 8 >= wide) return;
+  float4 u = {0, 0, 0, 0}, v = {0, 0, 0, 0};
+  if (piece * 8 < width) {
+    const float* from = x + static_cast<int64_t>(row) * width + piece * 8;
+    u = *reinterpret_cast<const float4*>(from);
+    v = *reinterpret_cast<const float4*>(from + 4);
+  }
+  bf16* const to = y + static_cast<int64_t>(row) * wide;
   uint4 w = {to_bf16x2(u.x, u.y), to_bf16x2(u.z, u.w), to_bf16x2(v.x, v.y), to_bf16x2(v.z, v.w)};
-  if (paired)
+  if (order)
     w = uint4{to_bf16x2(u.x, v.x), to_bf16x2(u.y, v.y), to_bf16x2(u.z, v.z), to_bf16x2(u.w, v.w)};
-  *reinterpret_cast<uint4*>(y + static_cast<int64_t>(row) * width + at) = w;
+  if (order < 2) {
+    reinterpret_cast<uint4*>(to)[piece] = w;
+    return;
+  }
+  unsigned* const words = reinterpret_cast<unsigned*>(to);
+  words[share_word(piece, 0)] = w.x;
+  words[share_word(piece, 1)] = w.y;
+  words[share_word(piece, 2)] = w.z;
+  words[share_word(piece, 3)] = w.w;
 }
 EMULATE(round_rows, 128)
 

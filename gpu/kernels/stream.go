@@ -46,10 +46,8 @@ func (t Target) Streams(width, inner int) bool {
 // StreamExperts is GateUp or Down on float32, cut into one term or Split, by streams or strips. A
 // row has the same bits in steps of any size.
 func (t Target) StreamExperts(e Experts, terms Terms, strips bool) Launch {
-	n, columns, name := e.N, t.streamColumns(e, terms, strips), "stream_"
-	if e.Top > 0 {
-		n *= 2
-	}
+	n, name := e.N<<min(e.Top, 1), "stream_" // rows of a gate and an up
+	columns := t.streamColumns(e, terms, strips)
 	if strips {
 		name = "strip_"
 	}

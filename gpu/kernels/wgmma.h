@@ -18,7 +18,8 @@
 #define MATRIX_WGMMA 1
 
 constexpr int kWgRows = 64, kWgColumns = 128, kWgSums = 64;
-constexpr int kWgStep = 64;  // of k in an operand
+constexpr int kWgMost = 128;  // columns of a product
+constexpr int kWgStep = 64;   // of k in an operand
 
 // Where element k of a row lies in an operand.
 __device__ __forceinline__ constexpr int operand_at(int row, int k) {
@@ -62,12 +63,14 @@ __device__ __forceinline__ uint64_t descriptor(const bf16* p) {
 // What this thread has asked for and not waited for.
 struct PendingProduct {
   float* c;
+  const unsigned* own;  // the lane's part of A, or null: descriptor a has it
   uint64_t a, b;
+  int columns;
 };
 constexpr int kMostPending = 16;
 struct Pending {
   PendingProduct list[kMostPending];
-  int count;
+  int count, last, older, due;  // up to the last group, and the one before; due: multiplied next
 };
 
 // 16 elements from k on of `rows` rows of the operand that descriptor d says, as the unit finds
@@ -94,32 +97,53 @@ inline void read_operand(uint64_t d, int first, int rows, float (*to)[16]) {
 inline int wg_unit_row(int lane, int i) { return (lane >> 2) + (i & 2 ? 8 : 0); }
 inline int wg_unit_column(int lane, int i) { return i / 4 * 8 + (lane & 3) * 2 + i % 2; }
 
-// What a warp has asked for, done by its last lane: 16 rows of its warpgroup's products.
+// What a warp has asked for and is due, done by its last lane: 16 rows of its warpgroup's products.
 inline void multiply_pending(uint64_t* all) {
   const auto of = [&](int lane) { return reinterpret_cast<const Pending*>(all[lane]); };
   const Pending& asked = *of(0);
-  float a[16][16], b[kWgColumns][16], columns[16][16], c[kWgColumns / 16][16][16];
-  for (int p = 0; p < asked.count; p++) {
+  float a[16][16], b[kWgMost][16], columns[16][16], c[kWgMost / 16][16][16];
+  for (int p = 0; p < asked.due; p++) {
+    const PendingProduct& first = asked.list[p];
     for (int lane = 0; lane < WARP; lane++) {
       const PendingProduct& own = of(lane)->list[p];
-      if (of(lane)->count != asked.count || own.a != asked.list[p].a || own.b != asked.list[p].b)
+      if (of(lane)->due != asked.due || own.a != first.a || own.b != first.b)
         simt::fail("the lanes of a warp want different products");
-      for (int i = 0; i < kWgSums; i++)
+      for (int i = 0; i < first.columns / 2; i++)
         c[wg_unit_column(lane, i) / 16][wg_unit_row(lane, i)][wg_unit_column(lane, i) % 16] =
             own.c[i];
+      // word i of A: two of k, i / 2 of its halves, of the upper rows or the lower ones
+      for (int i = 0; own.own && i < 4; i++) {
+        float* const to = a[lane / 4 + i % 2 * 8] + i / 2 * 8 + lane % 4 * 2;
+        to[0] = low_bf16(own.own[i]);
+        to[1] = high_bf16(own.own[i]);
+      }
     }
-    read_operand(asked.list[p].a, simt::self->warp % 4 * 16, 16, a);
-    read_operand(asked.list[p].b, 0, kWgColumns, b);
-    for (int n = 0; n < kWgColumns; n += 16) {
+    if (!first.own) read_operand(first.a, simt::self->warp % 4 * 16, 16, a);
+    read_operand(first.b, 0, first.columns, b);
+    for (int n = 0; n < first.columns; n += 16) {
       for (int k = 0; k < 16; k++)
         for (int i = 0; i < 16; i++) columns[k][i] = b[n + i][k];
       for (int row = 0; row < 16; row += 4) multiply_rows<16>(c[n / 16] + row, a + row, columns);
     }
     for (int lane = 0; lane < WARP; lane++)
-      for (int i = 0; i < kWgSums; i++)
+      for (int i = 0; i < first.columns / 2; i++)
         of(lane)->list[p].c[i] =
             c[wg_unit_column(lane, i) / 16][wg_unit_row(lane, i)][wg_unit_column(lane, i) % 16];
   }
+}
+
+inline void ask(Pending& pending, PendingProduct product) {
+  simt::sync_warp(simt::kMatrix);
+  if (pending.count == kMostPending) simt::fail("too many products without a wait");
+  pending.list[pending.count++] = product;
+}
+inline void multiply_due(Pending& pending, int due) {
+  pending.due = due;
+  simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&pending), multiply_pending);
+  for (int i = due; i < pending.count; i++) pending.list[i - due] = pending.list[i];
+  pending.count -= due;
+  pending.last -= due;
+  pending.older = 0;
 }
 #else
 struct Pending {};
@@ -200,65 +224,102 @@ __device__ __forceinline__ void publish() {
 #endif
 }
 
+// The compiler has c in registers here, and reads or writes it on its own side only.
+template <int K>
+__device__ __forceinline__ void keep([[maybe_unused]] float (&c)[K]) {
+#if defined(GPU_NVIDIA)
+#pragma unroll
+  for (int i = 0; i < K; i++) asm volatile("" : "+f"(c[i])::"memory");
+#endif
+}
+
 // Before the first issue() and after this thread touched the accumulators. What it wrote to them is
 // in its registers then: a compiler that put a constant there behind the fence would break the rule
 // of the instruction.
-__device__ __forceinline__ void begin_products([[maybe_unused]] float (&c)[kWgSums]) {
+template <int K>
+__device__ __forceinline__ void begin_products([[maybe_unused]] float (&c)[K]) {
 #if defined(GPU_NVIDIA)
-#pragma unroll
-  for (int i = 0; i < kWgSums; i++) asm volatile("" : "+f"(c[i])::"memory");
+  keep(c);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
 
+#if defined(GPU_NVIDIA)
+// Sixteen sums each in the text of an instruction, and 16 or 32 of them as its operands.
+#define WG_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define WG_1 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WG_2 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define WG_3 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WG_FOUR(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
+#define WG_16(i) WG_FOUR(i), WG_FOUR(i + 4), WG_FOUR(i + 8), WG_FOUR(i + 12)
+#define WG_32(i) WG_16(i), WG_16(i + 16)
+#define WG_PRODUCT(N) "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 "
+#define WG_BY_OWN(N, SUMS, ...)                                                            \
+  asm volatile(WG_PRODUCT(N) "{" SUMS "}, {%[a0], %[a1], %[a2], %[a3]}, %[b], 1, 1, 1, 0;" \
+               : __VA_ARGS__                                                               \
+               : [a0] "r"(a[0]), [a1] "r"(a[1]), [a2] "r"(a[2]), [a3] "r"(a[3]), [b] "l"(b))
+#endif
+
 __device__ __forceinline__ void issue([[maybe_unused]] Pending& pending, float (&c)[kWgSums],
                                       uint64_t a, uint64_t b) {
 #if defined(GPU_NVIDIA)
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, "
-      "%8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, "
-      "%24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, "
-      "%40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, "
-      "%56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, 1, 1, 1, 0, 0;"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
-        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
-        "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
-        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
-        "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]),
-        "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]),
-        "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
-        "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]),
-        "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]),
-        "+f"(c[63])
-      : "l"(a), "l"(b));
+  asm volatile(WG_PRODUCT(128) "{" WG_0 WG_1 WG_2 WG_3 "}, %[a], %[b], 1, 1, 1, 0, 0;"
+               : WG_32(0), WG_32(32)
+               : [a] "l"(a), [b] "l"(b));
 #else
-  simt::sync_warp(simt::kMatrix);
-  if (pending.count == kMostPending) simt::fail("too many products without a wait");
-  pending.list[pending.count++] = {c, a, b};
+  ask(pending, {c, nullptr, a, b, kWgColumns});
 #endif
 }
 
-// After the last issue() before a wait().
-__device__ __forceinline__ void commit() {
+// The same for N columns with A in the lanes' own words of two bf16: rows lane / 4 and eight below
+// by k = lane % 4 * 2, then both by k eight further. They belong to the unit until the wait, too.
+template <int N>
+__device__ __forceinline__ void issue([[maybe_unused]] Pending& pending, float (&c)[N / 2],
+                                      const unsigned (&a)[4], uint64_t b) {
+  static_assert(N == 32 || N == 64 || N == 96 || N == 128, "columns that have an instruction here");
+#if defined(GPU_NVIDIA)
+  if constexpr (N == 32) WG_BY_OWN(32, WG_0, WG_16(0));
+  if constexpr (N == 64) WG_BY_OWN(64, WG_0 WG_1, WG_32(0));
+  if constexpr (N == 96) WG_BY_OWN(96, WG_0 WG_1 WG_2, WG_32(0), WG_16(32));
+  if constexpr (N == 128) WG_BY_OWN(128, WG_0 WG_1 WG_2 WG_3, WG_32(0), WG_32(32));
+#else
+  ask(pending, {c, a, 0, b, N});
+#endif
+}
+
+// After the last issue() of a group.
+__device__ __forceinline__ void commit([[maybe_unused]] Pending& pending) {
 #if defined(GPU_NVIDIA)
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#else
+  pending.older = pending.last;
+  pending.last = pending.count;
 #endif
 }
 
 // Until everything issued has been multiplied. The compiler may not move what reads c before it.
-__device__ __forceinline__ void wait([[maybe_unused]] Pending& pending, float (&c)[kWgSums]) {
+template <int K>
+__device__ __forceinline__ void wait([[maybe_unused]] Pending& pending, float (&c)[K]) {
 #if defined(GPU_NVIDIA)
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#pragma unroll
-  for (int i = 0; i < kWgSums; i++) asm volatile("" : "+f"(c[i])::"memory");
+  keep(c);
 #else
   (void)c;
-  simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&pending), multiply_pending);
-  pending.count = 0;
+  multiply_due(pending, pending.count);
+#endif
+}
+
+// Until the groups before the last have been multiplied, whose part of A the lanes had in a.
+template <int K>
+__device__ __forceinline__ void wait_older([[maybe_unused]] Pending& pending,
+                                           [[maybe_unused]] unsigned (&a)[K][4]) {
+#if defined(GPU_NVIDIA)
+  asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+#pragma unroll
+  for (int i = 0; i < K; i++)
+    asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
+#else
+  multiply_due(pending, pending.older);
 #endif
 }
 

@@ -87,6 +87,7 @@ enum Op {
   kUnpack,
   kWarpBarrier,
   kWgmma,
+  kWgmmaCommit,
   kWgmmaWait,
   kXor
 };

@@ -105,10 +105,14 @@ inline void load_matrices(uint64_t* all) {
              reinterpret_cast<const Rows*>(all[m * 8 + lane / 4])->row + lane % 4 * 4, 4);
 }
 
-// A product of a warpgroup that was asked for: this lane's sums, and the operands' descriptors.
+// A product of a warpgroup that was asked for: this lane's sums, descriptors of the operands, and A
+// where registers have it.
 struct Asked {
   float c[64];
   uint64_t a, b;
+  uint32_t own[4];
+  bool registers;
+  int columns;
 };
 inline void multiply_wgmma(uint64_t* all) {
   const char* base = static_cast<const char*>(simt::dynamic_shared());
@@ -121,17 +125,24 @@ inline void multiply_wgmma(uint64_t* all) {
     memcpy(&v, base + at, 2);
     return from_bf16(v);
   };
-  const Asked& first = *reinterpret_cast<const Asked*>(all[0]);
+  const auto of = [&](int lane) { return reinterpret_cast<Asked*>(all[lane]); };
+  const Asked& first = *of(0);
   float a[16][16], b[128][16];
   for (int k = 0; k < 16; k++) {
     for (int row = 0; row < 16; row++)
-      a[row][k] = element(first.a, simt::self->warp % 4 * 16 + row, k);
-    for (int column = 0; column < 128; column++) b[column][k] = element(first.b, column, k);
+      a[row][k] =
+          first.registers
+              ? from_bf16(of(row % 8 * 4 + k % 8 / 2)->own[row / 8 + k / 8 * 2] >> k % 2 * 16 &
+                          0xffff)
+              : element(first.a, simt::self->warp % 4 * 16 + row, k);
+    for (int column = 0; column < first.columns; column++)
+      b[column][k] = element(first.b, column, k);
   }
   for (int lane = 0; lane < 32; lane++) {
-    Asked& own = *reinterpret_cast<Asked*>(all[lane]);
-    if (own.a != first.a || own.b != first.b) simt::fail("lanes want different products");
-    for (int i = 0; i < 64; i++) {
+    Asked& own = *of(lane);
+    if (own.a != first.a || own.b != first.b || own.columns != first.columns)
+      simt::fail("lanes want different products");
+    for (int i = 0; i < own.columns / 2; i++) {
       const int row = lane / 4 + (i / 2 & 1) * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
       double sum = 0;
       for (int k = 0; k < 16; k++) sum += double{a[row][k]} * b[column][k];

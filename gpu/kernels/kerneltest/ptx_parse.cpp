@@ -263,9 +263,10 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
   } else if (op == "bar") {
     i.op = has("warp") ? kWarpBarrier : kBarrier;
     if (args.size() != 1 || args[0] != (has("warp") ? "-1" : "0")) unknown(i.text);
-  } else if (op == "fence" || op == "prefetch" || begins(word, "wgmma.fence") ||
-             begins(word, "wgmma.commit_group")) {
+  } else if (op == "fence" || op == "prefetch" || begins(word, "wgmma.fence")) {
     i.op = kNothing;
+  } else if (begins(word, "wgmma.commit_group")) {
+    i.op = kWgmmaCommit;
   } else if (word == "cp.async.cg.shared.global") {  // to, from, 16, how much of it is read
     i.op = kCopyAhead;
     if (args.size() != 4 || args[2] != "16") unknown(i.text);
@@ -278,13 +279,16 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
     i.of = {operand(args.at(0))};
   } else if (begins(word, "wgmma.wait_group")) {
     i.op = kWgmmaWait;
-    if (args.size() != 1 || args[0] != "0") unknown(i.text);
-  } else if (word == "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16") {
-    i.op = kWgmma;
+    i.of = {operand(args.at(0))};
+  } else if (begins(word, "wgmma.mma_async.sync.aligned.m64n") && has("bf16") && has("f32")) {
+    i.op = kWgmma;  // sums, A by its descriptor or in four registers, the descriptor of B
     i.to = list(args.at(0));
-    i.of = {operand(args.at(1)), operand(args.at(2))};
-    if (i.to.size() != 64 || args.size() != 8 || args[3] != "1" || args[4] != "1" ||
-        args[5] != "1" || args[6] != "0" || args[7] != "0")
+    i.of = list(args.at(1));
+    const bool own = i.of.size() == 4;
+    i.of.push_back(operand(args.at(2)));
+    const std::string shape = "m64n" + std::to_string(2 * i.to.size()) + "k16";
+    if (!has(shape.c_str()) || i.to.size() > 64 || args.size() != (own ? 7u : 8u) ||
+        args[3] != "1" || args[4] != "1" || args[5] != "1" || args[6] != "0" || args.back() != "0")
       unknown(i.text);
   } else if (begins(word, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") ||
              begins(word,

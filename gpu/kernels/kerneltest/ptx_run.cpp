@@ -443,21 +443,28 @@ class Thread {
         }
         return;
       case kWgmma: {
-        Pending p = {{}, get(i.of[0]), get(i.of[1])};
-        for (const Operand& o : i.to) p.to.push_back(o.value);
-        pending_.push_back(p);
+        const size_t n = i.of.size();
+        pending_.back().push_back({&i, n == 2 ? get(i.of[0]) : 0, get(i.of[n - 1])});
         return;
       }
+      case kWgmmaCommit:
+        pending_.emplace_back();
+        return;
       case kWgmmaWait:  // as late as it may: who writes to an operand before shows
-        for (const Pending& p : pending_) {
-          Asked own;
-          own.a = p.a;
-          own.b = p.b;
-          for (size_t n = 0; n < 64; n++) own.c[n] = f32(r_[p.to[n]]);
-          simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&own), multiply_wgmma);
-          for (size_t n = 0; n < 64; n++) r_[p.to[n]] = bits(own.c[n]);
-        }
-        pending_.clear();
+        for (; pending_.size() > get(i.of[0]) + 1; pending_.pop_front())
+          for (const Pending& p : pending_.front()) {
+            Asked own = {};
+            own.columns = static_cast<int>(2 * p.asked->to.size());
+            own.a = p.a;
+            own.b = p.b;
+            own.registers = p.asked->of.size() == 5;
+            for (size_t n = 0; own.registers && n < 4; n++) own.own[n] = word(p.asked->of[n]);
+            for (size_t n = 0; n < p.asked->to.size(); n++)
+              own.c[n] = f32(r_[p.asked->to[n].value]);
+            simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&own), multiply_wgmma);
+            for (size_t n = 0; n < p.asked->to.size(); n++)
+              r_[p.asked->to[n].value] = bits(own.c[n]);
+          }
         return;
       default:
         wrong(p_, i, "not known");
@@ -489,10 +496,10 @@ class Thread {
   std::vector<uint64_t> r_;
   std::vector<char> depot_;
   struct Pending {
-    std::vector<size_t> to;
+    const Instruction* asked;
     uint64_t a, b;
   };
-  std::vector<Pending> pending_;
+  std::deque<std::vector<Pending>> pending_{1};  // groups, the oldest first
   struct Copy {
     char* to;
     const char* from;

@@ -103,12 +103,17 @@ TEST(linear_add) { linear_of(64, 33, 35, true, true); }
 TEST(round_rows_plain) {
   Memory<float> x(floats(3 * 1032));
   Memory<bf16> y(5 * 1032);
-  round_rows(y, x, 3, 1032, false);
+  round_rows(y, x, 3, 1032, 0);
 }
 TEST(round_rows_paired) {
   Memory<float> x(floats(4 * 96));
   Memory<bf16> y(6 * 96);
-  round_rows(y, x, 4, 96, true);
+  round_rows(y, x, 4, 96, 1);
+}
+TEST(round_rows_shares) {
+  Memory<float> x(floats(4 * 96));
+  Memory<bf16> y(6 * 128);
+  round_rows(y, x, 4, 96, 2);
 }
 
 }  // namespace

@@ -22,16 +22,25 @@ inline reference::Row rounded(reference::Row x, int terms) {
 }
 
 // y [rows + 2, width] is the activations as round_rows leaves them, held to what one bf16 keeps.
-inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, bool paired) {
+// With order 2 rows are as wide as shared_width says.
+inline int shared_width(int width) { return (width + 63) / 64 * 64; }
+inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, int order) {
   Memory<int> count(std::vector<int>{rows});
-  launch("round_rows", {divide_up(width / 8, 128), unsigned(rows) + 2}, 128, 0, count, y, x, width,
-         int(paired));
-  const int order[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-  for (int i = 0; i < rows * width; i++) {
-    const int from = paired ? i / 8 * 8 + order[i % 8] : i;
-    if (from_bf16(y[i]) != from_bf16(to_bf16(x[from]))) fail("y[%d] is not x[%d]", i, from);
+  const int wide = order == 2 ? shared_width(width) : width;
+  launch("round_rows", {divide_up(wide / 8, 128), unsigned(rows) + 2}, 128, 0, count, y, x, width,
+         order);
+  const int paired[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+  for (int i = 0; i < rows * wide; i++) {
+    int at = i % wide;
+    if (order == 1) at = at / 8 * 8 + paired[at % 8];
+    if (order == 2) {  // a product's 16 of k: two of each of four lanes, then two more
+      const int lane = at % 8 / 2, word = at % 64 / 16 * 2 + at % 16 / 8;
+      at = at / 64 * 64 + lane * 16 + word / 4 * 8 + word % 4 + at % 2 * 4;
+    }
+    const float want = at < width ? from_bf16(to_bf16(x[i / wide * width + at])) : 0;
+    if (from_bf16(y[i]) != want) fail("y[%d] is not x[%d]", i, at);
   }
-  untouched("y", y, rows * width);
+  untouched("y", y, rows * wide);
 }
 
 inline void linear_of(const Tiles& tiles, int rows, int k, int n, bool bias, bool add) {

@@ -7,6 +7,7 @@
 namespace {
 
 const Tiles kWgmma = {"_wgmma", 1, 128, 82944};
+const Tiles kDirect = {"_direct_wgmma", 1, 128, 66560};
 constexpr size_t kLinearShared = 99328;
 
 bool there() { return strcmp(emulator_layout(), "nv") == 0; }
@@ -61,7 +62,7 @@ void linears_of(int rows, int k, std::vector<int> columns, bool bias, bool add) 
       for (int i = 0; i < all; i++) y[r * stride + i] = uniform();
   const std::vector<float> before = y.values();
   Memory<bf16> in((rows + 2) * k);
-  round_rows(in, x, rows, k, false);
+  round_rows(in, x, rows, k, 0);
   std::deque<Memory<bf16>> w, b;
   unsigned tiles = 0;
   for (int n : columns) {
@@ -88,16 +89,26 @@ void linears_of(int rows, int k, std::vector<int> columns, bool bias, bool add) 
   untouched("y", y, rows * stride);
 }
 
-void wgmma_experts_of(int rows, int hidden, int inter, int experts, int top, int favourite) {
+// With weights as the first operand: `direct`.
+void wgmma_experts_of(bool direct, int rows, int hidden, int inter, int experts, int top,
+                      int favourite) {
+  const Tiles tiles = direct ? kDirect : kWgmma;
   Grouped g(rows, hidden, inter, experts, top, favourite);
-  Memory<bf16> x((rows + 2) * hidden), h((g.slots + 2) * inter);
-  round_rows(x, g.x, rows, hidden, true);
-  launch("prefill_gate_up_wgmma", {divide_up(2 * inter, 128), g.tiles(kWgmma.rows)}, 256,
-         kWgmma.shared, g.h, g.order, g.groups, x, g.up_blocks, g.up_scales, g.up_bias, inter,
+  Memory<bf16> x((rows + 2) * shared_width(hidden)), h((g.slots + 2) * shared_width(inter));
+  const auto behind = [](std::vector<uint8_t> v) {  // loads may reach past a matrix
+    v.resize(v.size() + 512, 0x9f);
+    return v;
+  };
+  Memory<uint8_t> up_blocks(behind(g.up.blocks)), up_scales(behind(g.up.scales));
+  Memory<uint8_t> down_blocks(behind(g.down.blocks)), down_scales(behind(g.down.scales));
+  round_rows(x, g.x, rows, hidden, 1 + direct);
+  launch(tiles.name("prefill_gate_up").c_str(), {divide_up(2 * inter, 128), g.tiles(tiles.rows)},
+         256, tiles.shared, g.h, g.order, g.groups, x, up_blocks, up_scales, g.up_bias, inter,
          hidden, top, g.limit);
-  round_rows(h, g.h, g.slots, inter, true);
-  launch("prefill_down_wgmma", {divide_up(hidden, 128), g.tiles(kWgmma.rows)}, 256, kWgmma.shared,
-         g.y, g.order, g.groups, h, g.down_blocks, g.down_scales, g.down_bias, hidden, inter);
+  round_rows(h, g.h, g.slots, inter, 1 + direct);
+  launch(tiles.name("prefill_down").c_str(), {divide_up(hidden, 128), g.tiles(tiles.rows)}, 256,
+         tiles.shared, g.y, g.order, g.groups, h, down_blocks, down_scales, g.down_bias, hidden,
+         inter);
   g.check([](const reference::Row& x) { return rounded(x, 1); });
 }
 
@@ -111,17 +122,31 @@ TEST(wgmma_linear_parts) {
   if (there()) linears_of(7, 96, {200, 128, 30}, true, false);
 }
 TEST(wgmma_experts) {
-  if (there()) wgmma_experts_of(100, 96, 64, 5, 2, 3);
+  if (there()) wgmma_experts_of(false, 100, 96, 64, 5, 2, 3);
 }
 // Rows of more steps than are asked for ahead, and a last turn of the loop that is not whole.
 TEST(wgmma_linear_long) {
   if (there()) linears_of(9, 352, {40, 0, 0}, true, false);
 }
 TEST(wgmma_experts_long) {
-  if (there()) wgmma_experts_of(7, 608, 352, 3, 2, 1);
+  if (there()) wgmma_experts_of(false, 7, 608, 352, 3, 2, 1);
 }
 TEST(wgmma_experts_one_slot) {
-  if (there()) wgmma_experts_of(1, 64, 96, 9, 1, 8);
+  if (there()) wgmma_experts_of(false, 1, 64, 96, 9, 1, 8);
+}
+
+// Tiles of 128, 96, 64 and 32 columns, two of them of one expert.
+TEST(wgmma_direct) {
+  if (there()) wgmma_experts_of(true, 100, 96, 64, 5, 2, 3);
+}
+TEST(wgmma_direct_even) {
+  if (there()) wgmma_experts_of(true, 68, 64, 96, 3, 3, 1);
+}
+TEST(wgmma_direct_long) {
+  if (there()) wgmma_experts_of(true, 7, 608, 352, 3, 2, 1);
+}
+TEST(wgmma_direct_one_slot) {
+  if (there()) wgmma_experts_of(true, 1, 64, 96, 9, 1, 8);
 }
 
 }  // namespace
