@@ -64,5 +64,6 @@ func (l *largest) grow(bytes int64) int64 {
 // twice the parameters, the changes to logits, the masks and the tokens.
 func samplingBytes(rows, vocab int) int64 {
 	x := sampler{rows: rows, words: (vocab + 63) / 64}
-	return int64(rows*(kernels.LogitStatsBytes+2*4*mostRivals) + 2*(x.bytes()+4*rows))
+	return int64(rows*(kernels.SampleStateBytes+kernels.LogitStatsBytes+2*4*mostRivals) +
+		2*(x.bytes()+4*rows))
 }

@@ -110,14 +110,14 @@ func (d *Device) multiply(p product) (wrong, err error) {
 	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
 	sums, to := make([]float32, p.m*p.n), h.region(int64(p.m*p.n*4))
-	var operands []kernels.Pointer
+	operands := []any{to.address}
 	for _, o := range p.operand {
 		operands = append(operands, h.upload(o))
 	}
 	if h.err != nil {
 		return nil, h.err
 	}
-	one, err := d.ready(d.target.MatrixProof(p.unit, to.address, operands))
+	one, err := d.ready(d.target.MatrixProof(p.unit, operands))
 	if err != nil {
 		return nil, err
 	}

@@ -151,12 +151,6 @@ func (s *step) chooseNow(choices []engine.SamplingParams) ([]engine.SampledToken
 	if err := s.choose(slot, choices); err != nil {
 		return nil, errors.Join(err, s.dev.stream.Synchronize())
 	}
-	if err := slot.done.Synchronize(); err != nil || slot.chosen != nil {
-		return slot.chosen, err
-	}
 	list := make([]engine.SampledToken, len(choices))
-	for i, id := range engine.Numbers[int32](slot.out.Bytes())[:len(choices)] {
-		list[i].ID = id
-	}
-	return list, nil
+	return list, slot.wait(list)
 }

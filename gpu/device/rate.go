@@ -204,7 +204,7 @@ func (d *Device) timeUnit(u kernels.Unit, loop kernels.RateLoop, blocks,
 	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
 	random := rand.New(rand.NewPCG(5, 5))
-	var pointers []kernels.Pointer
+	operands := []any{h.region(int64(blocks) * int64(loop.Sums)).address}
 	for i, bytes := range loop.Operands {
 		data := make([]uint16, bytes/2)
 		for j := range data {
@@ -217,8 +217,7 @@ func (d *Device) timeUnit(u kernels.Unit, loop kernels.RateLoop, blocks,
 				data[j] = randomBF16(random)
 			}
 		}
-		pointers = append(pointers, h.upload(engine.Bytes(data)))
+		operands = append(operands, h.upload(engine.Bytes(data)))
 	}
-	sums := h.region(int64(blocks) * int64(loop.Sums))
-	return h.time(d.target.MatrixRate(u, blocks, sums.address, pointers, rounds))
+	return h.time(d.target.MatrixRate(u, blocks, operands, rounds))
 }

@@ -20,8 +20,9 @@ type sampler struct {
 	shared
 	rows, words int // room: logit rows, 64-bit words of a mask
 	slots       [2]sampleSlot
-	next        int // the slot of the next Sample
-	waiting     int // Samples not waited for
+	next        int     // the slot of the next Sample
+	waiting     int     // Samples not waited for
+	states      *region // between the kernels of a choice
 	stats       *region
 	ids, values *region // of top_logits, [rows, mostRivals]
 }
@@ -58,6 +59,7 @@ func (s *step) joinSampler() (err error) {
 			rows := s.logitRows(max(s.p.Rows, s.p.Settings.MaxNumBatchedTokens))
 			base.size = int64(rows)
 			x := &sampler{shared: base, rows: rows, words: (vocab + 63) / 64}
+			x.states = x.region(int64(rows * kernels.SampleStateBytes))
 			x.stats = x.region(int64(rows * kernels.LogitStatsBytes))
 			x.ids = x.region(int64(4 * rows * mostRivals))
 			x.values = x.region(int64(4 * rows * mostRivals))
@@ -213,8 +215,8 @@ func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 		list = append(list, t.EditLogits(kernels.Rows{Live: in(x.countsAt()), Most: edits},
 			in(x.editsAt()), logits, vocab))
 	}
-	list = append(list, t.Sample(rows, slot.tokens.address, logits, in(0), in(x.masksAt()), vocab,
-		2*x.words))
+	list = append(list, t.Sample(rows, slot.tokens.address, x.states.address, logits, in(0),
+		in(x.masksAt()), vocab, 2*x.words)...)
 	for _, l := range list {
 		ready, err := s.dev.ready(l)
 		if err != nil {
@@ -279,16 +281,18 @@ func (s *step) Wait(chosen []engine.SampledToken) error {
 		// one waits: the slot before next; two: next itself, which is the older
 		slot := &x.slots[(x.next+x.waiting)%2]
 		x.waiting--
-		if err := slot.done.Synchronize(); err != nil {
-			return fmt.Errorf("wait for the tokens: %w", err)
-		}
-		if slot.chosen != nil {
-			copy(chosen, slot.chosen)
-			return nil
-		}
-		for i, id := range engine.Numbers[int32](slot.out.Bytes())[:len(chosen)] {
+		return slot.wait(chosen)
+	})
+}
+
+func (s *sampleSlot) wait(chosen []engine.SampledToken) error {
+	if err := s.done.Synchronize(); err != nil {
+		return fmt.Errorf("wait for the tokens: %w", err)
+	}
+	if copy(chosen, s.chosen) == 0 {
+		for i, id := range engine.Numbers[int32](s.out.Bytes())[:len(chosen)] {
 			chosen[i] = engine.SampledToken{ID: id}
 		}
-		return nil
-	})
+	}
+	return nil
 }

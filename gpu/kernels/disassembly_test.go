@@ -36,12 +36,12 @@ func matrixKernels(t Target) (dense, experts, attention []string) {
 	experts = []string{t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7},
 		Rounded).Kernel,
 		t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 64, 96, 0, 0}, Rounded).Kernel,
-		t.MatrixRate(t.Unit, 1, p, nil, 1).Kernel}
+		t.MatrixRate(t.Unit, 1, nil, 1).Kernel}
 	for _, e := range []Element{BF16, E4M3} {
 		attention = append(attention, t.PrefillAttend(Attention{r, p, p, Cache{Elements: e}, p,
 			Heads{8, 2, 64}, 0, 0.125}, Rounded, true).Kernel)
 	}
-	attention = append(attention, t.MatrixRate(MMA, 1, p, nil, 1).Kernel)
+	attention = append(attention, t.MatrixRate(MMA, 1, nil, 1).Kernel)
 	return dense, experts, attention
 }
 

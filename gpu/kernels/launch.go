@@ -291,11 +291,15 @@ func (t Target) EditLogits(edits Rows, list, logits Pointer, vocab int) Launch {
 	return Rows{edits.Live, 1}.cover("edit_logits", edits.Most, 256, list, logits, i32(vocab))
 }
 
-// Sample: tokens i32 [logit rows] under params and masks of maskWords 32-bit words.
-func (t Target) Sample(r Rows, tokens, logits, params, masks Pointer, vocab,
-	maskWords int) Launch {
-	return launch("sample", grid(r.Most), block(512), 0, r.Live, tokens, logits, params, masks,
-		i32(vocab), i32(maskWords))
+// Sample: tokens i32 [logit rows] under params and masks of maskWords 32-bit words. states is
+// SampleStateBytes a row, whose contents do not matter.
+func (t Target) Sample(r Rows, tokens, states, logits, params, masks Pointer, vocab,
+	maskWords int) (list []Launch) {
+	args := []any{r.Live, states, logits, params, masks, i32(vocab), i32(maskWords)}
+	for _, name := range []string{"sample_look", "sample_bins", "sample_weigh"} {
+		list = append(list, launch(name, grid(sampleParts, r.Most), block(512), 0, args...))
+	}
+	return append(list, launch("sample", grid(r.Most), block(512), 0, append(args, tokens)...))
 }
 
 // TopLogits: ids i32 and values f32 [logit rows, count], the highest first.
@@ -345,4 +349,7 @@ const (
 	SampleRowBytes  = int(unsafe.Sizeof(SampleRow{}))
 	LogitStatsBytes = int(unsafe.Sizeof(LogitStats{}))
 	LogitEditBytes  = int(unsafe.Sizeof(LogitEdit{}))
+
+	SampleStateBytes = 23080
+	sampleParts      = 32 // blocks that share a row
 )

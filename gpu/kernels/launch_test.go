@@ -47,21 +47,21 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.PrefillAttend(attention(100, elements, 128), Rounded, true),
 			t.PrefillAttend(attention(100, elements, 0), Unrounded, false))
 	}
-	two := []Pointer{p, p}
-	all = append(all, t.QuantizeMX(rows(100), q, p, 64), t.MatrixProof(MMA, p, two),
-		t.MatrixRate(MMA, 4, p, two, 3))
+	two := []any{p, p, p}
+	all = append(all, t.QuantizeMX(rows(100), q, p, 64), t.MatrixProof(MMA, two),
+		t.MatrixRate(MMA, 4, two, 3))
 	switch t.Unit {
 	case WGMMA:
 		d := t
 		d.Unit = Direct
 		all = append(all, t.RoundRows(rows(100), p, p, 64, true), d.RoundRows(rows(9), p, p, 96, true),
 			d.PrefillExperts(gateUp(x), Rounded), d.PrefillExperts(down(x), Rounded),
-			t.PrefillLinears([]Product{product(100, x)}), t.MatrixProof(WGMMA, p, two),
-			t.MatrixRate(WGMMA, 4, p, two, 3))
+			t.PrefillLinears([]Product{product(100, x)}), t.MatrixProof(WGMMA, two),
+			t.MatrixRate(WGMMA, 4, two, 3))
 	case MX:
-		four := []Pointer{p, p, p, p}
+		four := []any{p, p, p, p, p}
 		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),
-			t.MatrixProof(MX, p, four), t.MatrixRate(MX, 4, p, four, 3))
+			t.MatrixProof(MX, four), t.MatrixRate(MX, 4, four, 3))
 	}
 	all = append(all, t.DecodeRoute(rows(3), p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5),
 		t.DecodeGateUp(rows(3), p, p, p, w, 96, 64, 2, 7),
@@ -78,8 +78,9 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.StreamExperts(gateUp(x), Split, strips),
 			t.StreamExperts(down(x), Split, strips))
 	}
+	all = append(all, t.Sample(rows(3), p, p, p, p, p, 50, 2)...)
 	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
-		t.Sample(rows(3), p, p, p, p, 50, 2), t.TopLogits(rows(3), p, p, p, 50, 20),
+		t.TopLogits(rows(3), p, p, p, 50, 20),
 		t.Embed(rows(3), p, p, p, 64), t.Gather(rows(3), p, p, p, 64),
 		t.CopyRows(rows(3), p, p, 64), t.Angles(rows(3), p, p, p, 32, 1),
 		t.Norm(rows(3), p, p, p, 64, 1e-5), t.Linear(product(3, x)), t.Rope(rows(3), p, p, h),

@@ -137,24 +137,15 @@ func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
 		flag(runsOnly), a.Scale)
 }
 
-// MatrixProof multiplies a by b, transposed, into c f32 [m, n] by one of the target's units. The
-// operands are bf16 [16, 16] and [16, 16]; by WGMMA [64, 16] and [128, 16]; by MX both
+// MatrixProof multiplies a by b, transposed, into c by one of the target's units. list is c f32
+// [m, n], then a and b: bf16 [16, 16] and [16, 16]; by WGMMA [64, 16] and [128, 16]; by MX both
 // are [16, 128], each as codes u8 [16, 64] and scales u8 [16, 4].
-func (t Target) MatrixProof(u Unit, c Pointer, operands []Pointer) Launch {
+func (t Target) MatrixProof(u Unit, list []any) Launch {
 	threads, shared := t.Warp, 0
 	if u == WGMMA {
 		threads, shared = 128, wgmmaProof
 	}
-	return launch("matrix_proof"+u.suffix(), grid(1), block(threads), shared, pointers(c,
-		operands)...)
-}
-
-func pointers(first Pointer, list []Pointer) []any {
-	args := []any{first}
-	for _, p := range list {
-		args = append(args, p)
-	}
-	return args
+	return launch("matrix_proof"+u.suffix(), grid(1), block(threads), shared, list...)
 }
 
 // rateThreads is the block size of MatrixRate; each group that drives the unit leaves its sums.
@@ -184,10 +175,10 @@ func (t Target) Rate(u Unit) RateLoop {
 	return RateLoop{[]int{a * 512, b * 512}, groups * 1024, groups * a * b * 16 * 16 * 16}
 }
 
-// MatrixRate multiplies by one of the target's units, rounds times, and leaves the sums in c
-// (Rate.Sums a block). The operands are bf16 [2][16][16] and [4][16][16]; by WGMMA [64][64] and
+// MatrixRate multiplies by one of the target's units, rounds times. list is the sums (Rate.Sums a
+// block), then the operands: bf16 [2][16][16] and [4][16][16]; by WGMMA [64][64] and
 // [128][64]; by MX codes u8 [2][16][64] and [4][16][64] with scales u8 [2][16][4] and [4][16][4].
-func (t Target) MatrixRate(u Unit, blocks int, c Pointer, operands []Pointer, rounds int) Launch {
+func (t Target) MatrixRate(u Unit, blocks int, list []any, rounds int) Launch {
 	return launch("matrix_rate"+u.suffix(), grid(blocks), block(rateThreads),
-		map[Unit]int{WGMMA: wgmmaProof}[u], append(pointers(c, operands), i32(rounds))...)
+		map[Unit]int{WGMMA: wgmmaProof}[u], append(list, i32(rounds))...)
 }

@@ -3,11 +3,13 @@
 //
 // Weights are counted as integers of 2^-40: their sums are exact, so a choice does not depend on
 // the order in which threads add, nor on the batch. A cut is a place in the order of falling
-// logits, equal ones by rising id; it is found by a radix search over the bits of the logits, 8 at
-// a time, by counting (top-k) or by weighing (top-p).
+// logits, equal ones by rising id; it is found by counting (top-k) or by weighing (top-p).
 //
-// One block a row; each warp owns a run of consecutive ids, which keeps "by rising id" cheap. A row
-// is read several times, out of the second cache, so a thread asks for several logits at once.
+// A row is cut into kParts, a block each, and four launches follow each other: sample_look finds
+// the highest logit, from which weights are; sample_bins counts and weighs the tokens of rows that
+// have a cut in bins of falling logits; sample_weigh weighs what is above the bins that hold the
+// cuts, and lists the tokens in them; sample, a block a row, finds the cuts in the list, then the
+// part with the token, then the token. A weight below 2^-40 is 0, and such tokens need no bin.
 #include "number.h"
 #include "warp.h"
 
@@ -45,29 +47,45 @@ __device__ __forceinline__ bool is_finite(float v) {
   return (__float_as_uint(v) & 0x7f800000u) != 0x7f800000u;
 }
 
+// The logit of a key.
+__device__ __forceinline__ float logit_of(unsigned key) {
+  return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
+}
+
 // 2^40 times e^x, for x <= 0.
 __device__ __forceinline__ uint64_t mass_of(float x) {
   return static_cast<uint64_t>(exp_of(x) * 0x1p40f);
 }
 
-// use(id, logit) for every `step`-th id from begin + first on, up to end. All lanes of a warp, with
-// the same begin, end and step.
-constexpr int kLogitsAtOnce = 8;
+// use(id, logit) for the ids from begin on, up to end: of every `step` times four the `first` four.
+// All lanes of a warp, with the same begin, end and step. begin is a multiple of 4.
+constexpr int kFoursAtOnce = 4;
+constexpr int kLogitsAtOnce = 4 * kFoursAtOnce;
 template <class Use>
 __device__ __forceinline__ void each_logit(const float* logits, int begin, int end, int step,
                                            int first, Use use) {
+  const bool fours = reinterpret_cast<uint64_t>(logits) % 16 == 0;  // else the row is odd
   for (int base = begin; base < end; base += kLogitsAtOnce * step) {
     float v[kLogitsAtOnce];
 #pragma unroll
-    for (int u = 0; u < kLogitsAtOnce; u++) {
-      const int id = base + first + u * step;
-      v[u] = logits[id < end ? id : begin];
+    for (int u = 0; u < kFoursAtOnce; u++) {
+      const int id = base + 4 * (first + u * step);
+      if (fours && id + 4 <= end) {
+        const float4 all = *reinterpret_cast<const float4*>(logits + id);
+        v[4 * u] = all.x;
+        v[4 * u + 1] = all.y;
+        v[4 * u + 2] = all.z;
+        v[4 * u + 3] = all.w;
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; i++) v[4 * u + i] = logits[id + i < end ? id + i : begin];
+      }
     }
     asked();
 #pragma unroll
-    for (int u = 0; u < kLogitsAtOnce; u++) {
-      const int id = base + first + u * step;
-      if (id < end) use(id, v[u]);
+    for (int i = 0; i < kLogitsAtOnce; i++) {
+      const int id = base + 4 * (first + i / 4 * step) + i % 4;
+      if (id < end) use(id, v[i]);
     }
   }
 }
@@ -109,7 +127,7 @@ logit_stats(const int* logit_rows, LogitStats* stats, const float* logits, int v
   });
   bad = block_total(bad, part);
   const unsigned key = static_cast<unsigned>(block_highest(highest, part));
-  const float top = __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
+  const float top = logit_of(key);
   uint64_t mass = 0;
   if (bad == 0)
     each_logit(x, 0, vocab, kSampleThreads, threadIdx.x,
@@ -135,11 +153,46 @@ edit_logits(const int* count, LogitEdit* edits, float* logits, int vocab) {
 }
 EMULATE(edit_logits, 256)
 
-// A row under its mask, and the run of ids that this thread's warp owns.
+// A place in the order: larger before smaller, of equals the lower id.
+__device__ __forceinline__ uint64_t rank_of(int id, float logit) {
+  return static_cast<uint64_t>(key_of(logit)) << 32 | (0xffffffffu - static_cast<unsigned>(id));
+}
+__device__ __forceinline__ int id_of(uint64_t rank) {
+  return static_cast<int>(0xffffffffu - static_cast<unsigned>(rank));
+}
+
+constexpr int kParts = 32;
+constexpr int kBins =
+    kSampleThreads;  // of falling logits, a thread each; past the last is weight 0
+constexpr float kBinsPerUnit = kBins / 28.0f;  // e^-28 < 2^-40
+constexpr int kNoBin = kBins + 1;
+constexpr int kListed = 2048;
+
+// Where a row's cuts are: the bin of top-k's, and the first and last in which top-p's may be.
+struct CutBins {
+  int k, low, high;
+  unsigned above_k;                  // tokens in the bins before k
+  uint64_t mass_above_k, above_low;  // weights before k (of all where it is kNoBin), before low
+};
+
+// What the launches leave of a row for each other.
+struct SampleState {
+  uint64_t best[kParts];     // the part's highest rank, ~0: not all is finite
+  uint64_t mass[kParts];     // what certainly is kept of the part
+  unsigned bins[3 * kBins];  // a sum of weights in two words, and a count
+  int listed, reserved;      // how many tokens in the cuts' bins
+  CutBins cuts;
+  uint64_t list[kListed];  // their ranks, if there is room for all
+};
+static_assert(sizeof(SampleState) == 23080, "SampleStateBytes");
+
+// A row under its mask, and the run of ids that this block or this thread's warp owns.
 struct MaskedRow {
   const float* logits;
   const unsigned* mask;    // null: everything is allowed
+  uint64_t best;           // the highest rank, 0: nothing is allowed, ~0: not all is finite
   float highest, inverse;  // of the temperature
+  uint64_t least;          // of a weight that is kept
   int begin, end;
 
   __device__ __forceinline__ bool allowed(int id) const {
@@ -148,71 +201,56 @@ struct MaskedRow {
   __device__ __forceinline__ uint64_t mass(float logit) const {
     return mass_of((logit - highest) * inverse);
   }
-  // use(id, logit) for the lane's ids from `from` on, up to `to`, both of the warp.
+  __device__ __forceinline__ int bin(float logit) const {
+    return static_cast<int>(fminf((highest - logit) * inverse * kBinsPerUnit, kBins));
+  }
+  // use(id, logit) for what is allowed of the block's run, by all its threads.
   template <class Use>
-  __device__ __forceinline__ void each(int from, int to, Use use) const {
-    each_logit(logits, from, to, WARP, threadIdx.x % WARP, use);
+  __device__ __forceinline__ void each(Use use) const {
+    each_logit(logits, begin, end, kSampleThreads, threadIdx.x, [&](int id, float logit) {
+      if (allowed(id)) use(id, logit);
+    });
   }
 };
 
-// Where the kept tokens end: those with a larger key are kept, and of those with this key the ids
-// up to `id`; beside that only weights of `least` or more.
-struct Cut {
-  unsigned key;
-  int id;
-  uint64_t least;
-
-  __device__ __forceinline__ bool keeps(const MaskedRow& r, int at, float logit) const {
-    if (!r.allowed(at)) return false;
-    const unsigned k = key_of(logit);
-    return k > key || (k == key && at <= id);
-  }
-};
-
-// Walks the ids of the block in rising order and returns the first at which the running sum of
-// weight(id, logit) exceeds target, the same for all threads; -1 if the whole does not exceed it.
-template <class Weight>
-__device__ __forceinline__ int first_past(const MaskedRow& r, uint64_t target, uint64_t* part,
-                                          int* found, Weight weight) {
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  uint64_t own = 0;
-  r.each(r.begin, r.end, [&](int i, float logit) { own += weight(i, logit); });
-  own = warp_sum(own);
-  __syncthreads();
-  if (lane == 0) part[warp] = own;
-  if (threadIdx.x == 0) *found = -1;
-  __syncthreads();
-  uint64_t before = 0;
-  for (int i = 0; i < warp; i++) before += part[i];
-  if (before <= target && before + own > target) {  // one warp: the sums rise
-    int at = r.begin;
-    for (;; at += kLogitsAtOnce * WARP) {
-      const int past = at + kLogitsAtOnce * WARP;
-      uint64_t v = 0;
-      r.each(at, past < r.end ? past : r.end, [&](int i, float logit) { v += weight(i, logit); });
-      const uint64_t step = warp_sum(v);
-      if (before + step > target) break;
-      before += step;
-    }
-    for (;; at += WARP) {
-      const uint64_t v = at + lane < r.end ? weight(at + lane, r.logits[at + lane]) : 0;
-      const uint64_t step = warp_sum(v);
-      if (before + step > target) break;
-      before += step;
-    }
-    if (lane == 0) {
-      while ((before += weight(at, r.logits[at])) <= target) at++;
-      *found = at;
-    }
-  }
-  __syncthreads();
-  return *found;
+__device__ __forceinline__ int part_size(int vocab) {
+  return ((vocab + kParts - 1) / kParts + 3) / 4 * 4;
 }
 
-// A sum of 64 bits that all threads add to, as two words in shared memory: NVIDIA's cards add 32
-// bits there in one go, 64 by trying until no other thread was faster, and most of a vocabulary
-// meets in a few bins. Whoever makes the low word go round carries.
-constexpr int kBins = 256;
+// A row and the block's part of it, as sample_look found it where s is not null.
+__device__ __forceinline__ MaskedRow masked_row(int row, int part, const SampleState* s,
+                                                const float* logits, const SampleRow& p,
+                                                const unsigned* masks, int vocab, int mask_words) {
+  MaskedRow r = {};
+  r.logits = logits + static_cast<int64_t>(row) * vocab;
+  r.mask = p.mask < 0 ? nullptr : masks + static_cast<int64_t>(p.mask) * mask_words;
+  const int size = part_size(vocab), begin = part * size;
+  r.begin = begin < vocab ? begin : vocab;
+  r.end = begin + size < vocab ? begin + size : vocab;
+  if (!s) return r;
+  for (int i = 0; i < kParts; i++) r.best = s->best[i] > r.best ? s->best[i] : r.best;
+  r.highest = logit_of(static_cast<unsigned>(r.best >> 32));
+  r.inverse = 1.0f / p.temperature;
+  const uint64_t least = p.min_p > 0 ? static_cast<uint64_t>(p.min_p * 0x1p40f) : 0;
+  r.least = least > 1 ? least : 1;
+  return r;
+}
+
+__device__ __forceinline__ bool draws(const MaskedRow& r, const SampleRow& p) {
+  return r.best != 0 && r.best != ~uint64_t{0} && p.temperature != 0;
+}
+__device__ __forceinline__ bool has_cut(const SampleRow& p) { return p.top_k > 0 || p.top_p < 1; }
+
+// The weight that top_p keeps at least.
+__device__ __forceinline__ uint64_t wanted_mass(const SampleRow& p, uint64_t whole) {
+  const uint64_t v =
+      static_cast<uint64_t>(static_cast<double>(p.top_p) * static_cast<double>(whole));
+  return v < 1 ? 1 : v;
+}
+
+// A sum of 64 bits that many threads add to, as two words: NVIDIA's cards add 32 bits in shared
+// memory in one go, 64 by trying until no other thread was faster. Whoever makes the low word go
+// round carries.
 __device__ __forceinline__ void add_to_bin(unsigned* bins, int bin, uint64_t v) {
   const unsigned low = static_cast<unsigned>(v), was = atomic_add(&bins[bin], low);
   const unsigned high = static_cast<unsigned>(v >> 32) + (was + low < low);
@@ -222,36 +260,210 @@ __device__ __forceinline__ uint64_t bin_sum(const unsigned* bins, int bin) {
   return static_cast<uint64_t>(bins[kBins + bin]) << 32 | bins[bin];
 }
 
-// The place in falling order at which the sum of weight(id, logit) over the tokens that c keeps
-// reaches target (at least 1, at most the whole). bins: shared, of 2 * kBins.
-template <class Weight>
-__device__ __forceinline__ Cut cut_at(const MaskedRow& r, const Cut& c, uint64_t target,
-                                      uint64_t* part, unsigned* bins, int* found, Weight weight) {
-  unsigned prefix = 0;
-  uint64_t before = 0;  // the weight of all larger keys
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    for (int i = threadIdx.x; i < 2 * kBins; i += kSampleThreads) bins[i] = 0;
-    __syncthreads();
-    r.each(r.begin, r.end, [&](int i, float logit) {
-      const unsigned key = key_of(logit);
-      if (shift < 24 && key >> (shift + 8) != prefix) return;
-      if (c.keeps(r, i, logit)) add_to_bin(bins, key >> shift & 255, weight(i, logit));
-    });
-    __syncthreads();
-    int bin = 255;
-    for (; bin > 0; bin--) {
-      const uint64_t sum = bin_sum(bins, bin);
-      if (before + sum >= target) break;
-      before += sum;
-    }
-    prefix = prefix << 8 | static_cast<unsigned>(bin);
+// The first launch: every part's highest rank; a row's bins and list are emptied.
+// logits f32 [logit rows, vocab]; masks: bits, mask m begins at word m * mask_words.
+// grid (32, bucket rows)
+KERNEL(512)
+sample_look(const int* logit_rows, SampleState* states, const float* logits,
+            const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
+  SHARED(uint64_t, part, kSampleWarps);
+  const int row = blockIdx.y, own = blockIdx.x;
+  if (row >= *logit_rows) return;
+  SampleState* const s = states + row;
+  const MaskedRow r = masked_row(row, own, nullptr, logits, params[row], masks, vocab, mask_words);
+  uint64_t best = 0;
+  each_logit(r.logits, r.begin, r.end, kSampleThreads, threadIdx.x, [&](int id, float logit) {
+    const uint64_t rank = !is_finite(logit) ? ~uint64_t{0} : r.allowed(id) ? rank_of(id, logit) : 0;
+    best = rank > best ? rank : best;
+  });
+  best = block_highest(best, part);
+  if (threadIdx.x == 0) s->best[own] = best;
+  if (own != 0) return;
+  for (int i = threadIdx.x; i < 3 * kBins; i += kSampleThreads) s->bins[i] = 0;
+  if (threadIdx.x == 0) s->listed = 0;
+}
+EMULATE(sample_look, 512)
+
+// The second: the bins of rows with a cut. grid (32, bucket rows)
+KERNEL(512)
+sample_bins(const int* logit_rows, SampleState* states, const float* logits,
+            const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
+  SHARED(unsigned, bins, 3 * kBins);
+  const int row = blockIdx.y, own = threadIdx.x;
+  if (row >= *logit_rows) return;
+  const SampleRow p = params[row];
+  SampleState* const s = states + row;
+  if (!has_cut(p)) return;
+  const MaskedRow r = masked_row(row, blockIdx.x, s, logits, p, masks, vocab, mask_words);
+  if (!draws(r, p)) return;
+  for (int i = own; i < 3 * kBins; i += kSampleThreads) bins[i] = 0;
+  __syncthreads();
+  r.each([&](int, float logit) {
+    const int bin = r.bin(logit);
+    if (bin == kBins) return;
+    add_to_bin(bins, bin, r.mass(logit));
+    atomic_add(&bins[2 * kBins + bin], 1u);
+  });
+  __syncthreads();
+  if (bins[2 * kBins + own] == 0) return;
+  add_to_bin(s->bins, own, bin_sum(bins, own));
+  atomic_add(&s->bins[2 * kBins + own], bins[2 * kBins + own]);
+}
+EMULATE(sample_bins, 512)
+
+// The cuts' bins, the same for all threads. masses, part: shared, of kBins and kSampleWarps.
+__device__ __forceinline__ void find_cuts(CutBins* cuts, const SampleState* s, const SampleRow& p,
+                                          uint64_t* masses, uint64_t* part) {
+  const int bin = threadIdx.x, warp = bin / WARP;
+  const uint64_t count = s->bins[2 * kBins + bin], mass = bin_sum(s->bins, bin);
+  uint64_t before[2], all[2];  // tokens and weights, before the thread's bin and of all
+#pragma unroll
+  for (int weigh = 0; weigh < 2; weigh++) {
+    const uint64_t own = weigh ? mass : count;
+    masses[bin] = own;
+    all[weigh] = block_total(own, part);
+    uint64_t sum = 0;
+    for (int i = 0; i < warp; i++) sum += part[i];
+    for (int i = warp * WARP; i < bin; i++) sum += masses[i];
+    before[weigh] = sum;
     __syncthreads();
   }
-  // Among the tokens of this key, by rising id, the one that reaches the target.
-  const int id = first_past(r, target - before - 1, part, found, [&](int i, float logit) {
-    return key_of(logit) == prefix && c.keeps(r, i, logit) ? weight(i, logit) : uint64_t{0};
+  if (bin == 0) *cuts = {kNoBin, kNoBin, 0, 0, all[1], 0};
+  if (bin == 0) part[0] = all[1];  // of the weights up to the bin of top-k's cut
+  __syncthreads();
+  const uint64_t k = p.top_k > 0 ? p.top_k : all[0];
+  if (k < all[0] && before[0] < k && k <= before[0] + count) {
+    cuts->k = bin;
+    cuts->above_k = static_cast<unsigned>(before[0]);
+    cuts->mass_above_k = before[1];
+    part[0] = before[1] + mass;
+  }
+  __syncthreads();
+  if (p.top_p < 1) {
+    const uint64_t low = wanted_mass(p, cuts->mass_above_k), high = wanted_mass(p, part[0]);
+    if (before[1] < low && low <= before[1] + mass) {
+      cuts->low = bin;
+      cuts->above_low = before[1];
+    }
+    if (before[1] < high && high <= before[1] + mass) cuts->high = bin;
+  }
+  __syncthreads();
+}
+
+// Whether a token of this bin is kept or not only as the list says.
+__device__ __forceinline__ bool in_question(const CutBins& c, int bin) {
+  return bin == c.k || (bin >= c.low && bin <= c.high);
+}
+
+// The third: every part's weight that certainly is kept, and the list. grid (32, bucket rows)
+KERNEL(512)
+sample_weigh(const int* logit_rows, SampleState* states, const float* logits,
+             const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
+  SHARED(uint64_t, part, kSampleWarps);
+  SHARED(uint64_t, masses, kBins);
+  SHARED(CutBins, cuts, 1);
+  const int row = blockIdx.y, own = blockIdx.x;
+  if (row >= *logit_rows) return;
+  const SampleRow p = params[row];
+  SampleState* const s = states + row;
+  const MaskedRow r = masked_row(row, own, s, logits, p, masks, vocab, mask_words);
+  if (!draws(r, p)) return;
+  CutBins c = {kNoBin, kNoBin, 0, 0, 0, 0};
+  if (has_cut(p)) {
+    find_cuts(cuts, s, p, masses, part);
+    c = *cuts;
+  }
+  if (own == 0 && threadIdx.x == 0) s->cuts = c;
+  const int sure = c.low < c.k ? c.low : c.k;
+  uint64_t sum = 0;
+  r.each([&](int id, float logit) {
+    const int bin = r.bin(logit);
+    if (bin < sure) {
+      const uint64_t mass = r.mass(logit);
+      sum += mass >= r.least ? mass : 0;
+    } else if (in_question(c, bin)) {
+      const int at = atomic_add(&s->listed, 1);
+      if (at < kListed) s->list[at] = rank_of(id, logit);
+    }
   });
-  return {prefix, id, c.least};
+  sum = block_total(sum, part);
+  if (threadIdx.x == 0) s->mass[own] = sum;
+}
+EMULATE(sample_weigh, 512)
+
+// use(rank) for every token in question: those of the list, or of the row where it has no room.
+template <class Use>
+__device__ __forceinline__ void each_listed(const MaskedRow& row, const SampleState* s, Use use) {
+  if (s->listed <= kListed) {
+    for (int i = threadIdx.x; i < s->listed; i += kSampleThreads) use(s->list[i]);
+    return;
+  }
+  row.each([&](int id, float logit) {
+    if (in_question(s->cuts, row.bin(logit))) use(rank_of(id, logit));
+  });
+}
+
+// The largest rank for which the sum of weight(rank) over the listed tokens from it upwards reaches
+// target, bit by bit; where they all do not, one below them all.
+template <class Weight>
+__device__ __forceinline__ uint64_t cut_rank(const MaskedRow& row, const SampleState* s,
+                                             uint64_t target, uint64_t* part, Weight weight) {
+  uint64_t most = 0, least = 0;  // the complement of the lowest
+  each_listed(row, s, [&](uint64_t rank) {
+    if (weight(rank) == 0) return;
+    most = rank > most ? rank : most;
+    least = ~rank > least ? ~rank : least;
+  });
+  most = block_highest(most, part);
+  const uint64_t differ = most ^ ~block_highest(least, part);
+  uint64_t cut = most;
+  for (int bit = 63; bit >= 0; bit--)
+    if (differ >> bit) cut &= ~(uint64_t{1} << bit);
+  for (int bit = 63; bit >= 0; bit--) {
+    if (differ >> bit == 0) continue;
+    const uint64_t tried = cut | uint64_t{1} << bit;
+    uint64_t sum = 0;
+    each_listed(row, s, [&](uint64_t rank) { sum += rank >= tried ? weight(rank) : 0; });
+    if (block_total(sum, part) >= target) cut = tried;
+  }
+  return cut;
+}
+
+// Walks the ids of the block's part in rising order and returns the first at which the running sum
+// of weight(id, logit) exceeds target, the same for all threads; -1 if the whole does not.
+template <class Weight>
+__device__ __forceinline__ int first_past(const MaskedRow& r, uint64_t target, uint64_t* part,
+                                          int* found, Weight weight) {
+  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  const int run = ((r.end - r.begin + kSampleWarps - 1) / kSampleWarps + 3) / 4 * 4;
+  const int begin = r.begin + warp * run, end = begin + run < r.end ? begin + run : r.end;
+  uint64_t own = 0;
+  each_logit(r.logits, begin, end, WARP, lane,
+             [&](int i, float logit) { own += weight(i, logit); });
+  own = warp_sum(own);
+  __syncthreads();
+  if (lane == 0) part[warp] = own;
+  if (threadIdx.x == 0) *found = -1;
+  __syncthreads();
+  uint64_t before = 0;
+  for (int i = 0; i < warp; i++) before += part[i];
+  if (before <= target && before + own > target) {  // one warp: the sums rise
+    for (int at = begin;; at += WARP) {
+      const uint64_t v = at + lane < end ? weight(at + lane, r.logits[at + lane]) : 0;
+      const uint64_t step = warp_sum(v);
+      if (before + step <= target) {
+        before += step;
+        continue;
+      }
+      if (lane == 0) {
+        while ((before += weight(at, r.logits[at])) <= target) at++;
+        *found = at;
+      }
+      break;
+    }
+  }
+  __syncthreads();
+  return *found;
 }
 
 // Philox4x32-10, as runtime/sample has it: 53 random bits for (seed, position).
@@ -283,73 +495,65 @@ __device__ __forceinline__ uint64_t share_of(uint64_t u, uint64_t whole) {
   return (high << 4) + ((cross * 8 + middle) >> 26);
 }
 
-// tokens[row]: the choice; -1 where a logit is not finite, -2 where the mask allows nothing.
-// logits f32 [logit rows, vocab]; masks: bits, mask m begins at word m * mask_words.
-// grid (bucket rows)
+// The last. tokens[row]: the choice; -1 where a logit is not finite, -2 where the mask allows
+// nothing. grid (bucket rows)
 KERNEL(512)
-sample(const int* logit_rows, int* tokens, const float* logits, const SampleRow* params,
-       const unsigned* masks, int vocab, int mask_words) {
+sample(const int* logit_rows, SampleState* states, const float* logits, const SampleRow* params,
+       const unsigned* masks, int vocab, int mask_words, int* tokens) {
   SHARED(uint64_t, part, kSampleWarps);
-  SHARED(unsigned, bins, 2 * kBins);
+  SHARED(unsigned, parts, 2 * kBins);
   SHARED(int, found, 1);
   const int row = blockIdx.x;
   if (row >= *logit_rows) return;
   const SampleRow p = params[row];
-  MaskedRow r;
-  r.logits = logits + static_cast<int64_t>(row) * vocab;
-  r.mask = p.mask < 0 ? nullptr : masks + static_cast<int64_t>(p.mask) * mask_words;
-  const int run = (vocab + kSampleThreads - 1) / kSampleThreads * WARP;
-  const int begin = static_cast<int>(threadIdx.x) / WARP * run;
-  r.begin = begin < vocab ? begin : vocab;
-  r.end = begin + run < vocab ? begin + run : vocab;
-  // The highest key with its lowest id, as one number.
-  uint64_t best = 0, bad = 0;
-  r.each(r.begin, r.end, [&](int i, float logit) {
-    bad += !is_finite(logit);
-    if (!r.allowed(i)) return;
-    const uint64_t rank =
-        static_cast<uint64_t>(key_of(logit)) << 32 | (0xffffffffu - static_cast<unsigned>(i));
-    best = rank > best ? rank : best;
-  });
-  if (block_total(bad, part) > 0) {
-    if (threadIdx.x == 0) tokens[row] = -1;
+  const SampleState* const s = states + row;
+  MaskedRow r = masked_row(row, 0, s, logits, p, masks, vocab, mask_words);
+  if (!draws(r, p)) {
+    const int token = r.best == 0 ? -2 : ~r.best == 0 ? -1 : id_of(r.best);
+    if (threadIdx.x == 0) tokens[row] = token;
     return;
   }
-  best = block_highest(best, part);
-  const int first = static_cast<int>(0xffffffffu - static_cast<unsigned>(best));
-  if (best == 0 || p.temperature == 0) {
-    if (threadIdx.x == 0) tokens[row] = best == 0 ? -2 : first;
-    return;
+  r.end = vocab;
+  const CutBins c = s->cuts;
+  const auto logit = [](uint64_t rank) { return logit_of(static_cast<unsigned>(rank >> 32)); };
+  uint64_t cut = 0, whole = c.mass_above_k;
+  if (c.k != kNoBin) {
+    cut = cut_rank(r, s, p.top_k - c.above_k, part,
+                   [&](uint64_t rank) { return uint64_t{r.bin(logit(rank)) == c.k}; });
+    uint64_t sum = 0;
+    each_listed(r, s, [&](uint64_t rank) {
+      sum += rank >= cut && r.bin(logit(rank)) == c.k ? r.mass(logit(rank)) : 0;
+    });
+    whole += block_total(sum, part);
   }
-  r.highest = r.logits[first];
-  r.inverse = 1.0f / p.temperature;
-  Cut c = {0, 0x7fffffff, 1};
-  // First the top_k of highest logit, then those that hold top_p of the weight: one code for both.
-  for (int by_mass = 0; by_mass < 2; by_mass++) {
-    if (by_mass ? p.top_p >= 1 : p.top_k <= 0) continue;
-    const auto weight = [&](int, float logit) { return by_mass ? r.mass(logit) : uint64_t{1}; };
-    uint64_t whole = 0;
-    r.each(r.begin, r.end,
-           [&](int i, float logit) { whole += c.keeps(r, i, logit) ? weight(i, logit) : 0; });
-    whole = block_total(whole, part);
-    const uint64_t wanted =
-        by_mass ? static_cast<uint64_t>(static_cast<double>(p.top_p) * static_cast<double>(whole))
-                : static_cast<uint64_t>(p.top_k);
-    if (by_mass || wanted < whole)
-      c = cut_at(r, c, wanted < 1 ? 1 : wanted, part, bins, found, weight);
-  }
-  const auto kept = [&](int i, float logit) {
-    const uint64_t m = c.keeps(r, i, logit) ? r.mass(logit) : 0;
-    return m >= c.least ? m : 0;
+  if (c.low != kNoBin)
+    cut = cut_rank(r, s, wanted_mass(p, whole) - c.above_low, part, [&](uint64_t rank) {
+      const int bin = r.bin(logit(rank));
+      return rank >= cut && bin >= c.low && bin <= c.high ? r.mass(logit(rank)) : 0;
+    });
+  const auto kept = [&](int id, float v) {
+    const uint64_t m = r.allowed(id) && rank_of(id, v) >= cut ? r.mass(v) : 0;
+    return m >= r.least ? m : 0;
   };
-  if (p.min_p > 0) {
-    const uint64_t least = static_cast<uint64_t>(p.min_p * 0x1p40f);
-    c.least = least > 1 ? least : 1;
+  // What each part has in all.
+  if (threadIdx.x < kParts) {
+    parts[threadIdx.x] = static_cast<unsigned>(s->mass[threadIdx.x]);
+    parts[kBins + threadIdx.x] = static_cast<unsigned>(s->mass[threadIdx.x] >> 32);
   }
-  uint64_t whole = 0;
-  r.each(r.begin, r.end, [&](int i, float logit) { whole += kept(i, logit); });
-  whole = block_total(whole, part);
-  const uint64_t target = share_of(philox53(p.seed, p.position), whole);
+  __syncthreads();
+  const int size = part_size(vocab);
+  each_listed(r, s, [&](uint64_t rank) {
+    const uint64_t m = kept(id_of(rank), logit(rank));
+    if (m > 0) add_to_bin(parts, id_of(rank) / size, m);
+  });
+  __syncthreads();
+  whole = 0;
+  for (int i = 0; i < kParts; i++) whole += bin_sum(parts, i);
+  uint64_t target = share_of(philox53(p.seed, p.position), whole);
+  int own = 0;
+  for (; own < kParts - 1 && bin_sum(parts, own) <= target; own++) target -= bin_sum(parts, own);
+  r.begin = own * size < vocab ? own * size : vocab;
+  r.end = r.begin + size < vocab ? r.begin + size : vocab;
   const int token = first_past(r, target, part, found, kept);
   if (threadIdx.x == 0) tokens[row] = token;
 }

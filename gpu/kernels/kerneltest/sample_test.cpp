@@ -68,6 +68,16 @@ int choose(const float* x, int vocab, const SampleRow& p, const std::vector<unsi
   return order.back();
 }
 
+// The launches that choose a token of each row.
+void sample(Memory<int>& count, Memory<int>& tokens, Memory<float>& logits, Memory<SampleRow>& rows,
+            Memory<unsigned>& masks, int vocab, int words) {
+  const unsigned bucket = unsigned(tokens.size());
+  Memory<uint8_t> states(bucket * 23080);
+  for (const char* kernel : {"sample_look", "sample_bins", "sample_weigh"})
+    launch(kernel, {32, bucket}, 512, 0, count, states, logits, rows, masks, vocab, words);
+  launch("sample", {bucket}, 512, 0, count, states, logits, rows, masks, vocab, words, tokens);
+}
+
 // One row a draw, the same parameters for all; `distinct` logit values make ties where it is small.
 void sample_of(int vocab, SampleRow p, int distinct, bool masked) {
   const int rows = int(sizeof kDraws / sizeof *kDraws), bucket = rows + 1;
@@ -91,7 +101,7 @@ void sample_of(int vocab, SampleRow p, int distinct, bool masked) {
   Memory<float> logits(x);
   Memory<SampleRow> rows_of(params);
   Memory<unsigned> bits(masks);
-  launch("sample", {unsigned(bucket)}, 512, 0, count, tokens, logits, rows_of, bits, vocab, words);
+  sample(count, tokens, logits, rows_of, bits, vocab, words);
   for (int r = 0; r < rows; r++) {
     const int want = choose(&x[size_t(r) * vocab], vocab, p, mask, kDraws[r].u);
     if (tokens[r] != want) fail("row %d: token %d, not %d", r, tokens[r], want);
@@ -127,6 +137,19 @@ TEST(sample_min_p) {
   for (float p : {0.01f, 0.3f, 1.0f}) sample_of(500, with(1, 0, 1, p), 0, false);
 }
 TEST(sample_all_cuts) { sample_of(900, with(0.8f, 50, 0.9f, 0.02f), 9, true); }
+// Most tokens weigh nothing, and both cuts count.
+TEST(sample_cold) {
+  for (int k : {3, 60, 800}) sample_of(900, with(0.1f, k, 0.9f, 0), 0, k == 60);
+}
+// More tokens at the cuts than a row's list has room for.
+TEST(sample_ties_beyond_the_list) {
+  sample_of(7001, with(1, 0, 0.7f, 0), 1, false);
+  sample_of(12000, with(2, 2800, 0.6f, 0), 1, true);
+}
+// The cut of top-k leaves open in which bin top-p's is.
+TEST(sample_cuts_of_large_bins) {
+  for (float p : {0.2f, 0.45f, 0.97f}) sample_of(1800, with(80, 1780, p, 0), 0, false);
+}
 TEST(sample_wide) { sample_of(40000, with(1, 0, 0.95f, 0), 0, true); }
 
 TEST(sample_refuses) {
@@ -140,7 +163,7 @@ TEST(sample_refuses) {
   Memory<float> logits(x);
   Memory<SampleRow> rows(params);
   Memory<unsigned> masks(std::vector<unsigned>(4, 0));
-  launch("sample", {4}, 512, 0, count, tokens, logits, rows, masks, vocab, 4);
+  sample(count, tokens, logits, rows, masks, vocab, 4);
   if (tokens[0] != -1 || tokens[1] != -1) fail("logits that are not finite gave a token");
   if (tokens[2] != -2) fail("a mask that allows nothing gave a token");
   if (tokens[3] < 0 || tokens[3] >= vocab) fail("token %d", tokens[3]);
