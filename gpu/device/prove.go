@@ -156,11 +156,10 @@ func (d *Device) Prove(ctx context.Context, report func(Trial)) (list []Proof, e
 
 // unitOf is the matrix unit that a variant of many rows uses.
 func unitOf(f Variant) kernels.Unit {
-	switch {
-	case strings.HasSuffix(string(f), warpgroups.suffix):
-		return kernels.WGMMA
-	case strings.HasSuffix(string(f), mxfp4.suffix):
-		return kernels.MX
+	for _, m := range []multiplier{direct, warpgroups, mxfp4} {
+		if strings.HasSuffix(string(f), m.suffix) {
+			return m.unit
+		}
 	}
 	return kernels.MMA
 }

@@ -57,6 +57,7 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.RoundRows(rows(100), p, p, 64, true), d.RoundRows(rows(9), p, p, 96, true),
 			d.PrefillExperts(gateUp(x), Rounded), d.PrefillExperts(down(x), Rounded),
 			t.PrefillLinears([]Product{product(100, x)}), t.MatrixProof(WGMMA, two),
+			t.MatrixProof(Direct, two),
 			t.MatrixRate(WGMMA, 4, two, 3))
 	case MX:
 		four := []any{p, p, p, p, p}

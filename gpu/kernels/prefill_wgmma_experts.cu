@@ -215,4 +215,31 @@ prefill_down_direct_wgmma(float* y, const int* order, const int* groups, const b
 }
 EMULATE(prefill_down_direct_wgmma, 256)
 
+// matrix_proof_wgmma with a in registers. grid (1), shared 25600
+KERNEL(128)
+matrix_proof_direct_wgmma(float* c, const bf16* a, const bf16* b) {
+  DYNAMIC_SHARED(bf16, dynamic);
+  bf16* const bs = operands_in(dynamic);
+  for (int i = threadIdx.x; i < kWgColumns * 16; i += 128) bs[operand_at(i / 16, i % 16)] = b[i];
+  publish();
+  __syncthreads();
+  unsigned own[4];
+  const unsigned* const words = reinterpret_cast<const unsigned*>(a);
+  const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+#pragma unroll
+  for (int i = 0; i < 4; i++) own[i] = words[(row + i % 2 * 8) * 8 + i / 2 * 4 + threadIdx.x % 4];
+  float sum[kWgSums];
+#pragma unroll
+  for (int i = 0; i < kWgSums; i++) sum[i] = 0;
+  Pending pending = {};
+  begin_products(sum);
+  issue<kWgColumns>(pending, sum, own, descriptor(bs));
+  commit(pending);
+  wait(pending, sum);
+#pragma unroll
+  for (int i = 0; i < kWgSums; i++)
+    c[wg_row(threadIdx.x, i) * kWgColumns + wg_column(threadIdx.x, i)] = sum[i];
+}
+EMULATE(matrix_proof_direct_wgmma, 128)
+
 #endif

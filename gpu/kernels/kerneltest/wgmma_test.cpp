@@ -12,14 +12,14 @@ constexpr size_t kLinearShared = 99328;
 
 bool there() { return strcmp(emulator_layout(), "nv") == 0; }
 
-TEST(wgmma_proof) {
+void proof_of(const char* kernel) {
   if (!there()) return;
   std::vector<bf16> a(64 * 16), b(128 * 16);
   for (bf16& v : a) v = to_bf16(float(below(33) - 16));
   for (bf16& v : b) v = to_bf16(float(below(33) - 16));
   Memory<bf16> ma(a), mb(b);
   Memory<float> c(64 * 128);
-  launch("matrix_proof_wgmma", {1}, 128, 25600, c, ma, mb);
+  launch(kernel, {1}, 128, 25600, c, ma, mb);
   for (int i = 0; i < 64; i++)
     for (int j = 0; j < 128; j++) {
       float want = 0;
@@ -27,6 +27,8 @@ TEST(wgmma_proof) {
       if (c[i * 128 + j] != want) fail("c[%d][%d] is %g, not %g", i, j, c[i * 128 + j], want);
     }
 }
+TEST(wgmma_proof) { proof_of("matrix_proof_wgmma"); }
+TEST(wgmma_direct_proof) { proof_of("matrix_proof_direct_wgmma"); }
 
 // Both warpgroups leave their product, three times over.
 TEST(wgmma_rate) {
