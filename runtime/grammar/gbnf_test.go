@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -30,6 +31,7 @@ func TestGBNF(t *testing.T) {
 		`/[a-z]+@[a-z]+\.(com|de)( ok)?/`:                          `a@b.org|@b.de`,
 		`/.*日本[^a]?/`:                                              `日|日本a`,
 		`root ::= "yes" | "(" root ")" | "no" [0-9é]+ ("," root)?`: `(yes|no|no1,`,
+		"one\x7fa|two|\u00ad":                                      `onea`,
 		`one|two|twenty`:                                           `twe|three`,
 	} {
 		var g *Grammar
@@ -62,9 +64,16 @@ func TestGBNF(t *testing.T) {
 	}
 }
 
+var quoted = regexp.MustCompile(`"(?:\\.|[^"\\])*"`)
+
 // written are the rules of a position, read again.
 func written(t *testing.T, source string, m *automaton.Matcher) *Grammar {
 	t.Helper()
+	for _, text := range quoted.FindAllString(m.GBNF(), -1) {
+		if strings.Contains(text, `\x`) {
+			t.Errorf("%s: a text in its rules has \\x: %s", source, text)
+		}
+	}
 	rules, err := Rules(m.GBNF())
 	if err != nil {
 		t.Fatalf("%s: %v in\n%s", source, err, m.GBNF())

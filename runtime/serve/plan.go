@@ -129,9 +129,12 @@ func makePlan(spec models.Spec, s engine.Settings, r engine.Room) (Plan, error) 
 	if n < LeastContext || short {
 		want = min(cmp.Or(s.MaxModelLen, gpu.UsableContext), spec.MaxPosition) // as doctor's figure
 		needs := fixed + int64(pages(want))*p.PageBytes
+		text := memoryNeeded(needs, freeFor(needs, r, share), r.Free, r.Total)
+		if share > 0 {
+			text += fmt.Sprintf("; --gpu-memory-utilization %g leaves the rest", share)
+		}
 		return Plan{}, fmt.Errorf("not enough memory: with %d tokens of context it %s. Choose a "+
-			"smaller model, --max-model-len or --max-num-batched-tokens", want,
-			memoryNeeded(needs, freeFor(needs, r, share), r.Free, r.Total))
+			"smaller model, --max-model-len or --max-num-batched-tokens", want, text)
 	}
 	perSequence, sequences := pages(n), min(4, s.MaxNumSeqs)
 	if share > 0 {

@@ -120,7 +120,7 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		requestMembers(o),
 		checkedFlag("extra-request-body", "", "members of every request, as a `JSON` object",
 			"must be a JSON object", func(s string) bool {
-				return json.Unmarshal([]byte(s), &o.Extra) == nil
+				return json.Unmarshal([]byte(s), &o.Extra) == nil && o.Extra != nil
 			}),
 		switchFlag(&v.noWarmup, "disable-warmup", "do not send one request first"),
 		switchFlag(&v.multi, "multi", "one run for each rate of --request-rate-range"),

@@ -64,7 +64,8 @@ func pullWord(c *cli.Context) (when string, err error) {
 // findAdapter finds an adapter that --lora names, in the cache after its download.
 func findAdapter(c *cli.Context, text string) (lora.Ref, error) {
 	ref, err := lora.Find(text)
-	if missing, ok := errors.AsType[*lora.NotCachedError](err); ok {
+	missing, ok := errors.AsType[*lora.NotCachedError](err)
+	if ok && !c.Bool("print-config") && !c.Bool("dry-run") && c.String("endpoint") == "" {
 		t := Terminal{In: c.App.Reader, Out: c.App.Writer, Err: c.App.ErrWriter}
 		if err := fetchNamed(c, t, nil)(c.Context, "hf:"+missing.ID); err != nil {
 			return ref, err

@@ -142,10 +142,10 @@ func (v *serveVerb) run() (err error) {
 	defer front.http.Close()
 	if upstreams == nil {
 		source, err := m.Find(absentModel(c, t, false))
+		if v.stopped.Load() {
+			return nil
+		}
 		if err != nil {
-			if v.stopped.Load() {
-				return nil
-			}
 			return err
 		}
 		v.work.Store("loading the model")

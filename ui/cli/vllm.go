@@ -228,7 +228,7 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 		r.Software = vllm.FindSoftware(c.Context, "/")
 	}
 	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
-	if len(r.Machines) == 0 { // others have no such folder
+	if len(r.Machines) == 0 && !(show && c.IsSet("hardware")) { // others have no such folder
 		r.Vocabulary = folder
 	}
 	if len(r.Machines) > 0 && !show {

@@ -7,9 +7,10 @@ package automaton
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
 const (
@@ -66,7 +67,8 @@ func (w *ruleWriter) sequence(id int32) string {
 			id = emptyStack
 		}
 		if f.kind == readLiteral {
-			text += " " + strconv.Quote(w.literals[f.ref][f.a:])
+			// no \x outside of brackets: xgrammar reads all hexadecimal digits behind it
+			text += " " + string(jsondoc.Quote(nil, w.literals[f.ref][f.a:]))
 			w.broken = w.broken || !utf8.RuneStart(w.literals[f.ref][f.a])
 			continue
 		}

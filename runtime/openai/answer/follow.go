@@ -16,6 +16,7 @@ package answer
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -79,13 +80,17 @@ func (f follower) run() error {
 				}
 				continue
 			}
-			arrived = true
 			batch := drain([]arrival{a}, arrivals)
 			if f.pace != nil && !sent.IsZero() {
 				batch = f.collect(batch, arrivals, sent)
 			}
-			err = f.batch(merge(batch))
-			sent = time.Now()
+			// that a prompt is read delays no heartbeat and no first piece
+			if arrived = slices.ContainsFunc(batch, isAnswer); arrived {
+				sent = time.Now()
+			}
+			if err = f.batch(merge(batch)); err == nil && !arrived {
+				continue
+			}
 		case <-timer.C:
 			if failed == nil && f.onIdle != nil {
 				err = f.onIdle()
@@ -236,6 +241,11 @@ func isUrgent(batch []arrival) bool {
 		}
 	}
 	return false
+}
+
+func isAnswer(a arrival) bool {
+	_, reads := a.event.(session.Prefill)
+	return !reads
 }
 
 func isText(e session.Event) bool {

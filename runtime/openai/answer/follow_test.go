@@ -70,6 +70,43 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 	})
 }
 
+// Progress of a prompt is no answer: heartbeats come during it, and the first text after it at once.
+func TestProgressDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var list []session.Event
+		at := func(after time.Duration, e session.Event) {
+			ready := make(chan struct{})
+			time.AfterFunc(after, func() { close(ready) })
+			list = append(list, sessiontest.Pause{Until: ready}, e)
+		}
+		for i := range 10 {
+			at(time.Duration(i+1)*700*time.Millisecond, session.Prefill{Done: i + 1, Total: 10})
+		}
+		at(7010*time.Millisecond, session.Answer{Text: "x"})
+		at(9*time.Second, sessiontest.Done(session.FinishStop))
+		f := &sessiontest.Model{Script: func(session.Request) ([]session.Event, error) {
+			return list, nil
+		}}
+		turn := hosttest.Must(f.Start(t.Context(), session.Request{}))(t)
+		began, beats, text := time.Now(), 0, time.Duration(0)
+		crowd := &pace{}
+		crowd.open.Store(1000)
+		err := follower{turns: []session.Turn{turn}, cancel: func() {}, silence: time.Second,
+			pace: crowd, onIdle: func() error { beats++; return nil },
+			batch: func(b []arrival) error {
+				for _, a := range b {
+					if _, ok := a.event.(session.Answer); ok {
+						text = time.Since(began)
+					}
+				}
+				return nil
+			}}.run()
+		if err != nil || beats < 6 || text != 7010*time.Millisecond {
+			t.Errorf("%d heartbeats, text after %v, %v", beats, text, err)
+		}
+	})
+}
+
 // A write that fails cancels the turns, and they are followed to their end all the same.
 func TestFollowAfterAFailedWrite(t *testing.T) {
 	never := make(chan struct{})

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ func (n ServerFinder) Find(ctx context.Context, base string) (_ string, stop fun
 	switch {
 	case err != nil:
 		return "", nil, err
+	}
+	list = slices.DeleteFunc(list, func(s Server) bool { return len(s.Models) == 0 }) // downloads
+	switch {
 	case len(list) > 0:
 		return list[0].URL, func() {}, nil
 	case !n.MayStart:

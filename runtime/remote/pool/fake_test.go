@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,6 +29,7 @@ type fake struct {
 	*httptest.Server
 	old   bool   // as before 0.10.2: no return_token_ids
 	rules string // "": it samples under them, or it has ignored or refused them
+	fails int    // the status of a refusal; 0: 400
 	sched *sched.Scheduler
 
 	mu    sync.Mutex
@@ -184,7 +186,7 @@ func (f *fake) complete(w http.ResponseWriter, r *http.Request) {
 	if rules := q.Structured.Grammar; rules != "" && f.rules != "ignored" {
 		g, err := grammar.Rules(rules)
 		if err != nil || f.rules == "refused" {
-			http.Error(w, fmt.Sprint("Invalid grammar specification: ", err), http.StatusBadRequest)
+			http.Error(w, fmt.Sprint("Invalid grammar specification: ", err), cmp.Or(f.fails, 400))
 			return
 		}
 		one.Constraint = ruled{grammar.NewText(g), q.Stop}

@@ -152,15 +152,17 @@ func requests(t *testing.T) map[string]session.Request {
 func TestAsHere(t *testing.T) {
 	here := scripttest.New(0, nil)
 	defer here.Close()
-	fresh, old, refusing := newFake(t), newFake(t), newFake(t)
+	fresh, old, refusing, failing := newFake(t), newFake(t), newFake(t), newFake(t)
 	old.old, old.rules, refusing.rules = true, "ignored", "refused"
+	failing.rules, failing.fails = "refused", 500
 	over, _ := open(t, nil, fresh)
 	overOld, _ := open(t, nil, old)
 	overRefusing, _ := open(t, nil, refusing)
+	overFailing, _ := open(t, nil, failing)
 	for name, r := range requests(t) {
 		want := say(t, here, r)
 		for kind, m := range map[string]session.Runner{"": over, " (old)": overOld,
-			" (refusing)": overRefusing} {
+			" (refusing)": overRefusing, " (failing)": overFailing} {
 			got := say(t, m, r)
 			if outcome(got) != outcome(want) {
 				t.Errorf("%s%s:\n%s, here\n%s", name, kind, outcome(got), outcome(want))
@@ -183,7 +185,7 @@ func TestAsHere(t *testing.T) {
 			t.Errorf("%d tokens are asked for among %d", q.Max, len(q.Only))
 		}
 	}
-	for f, want := range map[*fake]int{fresh: 130, old: 229, refusing: 239} {
+	for f, want := range map[*fake]int{fresh: 130, old: 229, refusing: 239, failing: 239} {
 		if n := len(f.requests()); n != want {
 			t.Errorf("%d requests for all turns, not %d", n, want)
 		}

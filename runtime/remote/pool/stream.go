@@ -131,9 +131,11 @@ func (s *stream) begin() error {
 	}
 	return s.onAnyServer(func(from *server) error {
 		piece, err := from.client.Stream(s.ctx, "/v1/completions", s.body(from))
-		if no, ok := errors.AsType[*client.Error](err); ok && s.rules != "" && no.Status == 400 {
-			s.rules, s.noRules = "", true
+		if no, ok := errors.AsType[*client.Error](err); ok && s.rules != "" &&
+			no.Status != http.StatusTooManyRequests {
+			s.rules = "" // that failed with them, or it fails without them too
 			piece, err = from.client.Stream(s.ctx, "/v1/completions", s.body(from))
+			s.noRules = err == nil
 		}
 		if err == nil {
 			s.server, s.piece, s.pieceSingle, s.closing = from, piece, s.isSingle(), false
