@@ -9,9 +9,7 @@ package tools
 
 import (
 	"cmp"
-	"maps"
 	"regexp"
-	"slices"
 
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
@@ -86,24 +84,6 @@ func handlingOf(typ string) handling {
 		return h
 	}
 	return handling{refused: offerFunction}
-}
-
-// Types lists the types of tools and what happens with each, for the reference.
-func Types() (rows [][2]string) {
-	for _, typ := range slices.Sorted(maps.Keys(handlings)) {
-		h := handlings[typ]
-		row := [2]string{typ, "called by the client"}
-		switch {
-		case h.runs != "":
-			row[1] = "run here (" + h.runs + ")"
-		case h.refused != "":
-			row[1] = "400: " + h.refused
-		case h.api != "":
-			row[1] += ", " + h.api + " only"
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // readTyped reads a tool that is no function of the client's own.
