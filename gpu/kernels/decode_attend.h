@@ -85,8 +85,9 @@ struct Merged {
   }
 };
 
-// What a warp finds in its pages of a run, `page` and every kDecodeWarps-th up to `last`: into
-// `state`. table, begin and end are counted from the first page that the row sees.
+// What a warp finds in its pages of a run (all warps call, and meet before they read q), `page` and
+// every kDecodeWarps-th up to `last`: into `state`. table, begin and end are counted from the first
+// page that the row sees.
 //
 // AHEAD: all of a page's values are asked for before its keys are used up, the next page's keys
 // before its values are. Else, for few registers, half a page's keys and a half or a quarter of its
@@ -121,6 +122,7 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
     if (AHEAD) keys.ask(from, lane);
     if (page + kDecodeWarps < last) next = table[page + kDecodeWarps];
   }
+  __syncthreads();  // q is there; the first keys are under way with it
   for (; page < last; page += kDecodeWarps) {
     const T* const behind = from + kPageTokens * kDim;
     const int t0 = begin - page * kPageTokens, t1 = end - page * kPageTokens;
@@ -280,7 +282,6 @@ __device__ __forceinline__ void attend_run(const Place& place, const int* rows, 
     for (int i = thread_again(); i < kGroup * kDim / 4; i += kDecodeThreads)
       q[i / 16 * 16 + i % 2 * 8 + i % 16 / 2] =
           i < group * kDim / 4 ? reinterpret_cast<const float4*>(from)[i] : float4{0, 0, 0, 0};
-    __syncthreads();
     Merged merged[kMine];
 #pragma unroll
     for (int n = 0; n < kMine; n++) {
