@@ -131,7 +131,7 @@ func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	case engine.Rope:
 		return one(t.Rope(r, out(0), in(0), s.heads()))
 	case engine.WriteKV:
-		return one(t.WriteKV(s.rows(op.In[0]), s.cache(op, op.Out[0]), in(0), s.heads()))
+		return one(t.WriteKV(s.rows(op.In[0]), s.cache(op, op.Out[0]), in(0), 0, s.heads()))
 	case engine.Attend:
 		return one(t.Attend(s.attention(op)))
 	case engine.Route:

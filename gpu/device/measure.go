@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,13 +73,7 @@ func (h *resources) fastest(rounds int,
 	for range rounds {
 		if err := h.d.wait(func() error {
 			s := h.d.stream
-			for _, step := range []func() error{func() error { return from.Record(s) },
-				func() error { return queue(s) }, func() error { return to.Record(s) }} {
-				if err := step(); err != nil {
-					return err
-				}
-			}
-			return nil
+			return errors.Join(from.Record(s), queue(s), to.Record(s))
 		}); err != nil {
 			return 0, err
 		}
@@ -86,9 +81,7 @@ func (h *resources) fastest(rounds int,
 		if err != nil {
 			return 0, err
 		}
-		if best == 0 || took < best {
-			best = took
-		}
+		best = min(cmp.Or(best, took), took)
 		if took > 100*time.Millisecond {
 			break
 		}

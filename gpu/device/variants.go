@@ -96,7 +96,7 @@ func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
 
 // cut divides the program into phases, greedily: variants of most operations first.
 func (s *step) cut() error {
-	matchers := []func(int) phase{s.prefillAttend, s.attend, s.streamExperts}
+	matchers := []func(int) phase{s.turn, s.prefillAttend, s.attend, s.streamExperts}
 	switch {
 	case s.steady:
 		matchers = []func(int) phase{s.streamExperts}
@@ -177,6 +177,18 @@ func (s *step) dead(b *engine.Buffer, i int) bool {
 		}
 	}
 	return !slices.Contains(s.p.Keep, b)
+}
+
+// turn is RoPE with the KV write, by the reference kernel of the latter.
+func (s *step) turn(i int) phase {
+	ops := s.run(i, engine.Rope, engine.WriteKV)
+	if ops == nil || ops[1].In[0] != ops[0].Out[0] {
+		return phase{}
+	}
+	rope, write := ops[0], ops[1]
+	return phase{from: i, to: i + 2, launches: []kernels.Launch{s.dev.target.WriteKV(
+		s.rows(rope.Out[0]), s.cache(write, write.Out[0]), s.address(rope.Out[0]),
+		s.address(rope.In[0]), s.heads())}}
 }
 
 func (s *step) attend(i int) phase {

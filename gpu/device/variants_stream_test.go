@@ -19,7 +19,7 @@ const streamKernels = "stream_gate_up,stream_down, stream_gate_up_bf16,stream_do
 // TestStreamTaken: only where they are asked for, the mode rounds and experts have few tokens; a
 // wrong one is replaced like any other.
 func TestStreamTaken(t *testing.T) {
-	dense := "norm:1 prefill_linear_wgmma:2 rope:1 write_kv:1 prefill_attend_bf16:2 " +
+	dense := "norm:1 prefill_linear_wgmma:2 rope:1 prefill_attend_bf16:2 " +
 		"prefill_linear_wgmma:2 "
 	few := "decode_qkv:1 decode_attend:1 decode_linear:1 "
 	bf16, mx := engine.Settings{Compute: engine.Rounded}, engine.Settings{Compute: engine.MX}

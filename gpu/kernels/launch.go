@@ -191,12 +191,7 @@ func (t Target) warps(n int) int { return divideUp(n, threads/t.Warp) }
 
 func i32(v int) int32 { return int32(v) }
 
-func flag(v bool) int32 {
-	if v {
-		return 1
-	}
-	return 0
-}
+func flag(v bool) int32 { return map[bool]int32{true: 1}[v] }
 
 // Embed: x f32 [rows, hidden] = rows tokens i32 [rows] of embedding bf16 [vocab, hidden].
 func (t Target) Embed(r Rows, x, tokens, embedding Pointer, hidden int) Launch {
@@ -236,10 +231,10 @@ func (t Target) Rope(r Rows, qkv, a Pointer, h Heads) Launch {
 	return r.cover("rope", heads*h.Dim/2, threads, qkv, a, i32(heads), i32(h.Dim), i32(h.Width()))
 }
 
-// WriteKV puts k and v of qkv f32 [rows, h.Width()] into their pages.
-func (t Target) WriteKV(r Rows, c Cache, qkv Pointer, h Heads) Launch {
-	return r.cover("write_kv"+c.Elements.suffix(), h.KV*h.Dim, threads, c.Layer, qkv, c.Positions,
-		c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(h.Dim))
+// WriteKV puts k and v of qkv f32 [rows, h.Width()] into their pages; after Rope if a is not 0.
+func (t Target) WriteKV(r Rows, c Cache, qkv, a Pointer, h Heads) Launch {
+	return r.cover("write_kv"+c.Elements.suffix(), h.Width()/2, threads, c.Layer, qkv, a,
+		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(h.Dim))
 }
 
 // Attend is Attention of any shape.

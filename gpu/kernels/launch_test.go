@@ -24,7 +24,7 @@ func launchesOn(t Target) []Launch {
 	var all []Launch
 	for _, elements := range []Element{F32, BF16, E4M3} {
 		a := attention(3, elements, 128)
-		all = append(all, t.WriteKV(rows(3), a.Cache, p, h), t.Attend(a),
+		all = append(all, t.WriteKV(rows(3), a.Cache, p, p, h), t.Attend(a),
 			t.DecodeAttend(a, 0, p, p, DecodeRuns))
 		for _, n := range []int{1, 3} {
 			all = append(all, t.DecodeQKV(rows(n), p, a.Cache, p, p, QKV{p, p, p, p, p, p}, p, 64,

@@ -47,7 +47,7 @@ std::vector<float> edges_of_e4m3() {
 }
 
 template <class T>
-void write_of(const char* kernel, std::vector<float> edges = {}) {
+void write_of(const char* kernel, std::vector<float> edges = {}, bool turn = false) {
   const Heads heads = {4, 9, 32};
   const int first = heads.query * heads.dim, own = heads.width() - first;  // K and V in a row
   std::vector<int> lengths = {70, 5};
@@ -56,11 +56,17 @@ void write_of(const char* kernel, std::vector<float> edges = {}) {
   Memory<float> qkv(floats((t.rows() + 2) * heads.width()));
   for (size_t i = 0; i < edges.size(); i++)
     qkv[i / own * heads.width() + first + i % own] = edges[i];
-  const std::vector<T> before = t.cache.values();
-  launch(kernel, {divide_up(own / 2, 256), unsigned(t.rows()) + 2}, 256, 0, t.count, t.layer(), qkv,
-         t.positions, t.tables, t.table_at, t.page_elements, t.heads.query, t.heads.kv,
-         t.heads.dim);
-  std::vector<T> want = before;
+  Memory<float> angles(floats(t.rows() * heads.dim)), turned(qkv.values());
+  const unsigned rows = unsigned(t.rows()) + 2;
+  if (turn)  // the same bits as by a launch of its own
+    launch("rope", {divide_up(first + own / 2, 2 * 256), rows}, 256, 0, t.count, turned, angles,
+           heads.query + heads.kv, heads.dim, heads.width());
+  std::vector<T> want = t.cache.values();
+  launch(kernel, {divide_up(heads.width(), 2 * 256), rows}, 256, 0, t.count, t.layer(), qkv,
+         turn ? angles.data() : nullptr, t.positions, t.tables, t.table_at, t.page_elements,
+         t.heads.query, t.heads.kv, t.heads.dim);
+  for (size_t i = 0; i < qkv.size(); i++)
+    if (memcmp(&turned[i], &qkv[i], sizeof(float))) fail("element %zu of qkv differs", i);
   for (int r = 0; r < t.rows(); r++)
     for (int h = 0; h < t.heads.kv; h++)
       for (int i = 0; i < t.heads.dim; i++) {
@@ -82,6 +88,10 @@ TEST(write_kv_bf16_ties) {  // half way between two bf16
 TEST(write_kv_f8) { write_of<e4m3>("write_kv_f8"); }
 TEST(write_kv_f8_edges) { write_of<e4m3>("write_kv_f8", edges_of_e4m3()); }
 TEST(write_kv_bf16) { write_of<bf16>("write_kv_bf16"); }
+TEST(write_kv_turned) {
+  write_of<bf16>("write_kv_bf16", {}, true);
+  write_of<float>("write_kv_f32", {}, true);
+}
 
 template <class T>
 void attend_of(const char* kernel, Heads heads, std::vector<int> lengths, int window) {
