@@ -138,8 +138,8 @@ func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
 }
 
 // MatrixProof multiplies a by b, transposed, into c by one of the target's units. list is c f32
-// [m, n], then a and b: bf16 [16, 16] and [16, 16]; by WGMMA and Direct [64, 16] and [128, 16]; by MX both
-// are [16, 128], each as codes u8 [16, 64] and scales u8 [16, 4].
+// [m, n], then a and b: bf16 [16, 16] and [16, 16]; by WGMMA and Direct [64, 16] and [128, 16]; by
+// MX both are [16, 128], each as codes u8 [16, 64] and scales u8 [16, 4].
 func (t Target) MatrixProof(u Unit, list []any) Launch {
 	threads, shared := t.Warp, 0
 	if u == WGMMA || u == Direct {

@@ -4,13 +4,15 @@
 //
 // A block has kWgUp warpgroups below each other, 64 rows of weights each, by up to 128 tokens. A
 // step is 64 of k: while the unit multiplies the last one, a warpgroup unpacks this one's weights,
-// which were asked for two steps before, and the copies' own hardware fetches the tokens of later
-// ones. An expert's tokens are divided evenly, and a tile has the least columns that hold them.
+// which were asked for a step or two before, and the copies' own hardware fetches the tokens of
+// later ones. An expert's tokens are divided evenly, and a tile has the least columns that hold
+// them.
 //
 // What must stay true: k is a multiple of 32; weights begin at multiples of 16, and 512 bytes
 // behind them are readable; rows of x are in shares (round_rows), with zeros from k on. Columns
 // without a token hold another's. Weights are left times 2^-32, and their scales are stream.h's.
 #include "expert.h"
+#include "grid.h"
 #include "stream.h"
 #include "wgmma.h"
 
@@ -19,23 +21,33 @@
 constexpr int kWgUp = 2, kWgUpThreads = kWgUp * 128;
 constexpr int kWgTokens = 128, kWgTokenStages = 4;
 
-// A lane's weights of a step: 16 each of its two rows.
+// A lane's weights of two steps: a block of each of its two rows. Of a last single step, 16.
 struct WgWeights {
-  uint2 q[2];
+  uint4 q[2];
   unsigned scale[2];
 };
 
-// Where a lane's weights lie: its share of row 0, and how far row 1 is.
+// Where the rows of a lane lie: the first blocks of rows 0 and 1, far below 2^31.
 struct WgShare {
   const uint8_t* blocks;
   const uint8_t* scales;
-  int blocks_apart, scales_apart;
+  int first[2], steps;
   __device__ __forceinline__ WgWeights fetch(int step) const {
+    const int lane = threadIdx.x % 4;
     WgWeights w;
-    w.q[0] = from_gpu_memory<uint2>(blocks + step * (kWgStep / 2));
-    w.q[1] = from_gpu_memory<uint2>(blocks + blocks_apart + step * (kWgStep / 2));
-    w.scale[0] = from_gpu_memory<uint8_t>(scales + step * (kWgStep / kBlock));
-    w.scale[1] = from_gpu_memory<uint8_t>(scales + scales_apart + step * (kWgStep / kBlock));
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      const int at = first[r] + step * (kWgStep / kBlock);
+      const uint8_t* const b = blocks + static_cast<int64_t>(at) * (kBlock / 2);
+      if (step + 1 != steps) {
+        w.q[r] = from_gpu_memory<uint4>(b + lane * 16);
+        w.scale[r] = from_gpu_memory<uint8_t>(scales + at + lane);
+      } else {
+        const uint2 q = from_gpu_memory<uint2>(b + lane * 8);
+        w.q[r] = uint4{q.x, q.y, 0, 0};
+        w.scale[r] = from_gpu_memory<uint8_t>(scales + at + lane / 2);
+      }
+    }
     return w;
   }
 };
@@ -47,12 +59,13 @@ __device__ __forceinline__ unsigned unpack_pair(unsigned q, unsigned mask, unsig
   return times_bf16x2(((q & mask) * by) & 0x81c081c0u, factor);
 }
 
-// The first operands of two of a step's four products: word i of each is row i % 2.
-template <int HALF>
-__device__ __forceinline__ void unpack_wg(unsigned (&a)[2][4], const WgWeights& w) {
+// The first operands of two of a step's four products, from eight codes of each row: word i of each
+// is row i % 2.
+__device__ __forceinline__ void unpack_wg(unsigned (&a)[2][4], unsigned q0, unsigned q1,
+                                          const WgWeights& w) {
 #pragma unroll
   for (int r = 0; r < 2; r++) {
-    const unsigned f = Unpacker(w.scale[r]).factor, q = HALF ? w.q[r].y : w.q[r].x, upper = q >> 8;
+    const unsigned f = Unpacker(w.scale[r]).factor, q = r == 0 ? q0 : q1, upper = q >> 8;
     a[0][r] = unpack_pair(q, 0x000f000fu, 0x1040u, f);
     a[0][2 + r] = unpack_pair(q, 0x00f000f0u, 0x0104u, f);
     a[1][r] = unpack_pair(upper, 0x000f000fu, 0x1040u, f);
@@ -97,32 +110,34 @@ struct WgExperts {
   float limit;
 };
 
-// A tile of an expert's rows by its tokens at places begin to end of order, at most N.
+// Expert, first place of order and the place behind the last, in shared memory: they are read again
+// after the loop, which has no registers for them, as the thread's number is.
+struct WgTile {
+  int expert, begin, end;
+};
+
+// A tile of an expert's rows by its tokens, at most N.
 template <bool GATED, int N>
-__device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, int expert, int begin,
-                                            int end) {
+__device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, const WgTile* tile) {
   constexpr int kStages = kWgTokenStages, kStage = N * kWgStep;
-  const int share = threadIdx.x % 4, n = e.n, k = e.k, steps = (k + kWgStep - 1) / kWgStep;
+  const int n = e.n, k = e.k, steps = (k + kWgStep - 1) / kWgStep;
   // The unit's rows lane / 4 and eight below are an expert's gate and up, or eight apart too.
-  const int own = blockIdx.x * (kWgUp * kWgRows) + threadIdx.x / WARP * 16 +
-                  threadIdx.x % WARP / 4 * (GATED ? 2 : 1);
-  const int next = own + (GATED ? 1 : 8);
-  WgShare weights;
-  {
-    const int first = own < n ? own : n - 1, second = next < n ? next : n - 1;
-    const int64_t row = static_cast<int64_t>(expert) * n + first;
-    weights.blocks = e.blocks + row * (k / 2) + share * 8;
-    weights.scales = e.scales + row * (k / kBlock) + share / 2;
-    weights.blocks_apart = (second - first) * (k / 2);
-    weights.scales_apart = (second - first) * (k / kBlock);
-  }
-  WgWeights w[2] = {weights.fetch(0), weights.fetch(1)};
+  constexpr int kNext = GATED ? 1 : 8;
+  const auto own_row = [](int thread) {
+    return static_cast<int>(blockIdx.x) * (kWgUp * kWgRows) + thread / WARP * 16 +
+           thread % WARP / 4 * (GATED ? 2 : 1);
+  };
+  const auto row_of = [&](int row) { return tile->expert * n + (row < n ? row : n - 1); };
+  const int first = own_row(threadIdx.x), blocks = k / kBlock;  // of a row
+  const WgShare weights = {
+      e.blocks, e.scales, {row_of(first) * blocks, row_of(first + kNext) * blocks}, steps};
+  WgWeights next_w = weights.fetch(0);
   WgTokens<N> tokens;
   tokens.x = e.x + threadIdx.x % 8 * 8;
 #pragma unroll
   for (int i = 0; i < N / tokens.kApart; i++) {
-    const int place = begin + threadIdx.x / 8 + i * tokens.kApart;
-    tokens.row[i] = e.order[place < end ? place : end - 1] / e.top * (steps * kWgStep);
+    const int place = tile->begin + threadIdx.x / 8 + i * tokens.kApart, last = tile->end - 1;
+    tokens.row[i] = e.order[place < last ? place : last] / e.top * (steps * kWgStep);
   }
   Copies copies = {};
 #pragma unroll
@@ -137,33 +152,34 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, in
   Pending pending = {};
   unsigned stage = 0;
   for (int turn = 0; turn < steps; turn += 2) {
+    const WgWeights w = next_w;
 #pragma unroll
     for (int u = 0; u < 2; u++) {
       const int step = turn + u;
       if (step >= steps) break;
-      unpack_wg<0>(a[0], w[u]);
+      unpack_wg(a[0], u ? w.q[0].z : w.q[0].x, u ? w.q[1].z : w.q[1].x, w);
       arrive(copies);  // this step's tokens; the next one's may be under way
       publish();
       __syncthreads();  // this stage is filled, and all have multiplied the one before the last
       if (step + kStages - 2 < steps)
         tokens.copy(copies, stages + (stage ^ 2) * kStage, step + kStages - 2);
       commit_copies(copies);
+      if (u == 0 && step + 2 < steps) next_w = weights.fetch(step + 2);
       const uint64_t b = descriptor(stages + stage * kStage);
       multiply_wg<N>(pending, sum, a[0], a[1], b);
-      unpack_wg<1>(a[1], w[u]);
-      w[u] = weights.fetch(step + 2);
+      unpack_wg(a[1], u ? w.q[0].w : w.q[0].y, u ? w.q[1].w : w.q[1].y, w);
       multiply_wg<N>(pending, sum, a[1], a[0], b + 4);
       stage = (stage + 1) % kStages;
     }
   }
   wait(pending, sum);
   arrive_all(copies);
-  const bf16* const add = e.bias + static_cast<int64_t>(expert) * n;
-  const float bias0 = own < n ? from_bf16(add[own]) : 0;
-  const float bias1 = next < n ? from_bf16(add[next]) : 0;
+  const int thread = thread_again(), own = own_row(thread), next = own + kNext;
+  const int begin = tile->begin, end = tile->end;
+  const float bias0 = from_bf16(e.bias[row_of(own)]), bias1 = from_bf16(e.bias[row_of(next)]);
 #pragma unroll
   for (int i = 0; i < N / 2; i += i % 2 ? 3 : 1) {  // row 0; row 1 has its sums two behind
-    const int place = begin + wg_column(threadIdx.x, i);
+    const int place = begin + wg_column(thread, i);
     if (place >= end || own >= n) continue;
     float* const to = e.y + static_cast<int64_t>(e.order[place]) * (GATED ? n / 2 : n);
     const float v0 = fmaf(sum[i], kStreamUnscale, bias0);
@@ -181,18 +197,21 @@ template <bool GATED>
 __device__ __forceinline__ void direct_experts(const WgExperts& e, const int* groups) {
   DYNAMIC_SHARED(bf16, dynamic);
   bf16* const stages = operands_in(dynamic);
-  int expert, begin, end;
-  if (!find_even_tile(groups, blockIdx.y, kWgTokens, &expert, &begin, &end))
+  SHARED(WgTile, tile, 1);
+  WgTile t;
+  if (!find_even_tile(groups, blockIdx.y, kWgTokens, &t.expert, &t.begin, &t.end))
     return;  // the whole block
-  const int live = end - begin;
+  if (threadIdx.x == 0) *tile = t;
+  __syncthreads();
+  const int live = t.end - t.begin;
   if (live > 96)
-    direct_tile<GATED, 128>(e, stages, expert, begin, end);
+    direct_tile<GATED, 128>(e, stages, tile);
   else if (live > 64)
-    direct_tile<GATED, 96>(e, stages, expert, begin, end);
+    direct_tile<GATED, 96>(e, stages, tile);
   else if (live > 32)
-    direct_tile<GATED, 64>(e, stages, expert, begin, end);
+    direct_tile<GATED, 64>(e, stages, tile);
   else
-    direct_tile<GATED, 32>(e, stages, expert, begin, end);
+    direct_tile<GATED, 32>(e, stages, tile);
 }
 
 // gate_up for many rows: n is the width of h; x bf16 [rows, k] in shares (round_rows).

@@ -31,11 +31,12 @@ gather(const int* logit_rows, float* y, const float* x, const int* logit_row, in
 }
 EMULATE(gather, 128)
 
-// Where word i of a piece lies in a row in shares: of 64 elements, two pieces are the share of each
-// of the four lanes that have a row of the unit's first operand, and each of the four products of
-// 16 takes two words of each lane.
-__device__ __forceinline__ int share_word(int piece, int i) {
-  return piece / 8 * 32 + piece % 2 * 16 + i * 4 + piece % 8 / 2;
+// Where word i of a piece lies in a row in shares: of 128 elements, four pieces are the share of
+// each of the four lanes that have a row of the unit's first operand, and each product of 16 takes
+// two words of each lane. Of a last 64, a share is two pieces.
+__device__ __forceinline__ int share_word(int piece, int i, int wide) {
+  const int own = piece / 16 * 128 + 128 > wide ? 2 : 4;
+  return piece / (4 * own) * (16 * own) + piece % own * 16 + i * 4 + piece % (4 * own) / own;
 }
 
 // x f32 [rows, width] rounded to bf16, for products by warpgroups. With an order of 1 or 2 a piece
@@ -63,10 +64,10 @@ round_rows(const int* rows, bf16* y, const float* x, int width, int order) {
     return;
   }
   unsigned* const words = reinterpret_cast<unsigned*>(to);
-  words[share_word(piece, 0)] = w.x;
-  words[share_word(piece, 1)] = w.y;
-  words[share_word(piece, 2)] = w.z;
-  words[share_word(piece, 3)] = w.w;
+  words[share_word(piece, 0, wide)] = w.x;
+  words[share_word(piece, 1, wide)] = w.y;
+  words[share_word(piece, 2, wide)] = w.z;
+  words[share_word(piece, 3, wide)] = w.w;
 }
 EMULATE(round_rows, 128)
 

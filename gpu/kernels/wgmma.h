@@ -1,5 +1,5 @@
-// The matrix unit of sm_90a: C[64x128] += A[64x16] · B[128x16]ᵀ by a warpgroup (four warps), bf16
-// in, float32 out, both operands in shared memory.
+// The matrix unit of sm_90a: C[64xN] += A[64x16] · B[Nx16]ᵀ by a warpgroup (four warps), bf16 in,
+// float32 out. B is in shared memory, N is 128 where A is too; A may be in registers.
 //
 // An operand's rows are 64 elements, 128 bytes, in eight pieces of 16 bytes. Piece p of row r lies
 // where piece p ^ r % 8 would: the unit's swizzle of 128 bytes. So a copy fills whole rows of

@@ -34,8 +34,9 @@ inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, i
     int at = i % wide;
     if (order == 1) at = at / 8 * 8 + paired[at % 8];
     if (order == 2) {  // a product's 16 of k: two of each of four lanes, then two more
-      const int lane = at % 8 / 2, word = at % 64 / 16 * 2 + at % 16 / 8;
-      at = at / 64 * 64 + lane * 16 + word / 4 * 8 + word % 4 + at % 2 * 4;
+      const int group = at / 128 * 128 + 128 > wide ? 64 : 128;
+      const int lane = at % 8 / 2, word = at % group / 16 * 2 + at % 16 / 8;
+      at = at / group * group + lane * group / 4 + word / 4 * 8 + word % 4 + at % 2 * 4;
     }
     const float want = at < width ? from_bf16(to_bf16(x[i / wide * width + at])) : 0;
     if (from_bf16(y[i]) != want) fail("y[%d] is not x[%d]", i, at);

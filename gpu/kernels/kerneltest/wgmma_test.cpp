@@ -145,7 +145,7 @@ TEST(wgmma_direct_even) {
   if (there()) wgmma_experts_of(true, 68, 64, 96, 3, 3, 1);
 }
 TEST(wgmma_direct_long) {
-  if (there()) wgmma_experts_of(true, 7, 608, 352, 3, 2, 1);
+  if (there()) wgmma_experts_of(true, 7, 608, 320, 3, 2, 1);
 }
 TEST(wgmma_direct_one_slot) {
   if (there()) wgmma_experts_of(true, 1, 64, 96, 9, 1, 8);
