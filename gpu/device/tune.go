@@ -7,30 +7,47 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/kernels"
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/models/checkpoint"
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// The card decides which kernels compute the experts: after the proofs each way is timed for every
-// batch bucket, on two layers of a published model's width, whose weights no cache holds.
+// The card decides which kernels compute a part of a step: after the proofs each way is timed for
+// batch buckets, on two layers of a published model's width, whose weights no cache holds.
 //
 // What must stay true: a way that is not timed, or was found wrong, is not chosen.
 
 // tunedModel and tunedRows are the model and the buckets that are timed; tests have smaller ones.
-var tunedModel, tunedRows = models.Spec20B, []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
+// The last choice serves all larger steps.
+var tunedModel, tunedRows = models.Spec20B, []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 2048}
+
+// part is what the ways are compared in.
+type part struct {
+	name  string
+	kinds []engine.Kind // that its phases end with
+	ways  [][]Variant   // beside that of no timing; the first variant names a way
+}
+
+var parts = []part{
+	{"experts", []engine.Kind{engine.Route, engine.GateUp, engine.Down, engine.Combine},
+		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"},
+			{StripGateUp, StripDown}, {StripGateUp + "_bf16", StripDown + "_bf16"},
+			{PrefillGateUp + "_direct_wgmma", PrefillDown + "_direct_wgmma"}}},
+}
 
 // Timing is the time of one way in steps of so many rows.
 type Timing struct {
+	Part    string  `json:"part"` // "experts", from their router to their sum
 	Rows    int     `json:"rows"`
-	Kernels Variant `json:"kernels"` // that multiply by the first matrices
-	Micros  float64 `json:"us"`      // of a layer, from its router to the sum of its experts
-	Rate    float64 `json:"gbs"`     // of the weights of chosen experts, 10^9 byte/s
+	Kernels Variant `json:"kernels"` // the first of the way
+	Micros  float64 `json:"us"`      // of a layer
+	Rate    float64 `json:"gbs"`     // of its weights, and of chosen experts alone, 10^9 byte/s
 	Chosen  bool    `json:"chosen"`
 }
 
-// Tune times every way that the card has.
+// Tune times every way that the card has. The error is of ways that could not run.
 func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 	v := &prover{resources: resources{d: d}, spec: widthModel(tunedModel())}
 	defer func() { err = errors.Join(err, v.close()) }()
@@ -42,24 +59,28 @@ func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 		if err := errors.Join(ctx.Err(), v.prepare(v.spec, o, rows, rows)); err != nil {
 			return nil, err
 		}
-		for _, up := range []Variant{"", StreamGateUp, StreamGateUp + "_bf16", StripGateUp,
-			StripGateUp + "_bf16"} {
-			t, err := v.timeExperts([]Variant{up, downOf(up)})
-			if err != nil {
-				return nil, fmt.Errorf("time experts in steps of %d rows: %w", rows, err)
-			}
-			if up == "" || t.Kernels == up {
-				list = append(list, t)
+		for _, p := range parts {
+			for _, way := range append([][]Variant{{""}}, p.ways...) {
+				t, failed := v.timeWay(p, way)
+				switch {
+				case errors.Is(failed, driver.ErrLost):
+					return nil, failed
+				case failed != nil:
+					err = errors.Join(err, fmt.Errorf("%s %s in steps of %d rows: %w", p.name,
+						way[0], rows, failed))
+				case way[0] == "" || t.Kernels == way[0]:
+					list = append(list, t)
+				}
 			}
 		}
 	}
 	choose(list)
-	return list, nil
+	return list, err
 }
 
-// timeExperts times the experts of the program, compiled with these variants.
-func (v *prover) timeExperts(forced []Variant) (t Timing, err error) {
-	s, err := v.d.compile(&step{p: v.program, forced: forced})
+// timeWay times a part of the program, compiled with these variants.
+func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
+	s, err := v.d.compile(&step{p: v.program, forced: way})
 	if err != nil {
 		return t, err
 	}
@@ -68,12 +89,12 @@ func (v *prover) timeExperts(forced []Variant) (t Timing, err error) {
 		return t, err
 	}
 	s.phases = slices.DeleteFunc(s.phases, func(ph phase) bool {
-		last := s.p.Ops[ph.to-1].Kind
-		if last == engine.GateUp {
+		last := s.p.Ops[ph.to-1]
+		other := !slices.Contains(p.kinds, last.Kind) || last.Out[0].Home == engine.Logits
+		if t.Kernels == "" && !other && last.Kind != engine.Route {
 			t.Kernels = ph.variant
 		}
-		return !slices.Contains([]engine.Kind{engine.Route, engine.GateUp, engine.Down,
-			engine.Combine}, last)
+		return other
 	})
 	v.d.mu.Lock()
 	graph, err := v.d.stream.Capture(s.launchAll)
@@ -84,27 +105,36 @@ func (v *prover) timeExperts(forced []Variant) (t Timing, err error) {
 	h := resources{d: v.d}
 	took, err := h.fastest(5, graph.Launch)
 	m := v.spec
-	t.Rows, t.Micros = v.program.Rows, math.Round(took.Seconds()*1e8/float64(m.Layers))/100
+	t.Part, t.Rows = p.name, v.program.Rows
+	t.Micros = math.Round(took.Seconds()*1e8/float64(m.Layers)) / 100
 	idle := math.Pow(1-float64(m.ExpertsPerToken)/float64(m.Experts), float64(t.Rows))
-	weights := float64(3*m.Experts*m.Hidden*m.Intermediate) * 17 / 32
-	t.Rate = weights * (1 - idle) / max(t.Micros, 0.01) / 1e3
+	weights := float64(3*m.Experts*m.Hidden*m.Intermediate) * 17 / 32 * (1 - idle)
+	if p.kinds[0] != engine.Route {
+		weights = float64(4 * m.Hidden * m.HeadDim * (m.Heads + m.KVHeads))
+	}
+	t.Rate = weights / max(t.Micros, 0.01) / 1e3
 	return t, errors.Join(err, graph.Close(), h.close())
 }
 
 // choose marks the fastest way of each bucket; of few rows that which is faster in all together.
 func choose(list []Timing) {
-	few := map[Variant]float64{}
+	type way struct {
+		part string
+		lead Variant
+	}
+	few := map[way]float64{}
 	for _, t := range list {
 		if t.Rows <= kernels.DecodeRows {
-			few[t.Kernels] += t.Micros
+			few[way{t.Part, t.Kernels}] += t.Micros
 		}
 	}
 	for i, t := range list {
 		list[i].Chosen = !slices.ContainsFunc(list, func(o Timing) bool {
 			if t.Rows <= kernels.DecodeRows {
-				return o.Rows <= kernels.DecodeRows && few[o.Kernels] < few[t.Kernels]
+				return o.Part == t.Part && o.Rows <= kernels.DecodeRows &&
+					few[way{o.Part, o.Kernels}] < few[way{t.Part, t.Kernels}]
 			}
-			return o.Rows == t.Rows && o.Micros < t.Micros
+			return o.Part == t.Part && o.Rows == t.Rows && o.Micros < t.Micros
 		})
 	}
 }
@@ -116,18 +146,26 @@ func (d *Device) Choose(list []Timing) {
 	d.mu.Unlock()
 }
 
-// chosen tells whether these kernels were the fastest for a step. Steps of many rows are compared
+// chosen tells whether a variant's way was the fastest for a step. Steps of many rows are compared
 // by the tokens that an expert has.
-func (d *Device) chosen(up Variant, rows int, s models.Spec) bool {
+func (d *Device) chosen(v Variant, rows int, s models.Spec) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	tuned, few := tunedModel(), rows <= kernels.DecodeRows
-	i := slices.IndexFunc(d.timings, func(t Timing) bool {
-		if few != (t.Rows <= kernels.DecodeRows) || !t.Chosen {
-			return false
+	for _, p := range parts {
+		w := slices.IndexFunc(p.ways, func(way []Variant) bool { return slices.Contains(way, v) })
+		if w < 0 {
+			continue
 		}
-		return few && t.Rows >= rows || !few && t.Rows*tuned.ExpertsPerToken*s.Experts >=
-			rows*s.ExpertsPerToken*tuned.Experts
-	})
-	return i >= 0 && d.timings[i].Kernels == up
+		need, have := rows, 1
+		if p.kinds[0] == engine.Route && !few {
+			need, have = rows*s.ExpertsPerToken*tuned.Experts, tuned.ExpertsPerToken*s.Experts
+		}
+		i := slices.IndexFunc(d.timings, func(t Timing) bool {
+			return t.Part == p.name && t.Chosen && few == (t.Rows <= kernels.DecodeRows) &&
+				(t.Rows*have >= need || t.Rows == tunedRows[len(tunedRows)-1])
+		})
+		return i >= 0 && d.timings[i].Kernels == p.ways[w][0]
+	}
+	return false
 }

@@ -32,7 +32,10 @@ func TestTheCardDecides(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
 	cost := map[string]time.Duration{"decode_gate_up": 10, "decode_down": 10, "combine": 1,
 		"stream_gate_up_8_2": 8, "stream_down_8_2": 8, "round_rows": 1,
-		"prefill_gate_up_wgmma": 30, "prefill_down_wgmma": 30,
+		"strip_gate_up_8_2": 8, "strip_down_8_2": 9, "strip_gate_up_16": 11, "strip_down_16": 11,
+		"strip_gate_up_32": 99, "prefill_gate_up_direct_wgmma": 20,
+		"prefill_down_direct_wgmma": 20,
+		"prefill_gate_up_wgmma":     30, "prefill_down_wgmma": 30,
 		"stream_gate_up_16": 10, "stream_down_16": 10, // 16 rows of the tiny model
 		"stream_gate_up_32": 32, "stream_down_32": 32} // 32 rows
 	for kernel, n := range cost {
@@ -40,10 +43,18 @@ func TestTheCardDecides(t *testing.T) {
 	}
 	list, err := dev.Tune(t.Context())
 	hosttest.Check(t, err)
-	for i, want := range []Timing{{1, DecodeGateUp, 20, 0, false}, {1, StreamGateUp, 17, 0, true},
-		{4, DecodeGateUp, 20, 0, false}, {4, StreamGateUp, 17, 0, true},
-		{16, "prefill_gate_up_wgmma", 63, 0, false}, {16, "stream_gate_up_bf16", 21, 0, true},
-		{32, "prefill_gate_up_wgmma", 63, 0, true}, {32, "stream_gate_up_bf16", 65, 0, false}} {
+	for i, want := range []Timing{{"experts", 1, DecodeGateUp, 20, 0, false},
+		{"experts", 1, StreamGateUp, 17, 0, true}, {"experts", 1, StripGateUp, 18, 0, false},
+		{"experts", 4, DecodeGateUp, 20, 0, false}, {"experts", 4, StreamGateUp, 17, 0, true},
+		{"experts", 4, StripGateUp, 18, 0, false},
+		{"experts", 16, "prefill_gate_up_wgmma", 63, 0, false},
+		{"experts", 16, "stream_gate_up_bf16", 21, 0, true},
+		{"experts", 16, "strip_gate_up_bf16", 23, 0, false},
+		{"experts", 16, "prefill_gate_up_direct_wgmma", 43, 0, false},
+		{"experts", 32, "prefill_gate_up_wgmma", 63, 0, false},
+		{"experts", 32, "stream_gate_up_bf16", 65, 0, false},
+		{"experts", 32, "strip_gate_up_bf16", 100, 0, false},
+		{"experts", 32, "prefill_gate_up_direct_wgmma", 43, 0, true}} {
 		if i >= len(list) {
 			t.Fatalf("%v", list)
 		}
@@ -66,7 +77,7 @@ func TestTheCardDecides(t *testing.T) {
 	dev.Choose(list)
 	for rows, kernel := range map[int]string{1: "stream_gate_up", 2: "stream_down",
 		8: "decode_gate_up", 12: "stream_gate_up_bf16", 16: "stream_down_bf16",
-		20: "prefill_gate_up_wgmma", 64: "prefill_down_wgmma"} {
+		20: "prefill_gate_up_direct_wgmma", 64: "prefill_down_direct_wgmma"} {
 		uses(dev, rows, kernel)
 	}
 	dev.forced = []Variant{DecodeGateUp}
@@ -75,8 +86,8 @@ func TestTheCardDecides(t *testing.T) {
 	dev.Disable(StreamGateUp)
 	uses(dev, 4, "decode_gate_up")
 	list, err = dev.Tune(t.Context())
-	if hosttest.Check(t, err); len(list) != 6 || list[0].Kernels != DecodeGateUp ||
-		!list[0].Chosen {
+	if hosttest.Check(t, err); len(list) != 12 || list[1].Kernels != StripGateUp ||
+		!list[1].Chosen {
 		t.Errorf("%+v", list)
 	}
 }

@@ -49,7 +49,7 @@ func (s *step) denseWays() []multiplier {
 func (s *step) expertWays(kind Variant) []multiplier {
 	ways, suffix := s.denseWays(), Variant(direct.suffix)
 	switch {
-	case ways[0] == warpgroups && s.preferred(kind+suffix, PrefillGateUp+suffix):
+	case ways[0] == warpgroups && s.preferred(kind+suffix):
 		return append([]multiplier{direct}, ways...)
 	case s.multiplier != nil:
 		return []multiplier{*s.multiplier}

@@ -40,11 +40,11 @@ func readForced() (list []Variant, err error) {
 	return list, nil
 }
 
-// preferred tells whether a variant that is no default is forced, or the card timed its way, which
-// multiplies by the first matrices with `up`, as the fastest.
-func (s *step) preferred(v, up Variant) bool {
-	return slices.Contains(s.forced, v) || s.forced == nil &&
-		s.dev.chosen(up, s.p.Rows, s.p.Spec)
+// preferred tells whether a variant that is no default is in use, and forced or of the way that the
+// card timed as the fastest.
+func (s *step) preferred(v Variant) bool {
+	return s.dev.enabled(v) && (slices.Contains(s.forced, v) ||
+		s.forced == nil && s.dev.chosen(v, s.p.Rows, s.p.Spec))
 }
 
 func (s *step) streamExperts(i int) phase {
@@ -63,21 +63,14 @@ func (s *step) streamExperts(i int) phase {
 	if many || !rounds {
 		return phase{}
 	}
-	for _, up := range []Variant{StreamGateUp, StripGateUp} {
-		up, variant := up+suffix, up+suffix
+	for _, kind := range [][2]Variant{{StreamGateUp, StreamDown}, {StripGateUp, StripDown}} {
+		strips, variant := kind[0] == StripGateUp, kind[0]+suffix
 		if op.Kind == engine.Down {
-			variant = downOf(up)
+			variant = kind[1] + suffix
 		}
-		preferred := s.steady && up == StreamGateUp+suffix || s.preferred(variant, up)
-		if preferred && s.dev.enabled(variant) {
-			return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms,
-				strings.HasPrefix(string(up), string(StripGateUp))))
+		if s.preferred(variant) || s.steady && !strips && s.dev.enabled(variant) {
+			return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms, strips))
 		}
 	}
 	return phase{}
-}
-
-// downOf is the variant of down that belongs to one of gate_up.
-func downOf(up Variant) Variant {
-	return Variant(strings.Replace(string(up), "gate_up", "down", 1))
 }

@@ -44,7 +44,8 @@ func TestRecord(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "records")
 	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a",
 		Program: "1"}
-	first := &scripted{proofs: outcome, timings: []Timing{{8, StreamGateUp, 1.5, 2, true}}}
+	first := &scripted{proofs: outcome, timings: []Timing{{"experts", 8, StreamGateUp,
+		1.5, 2, true}}}
 	got := verify(t.Context(), folder, about, first)
 	if first.proved != 1 || first.timed != 1 || got.recorded ||
 		!slices.Equal(first.chosen, first.timings) {
