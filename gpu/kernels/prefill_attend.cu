@@ -17,6 +17,7 @@
 // add up to them, as in prefill.cu: with one term a result is off by at most 2^-8 of the largest
 // visible |v| plus what rounding the queries changes in the logits; three terms are all of float32.
 #include "cache.h"
+#include "grid.h"
 #include "matrix.h"
 #include "warp.h"
 
@@ -135,7 +136,9 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
 #if !defined(MATRIX_NV)
   SHARED(bf16, weights, kThreads / WARP * 16 * kPositionStride);
 #endif
-  const int kv_head = blockIdx.x, live = *rows, row0 = blockIdx.y * ROWS;
+  // the last rows, which see most, go first
+  const int kv_head = blockIdx.x, row0 = static_cast<int>(gridDim.y - 1 - blockIdx.y) * ROWS;
+  const int live = *rows;
   if (row0 >= live) return;  // the whole block
   const int stop = row0 + ROWS < live ? row0 + ROWS : live;
   const int group = heads / kv_heads, head0 = kv_head * group;
@@ -166,9 +169,9 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
   }
 
   int next = row0;
-  for (unsigned n = 0; next < stop;) {
-    const int first = next;
-    next = run_end(positions, table_at, first, stop);
+  for (unsigned n = 0; next < row0 + ROWS && next < *rows;) {
+    const int first = next, live = *rows;
+    next = run_end(positions, table_at, first, row0 + ROWS < live ? row0 + ROWS : live);
     if (runs_only && next == first + 1 && stands_alone(positions, table_at, first, live)) continue;
     if (n++ % gridDim.z != blockIdx.z) continue;
     const int position0 = positions[first], end = position0 + next - first;
@@ -184,6 +187,7 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
     for (int i = 0; i < kMine; i++) {
 #pragma unroll
       for (int d = 0; d < kDimTiles; d++) acc[i][d] = Sums{};
+      const int lane = thread_again() % WARP;
 #pragma unroll
       for (int r = 0; r < kSumRows; r++) {
         const int packed = tile0 + i * 16 + sum_row(lane, first_of_row(r));
@@ -283,6 +287,7 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
       }
     }
     if (!busy) continue;
+    const int lane = thread_again() % WARP, tile0 = thread_again() / WARP * kMine * 16;
 #pragma unroll
     for (int i = 0; i < kMine; i++) {
 #pragma unroll
@@ -306,7 +311,7 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
 // attend for many rows, head dim 64, at most 8 query heads a KV head, a cache of bf16, or of e4m3
 // where the name has f8; TERMS ends it. runs_only: rows that stand alone in their sequence are left
 // out. qkv and cache lie at multiples of 16. grid (kv_heads, ceil(bucket rows / 16), any)
-KERNEL(256)
+KERNEL(256, 2)
 prefill_attend_1(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
                  const int* positions, const int* tables, const int* table_at,
                  int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
@@ -316,7 +321,7 @@ prefill_attend_1(const int* rows, float* o, const float* qkv, const bf16* cache,
 }
 EMULATE(prefill_attend_1, 256)
 
-KERNEL(256)
+KERNEL(256, 2)
 prefill_attend_f8_1(const int* rows, float* o, const float* qkv, const e4m3* cache,
                     const bf16* sinks, const int* positions, const int* tables, const int* table_at,
                     int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
