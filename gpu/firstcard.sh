@@ -173,7 +173,7 @@ cores() {
   local n
   for n in 1 2 4 8 16; do
     [ "$n" = 1 ] || [ "$n" -le "$(nproc)" ] || break
-    "$O" bench --synthetic $shape --layers "$(tiny 1 12)" --device cpu \
+    "$O" bench --synthetic $shape --layers "$(tiny 1 6)" --device cpu \
       --threads "$n" --prefill "$(tiny 20 512)" --batch "$(tiny 1 8)" --context 0 --rounds 1 \
       --steps "$(tiny 1 8)" --plain --json > "$W/log/bench-cpu-$n.json"
   done
@@ -213,7 +213,8 @@ u.urlopen('http://127.0.0.1:$port/health', timeout=1)" 2> /dev/null && ok=1 && b
 serve() { load "" 1:1024:256:4 8:1024:256:32 16:1024:256:64 64:1024:256:192 256:1024:256:768; }
 serveisolated() { SERVE_FLAGS=--isolate load -isolated 1:1024:256:4 64:1024:256:128; }
 
-# Hardware counters of each kernel of one layer's worth of steps, and of choosing a token.
+# Hardware counters of each kernel of one layer's worth of steps, of experts' kernels of few tokens,
+# with what their warps wait for, and of choosing a token.
 counters() {
   has ncu || { echo "no ncu"; return 3; }
   local m=gpu__time_duration.sum,dram__bytes_read.sum,lts__t_bytes.sum,launch__grid_size
@@ -223,10 +224,19 @@ counters() {
   m=$m,sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active
   m=$m,sm__warps_active.avg.pct_of_peak_sustained_active,l1tex__data_bank_conflicts_pipe_lsu.sum
   local -a ncu=(ncu --clock-control none --csv --page raw --metrics "$m")
-  timeout 60 "${ncu[@]}" --log-file "$W/log/ncu-steps.csv" -s 60 -c 60 \
-    -k 'regex:^(decode|stream|prefill|route|norm|rope|combine|round)' \
-    "$O" bench --synthetic 20b --layers 2 --device gpu --prefill 2048 --batch 16 --context 4096 \
-    --rounds 1 --steps 2 --plain
+  timeout 30 "${ncu[@]}" --log-file "$W/log/ncu-steps.csv" -s 20 -c 24 \
+    -k 'regex:^(decode|prefill|route|norm|rope|combine|round)' \
+    "$O" bench --synthetic 20b --layers 2 --device gpu --prefill 2048 --batch 1 --context 0 \
+    --rounds 1 --steps 1 --plain
+  local stall=smsp__average_warps_issue_stalled n
+  for n in long_scoreboard short_scoreboard barrier wait math_pipe_throttle not_selected; do
+    m=$m,${stall}_${n}_per_issue_active.ratio
+  done
+  for n in 8 64; do
+    timeout 20 ncu --clock-control none --csv --page raw --metrics "$m" -s 4 -c 4 \
+      --log-file "$W/log/ncu-few-$n.csv" -k 'regex:^(stream|strip)' "$O" bench --synthetic 20b \
+      --layers 2 --device gpu --prefill $n --batch $n --context 0 --rounds 1 --steps 2 --plain
+  done
   timeout 40 "${ncu[@]}" --log-file "$W/log/ncu-sample.csv" -c 8 \
     -k 'regex:^(logit_stats|sample|top_logits|edit_logits)$' \
     "$O" chat --model demo --device gpu --temperature 1 --max-tokens 4 "Hello" < /dev/null
@@ -348,7 +358,7 @@ def counters(f):
         m = [sorted(c)[len(c) // 2] for c in zip(*v)]
         print('ncu %-24s x%-3d time %9.2f dram read %12.0f, dram %3.0f %% issue %3.0f %% '
               'alu %3.0f %% warps %3.0f %%' % (k, len(v), *m))
-for f in ('ncu-steps.csv', 'ncu-sample.csv'): counters(f)
+for f in sorted(glob.glob(L + 'ncu-*.csv')): counters(os.path.basename(f))
 for f in sorted(glob.glob(L + '*.err')):
     t = [l for l in read(os.path.basename(f)).splitlines()
          if re.search(r'ossrun: |cu[A-Z]\w+: |CUDA_ERROR|panic|fatal|Error', l)]
@@ -371,25 +381,27 @@ export -f has environment doctor golden demo tiny bench bench20 bench20old bench
 export -f serve serveisolated counters sanitize sanitizelong roofs cores
 export W O PY ROOT CARD OUT TINY TINYLIMIT shape prefill batches contexts steps rounds
 
+# What they took on an H200, the start of the machine (30 s) not counted: doctor 3 s, demo 3, bench20
+# 7, bench20old 4, ops 3, bench120 8, counters 31.
 #    name          limit
 step environment   15 bash -c environment
-step doctor        60 bash -c doctor             # opens the card, proves the kernels
-step golden2       40 bash -c 'golden T2'        # numbers of whole models
+step doctor        60 bash -c doctor             # opens the card, proves the kernels, times them
 step demo          30 bash -c demo               # sampling on the card: nothing else checks it
+step bench20       60 bash -c bench20            # speed, in serve's mode
+step bench20old    40 bash -c bench20old         # the same by the kernels of before
+step ops           30 bash -c ops
+step bench120      40 bash -c bench120
+step bench20q8     30 bash -c bench20q8
+step golden2       40 bash -c 'golden T2'        # numbers of whole models
+step serve        120 bash -c serve
+step counters      90 bash -c counters
+step cores        100 bash -c cores              # the host's, of which such machines have many
 step golden1       60 bash -c 'golden T1'
-step bench20       90 bash -c bench20            # speed, in serve's mode
-step bench20old    60 bash -c bench20old         # the same by the kernels of before
-step serve        150 bash -c serve
-step counters     100 bash -c counters
-step sanitize     100 bash -c sanitize
 step roofs         40 bash -c roofs
-step ops           40 bash -c ops
-step bench120     120 bash -c bench120
-step bench20q8     60 bash -c bench20q8
+step sanitize     100 bash -c sanitize
 step serveisolated 60 bash -c serveisolated
 step sanitizelong  90 bash -c sanitizelong
 step selftest     200 bash -c selftest
-[ "$(left)" -lt 180 ] || step cores 170 bash -c cores
 rm -rf /dev/shm/fc-20b
 pack
 cat "$W/table.txt"
