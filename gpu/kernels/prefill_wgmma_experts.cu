@@ -90,8 +90,9 @@ struct WgTokens {
 // Asks for two products, and waits for the two before, whose first operands were in `older`.
 template <int N>
 __device__ __forceinline__ void multiply_wg(Pending& pending, float (&sum)[N / 2],
-                                            const unsigned (&a)[2][4], unsigned (&older)[2][4],
+                                            unsigned (&a)[2][4], unsigned (&older)[2][4],
                                             uint64_t b) {
+  keep(a);
   begin_products(sum);
   issue<N>(pending, sum, a[0], b);
   issue<N>(pending, sum, a[1], b + 2);  // 16 further of k are 32 bytes

@@ -233,6 +233,16 @@ __device__ __forceinline__ void keep([[maybe_unused]] float (&c)[K]) {
 #endif
 }
 
+// The same for a part of A in the lanes' own words: before begin_products, and in wait_older.
+template <int K>
+__device__ __forceinline__ void keep([[maybe_unused]] unsigned (&a)[K][4]) {
+#if defined(GPU_NVIDIA)
+#pragma unroll
+  for (int i = 0; i < K; i++)
+    asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
+#endif
+}
+
 // Before the first issue() and after this thread touched the accumulators. What it wrote to them is
 // in its registers then: a compiler that put a constant there behind the fence would break the rule
 // of the instruction.
@@ -315,9 +325,7 @@ __device__ __forceinline__ void wait_older([[maybe_unused]] Pending& pending,
                                            [[maybe_unused]] unsigned (&a)[K][4]) {
 #if defined(GPU_NVIDIA)
   asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-#pragma unroll
-  for (int i = 0; i < K; i++)
-    asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
+  keep(a);
 #else
   multiply_due(pending, pending.older);
 #endif
