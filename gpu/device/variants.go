@@ -272,24 +272,22 @@ func (s *step) decodeRoute(i int) phase {
 		return phase{}
 	}
 	norm, linear, route := ops[0], ops[1], ops[2]
-	t := norm.Out[0]
+	t, spec := norm.Out[0], s.p.Spec
 	if len(linear.W) != 2 || linear.Add || linear.In[0] != t || route.In[0] != linear.Out[0] ||
 		t == norm.In[0] {
 		return phase{}
 	}
-	spec := s.p.Spec
-	ph := phase{from: i, to: i + 3, variant: DecodeRoute,
-		launches: []kernels.Launch{s.dev.target.DecodeRoute(s.rows(t), s.address(route.Out[0]),
-			s.address(route.Out[1]), s.address(t), s.address(linear.Out[0]), s.arrived.address,
-			s.address(norm.In[0]), s.address(norm.W[0]), s.address(linear.W[0]),
-			s.address(linear.W[1]), spec.Hidden, spec.Experts, spec.ExpertsPerToken, norm.Eps)},
-		results: []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}}
+	results := []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}
+	var order, groups kernels.Pointer
 	if s.grouped(route, i+3) {
-		reference, _ := s.record(route) // every Route has one
-		ph.launches = append(ph.launches, reference[1])
-		ph.results = append(ph.results, route.Out[2:]...)
+		order, groups = s.address(route.Out[2]), s.address(route.Out[3])
+		results = append(results, route.Out[2:]...)
 	}
-	return ph
+	return phase{from: i, to: i + 3, variant: DecodeRoute, results: results,
+		launches: []kernels.Launch{s.dev.target.DecodeRoute(s.rows(t), s.address(route.Out[0]),
+			s.address(route.Out[1]), order, groups, s.address(t), s.address(linear.Out[0]),
+			s.arrived.address, s.address(norm.In[0]), s.address(norm.W[0]), s.address(linear.W[0]),
+			s.address(linear.W[1]), spec.Hidden, spec.Experts, spec.ExpertsPerToken, norm.Eps)}}
 }
 
 // grouped tells whether anything reads the slots sorted by expert that a route leaves.

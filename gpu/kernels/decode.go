@@ -151,12 +151,12 @@ func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs i
 		a.Scale)
 }
 
-// DecodeRoute is Norm, the router's Linear and Route's choice, without order and groups.
-func (t Target) DecodeRoute(r Rows, experts, weights, normed, router, arrived, x, norm, w,
-	bias Pointer, hidden, count, top int, eps float32) Launch {
+// DecodeRoute is Norm, the router's Linear and Route; without order and groups if order is 0.
+func (t Target) DecodeRoute(r Rows, experts, weights, order, groups, normed, router, arrived, x,
+	norm, w, bias Pointer, hidden, count, top int, eps float32) Launch {
 	return launch("decode_route", grid(r.Most, divideUp(count, threads/t.Warp)), block(threads),
-		4*hidden, r.Live, experts, weights, normed, router, arrived, x, norm, w, bias, i32(hidden),
-		i32(count), i32(top), eps)
+		max(4*hidden, 4*count*(threads/t.Warp+1)), r.Live, experts, weights, order, groups, normed,
+		router, arrived, x, norm, w, bias, i32(hidden), i32(count), i32(top), eps)
 }
 
 // DecodeGateUp is GateUp, by experts i32 [rows, top] and normed f32 [rows, k].

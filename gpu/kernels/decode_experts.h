@@ -7,39 +7,14 @@
 
 #include "decode.h"
 #include "grid.h"
-
-// The choice of one row by one warp: as route_choose. key 0 is NaN's: below everything.
-__device__ __forceinline__ void choose_by_warp(int* experts, float* weights, const float* logits,
-                                               int count, int top, int lane) {
-  uint64_t last = ~uint64_t{0};
-  float largest = 0, sum = 0;
-  for (int j = 0; j < top; j++) {
-    uint64_t best = 0;
-    for (int e = lane; e < count; e += WARP) {
-      const float v = logits[e];
-      const uint64_t key = v != v ? 0 : key_of(v);
-      const uint64_t rank = key << 32 | (0xffffffffu - static_cast<unsigned>(e));
-      if (rank < last && rank > best) best = rank;
-    }
-    last = warp_max(best);
-    const int expert = static_cast<int>(0xffffffffu - static_cast<unsigned>(last));
-    const float logit = logits[expert];
-    if (j == 0) largest = logit;
-    sum += exp_of(logit - largest);
-    if (lane == 0) {
-      experts[j] = expert;
-      weights[j] = logit;
-    }
-  }
-  if (lane == 0)
-    for (int j = 0; j < top; j++) weights[j] = exp_of(weights[j] - largest) / sum;
-}
+#include "route.h"
 
 // decode_route.
 __device__ __forceinline__ void route_row(const Place& place, const int* rows, int* experts,
-                                          float* weights, float* t, float* router, int* arrived,
-                                          const float* x, const bf16* norm, const bf16* w,
-                                          const bf16* bias, int k, int count, int top, float eps) {
+                                          float* weights, int* order, int* groups, float* t,
+                                          float* router, int* arrived, const float* x,
+                                          const bf16* norm, const bf16* w, const bf16* bias, int k,
+                                          int count, int top, float eps) {
   DYNAMIC_SHARED(float4, staged);
   SHARED(float, part, kDecodeWarps);
   SHARED(int, flag, 1);
@@ -66,6 +41,10 @@ __device__ __forceinline__ void route_row(const Place& place, const int* rows, i
   if (warp == 0)
     choose_by_warp(experts + static_cast<int64_t>(row) * top,
                    weights + static_cast<int64_t>(row) * top, logits, count, top, lane);
+  // Row 0's counter has room for the count of rows.
+  if (!order || !last_to_arrive(arrived, live, flag, kOtherUnit)) return;
+  SHARED(int, seen, kDecodeThreads);
+  group_slots(order, groups, experts, live * top, count, reinterpret_cast<int*>(staged), seen);
 }
 
 // Blocks of 32 of MXFP4 rows on their way to a lane, every WARP-th, with their scales.

@@ -64,7 +64,7 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),
 			t.MatrixProof(MX, four), t.MatrixRate(MX, 4, four, 3))
 	}
-	all = append(all, t.DecodeRoute(rows(3), p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5),
+	all = append(all, t.DecodeRoute(rows(3), p, p, p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5),
 		t.DecodeGateUp(rows(3), p, p, p, w, 96, 64, 2, 7),
 		t.DecodeDown(rows(3), p, p, p, p, w, 64, 96, 2))
 	for _, slots := range []int{8, 80, 160} { // of 8 experts: a form of each tile

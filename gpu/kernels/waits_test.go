@@ -18,6 +18,10 @@ import (
 // uses (prefetch), two waits beside each other.
 const noticedWaits = 95
 
+// addOnly are the kernels whose atomic additions to memory tell no other block of anything: the
+// next kernel reads the sums.
+var addOnly = []string{"sample_bins", "sample_weigh"}
+
 // Every kernel of every code object waits for what it touches and for what other warps and blocks
 // are told of; and the reading notices where it would not. Run by ptxas.sh, as the other tests of
 // disassembly are.
@@ -44,7 +48,10 @@ func TestDisassemblyWaits(t *testing.T) {
 				if f == nil {
 					t.Fatalf("%s is not in the disassembly", name)
 				}
-				wrong := f.faults()
+				wrong := slices.DeleteFunc(f.faults(), func(w fault) bool {
+					return slices.Contains(addOnly, name) &&
+						strings.Contains(f.steps[w.at].text, "atomic_add")
+				})
 				for _, w := range wrong[:min(3, len(wrong))] {
 					t.Errorf("%s, %d faults: %s", name, len(wrong), f.String(w))
 				}

@@ -175,19 +175,23 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
   const int bucket = rows + 1;
   const float eps = 1e-5f, limit = 7;
   Memory<int> count(std::vector<int>{rows}), chosen(bucket * top),
-      arrived(std::vector<int>(bucket, 0));
+      arrived(std::vector<int>(bucket, 0)), order(bucket * top), groups(1 + 2 * experts);
   Memory<float> x(floats(bucket * hidden)), t(bucket * hidden), router(bucket * experts),
       weights(bucket * top), h(bucket * top * inter);
   Memory<bf16> norm(halves(hidden)), w(halves(experts * hidden, ties ? 0 : 1)),
       bias(ties ? std::vector<bf16>(experts, 0) : halves(experts));
   const std::vector<float> before = x.values();
   // All blocks at once as well: the one that chooses must find what all warps of the others wrote.
-  for (int order : {kNewestFirst, kOldestFirst, kInTurn}) {
+  for (int blocks : {kNewestFirst, kOldestFirst, kInTurn}) {
     for (int r = 0; r < rows; r++)
       std::fill_n(&router[r * experts], experts, std::numeric_limits<float>::quiet_NaN());
-    emulator_blocks(order, 0);
-    launch("decode_route", {unsigned(bucket), divide_up(experts, warps())}, 256, 4 * hidden, count,
-           chosen, weights, t, router, arrived, x, norm, w, bias, hidden, experts, top, eps);
+    std::fill_n(chosen.data(), rows * top, -1);
+    emulator_blocks(blocks, 0);
+    const bool grouped = blocks != kOldestFirst;
+    launch("decode_route", {unsigned(bucket), divide_up(experts, warps())}, 256,
+           std::max<int>(4 * hidden, 4 * experts * (warps() + 1)), count, chosen, weights,
+           grouped ? order.data() : nullptr, groups, t, router, arrived, x, norm, w, bias, hidden,
+           experts, top, eps);
     for (int r = 0; r < rows; r++) {
       const std::vector<int> want =
           reference::choose(reference::wide(&router[r * experts], experts), top);
@@ -195,6 +199,7 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
         if (chosen[r * top + j] != want[j])
           fail("row %d: choice %d is %d, not %d", r, j, chosen[r * top + j], want[j]);
     }
+    if (grouped) check_groups(chosen, order, groups, rows * top, experts);
   }
   std::vector<double> normed, logits, shares;
   for (int r = 0; r < rows; r++) {

@@ -47,21 +47,7 @@ struct Routing {
     untouched("experts", chosen, rows * top);
     untouched("weights", weights, rows * top);
     untouched("order", order, rows * top);
-    int at = 0, active = 0;
-    for (int e = 0; e < experts; e++) {
-      const int begin = at;
-      for (int s = 0; s < rows * top; s++) {
-        if (chosen[s] != e) continue;
-        if (order[at] != s) fail("order[%d] is %d, not %d", at, order[at], s);
-        at++;
-      }
-      if (at == begin) continue;
-      if (groups[1 + 2 * active] != e || groups[2 + 2 * active] != at)
-        fail("pair %d of groups is (%d, %d), not (%d, %d)", active, groups[1 + 2 * active],
-             groups[2 + 2 * active], e, at);
-      active++;
-    }
-    if (groups[0] != active) fail("%d experts are active, not %d", groups[0], active);
+    check_groups(chosen, order, groups, rows * top, experts);
   }
 };
 

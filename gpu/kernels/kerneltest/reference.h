@@ -158,4 +158,24 @@ inline Row quantized(const Row& x) {
 
 }  // namespace reference
 
+// Holds order and groups to the experts that slots chose.
+inline void check_groups(const Memory<int>& chosen, const Memory<int>& order,
+                         const Memory<int>& groups, int slots, int experts) {
+  int at = 0, active = 0;
+  for (int e = 0; e < experts; e++) {
+    const int begin = at;
+    for (int s = 0; s < slots; s++) {
+      if (chosen[s] != e) continue;
+      if (order[at] != s) fail("order[%d] is %d, not %d", at, order[at], s);
+      at++;
+    }
+    if (at == begin) continue;
+    if (groups[1 + 2 * active] != e || groups[2 + 2 * active] != at)
+      fail("pair %d of groups is (%d, %d), not (%d, %d)", active, groups[1 + 2 * active],
+           groups[2 + 2 * active], e, at);
+    active++;
+  }
+  if (groups[0] != active) fail("%d experts are active, not %d", groups[0], active);
+}
+
 #endif  // OSSRUN_GPU_KERNELTEST_REFERENCE_H_
