@@ -17,7 +17,7 @@ const (
 // source leaves registers for.
 func (t Target) streamBlock(columns int, strips bool) (size, resident int) {
 	switch {
-	case strips && columns == 8 && t.Warp == 32 && t.Shared > amdShared:
+	case strips && columns == 8 && t.Shared > 200<<10:
 		return threads, 3
 	case strips && columns > 8:
 		return 384, 32 / columns

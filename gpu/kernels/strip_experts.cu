@@ -9,13 +9,25 @@
 // a row has the same bits in any step.
 #include "tokens.h"
 
-// Chunks that a warp has under way, 1 KB each, and blocks of 8 columns that a processor has.
+// Chunks that a warp has under way, 1 KB each, and blocks of 8 and of 16 columns that a processor
+// has: those with 227 KB of shared memory have room for 24 warps.
 #if defined(MATRIX_NV)
 constexpr int kStripDepth = 2;
-#define STRIP_BLOCKS 3
 #else
 constexpr int kStripDepth = kStreamDepth;
+#endif
+#if defined(GPU_NVIDIA) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200
+#define STRIP_BLOCKS 3
+#define STRIP_WIDE 2
+#else
 #define STRIP_BLOCKS 2
+#define STRIP_WIDE 1
+#endif
+// Tiles of 16 rows that a warp has with 32 columns, for which a workstation's card has no room.
+#if defined(MATRIX_NV) && !(defined(GPU_NVIDIA) && __CUDA_ARCH__ >= 1200)
+constexpr int kStripTall = 2;
+#else
+constexpr int kStripTall = 1;
 #endif
 
 __device__ __forceinline__ unsigned word_of(const uint4& v, int i) {
@@ -88,7 +100,7 @@ __device__ __forceinline__ void strip_experts(float* y, const int* order, const 
                                               int top, float limit) {
   constexpr int kTokens = COLUMNS / TERMS, kTiles = (COLUMNS + 15) / 16;
   constexpr int kThreads = strip_threads(COLUMNS), kWarps = kThreads / WARP;
-  constexpr int kTall = COLUMNS == 32 && kOperandRows == 2 ? 2 : 1, kRows = 16 * kTall;
+  constexpr int kTall = COLUMNS == 32 ? kStripTall : 1, kRows = 16 * kTall;
   DYNAMIC_SHARED(uint4, staged);
   SHARED(float, part, kWarps* COLUMNS* kStripStride);
   const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
@@ -200,7 +212,7 @@ strip_gate_up_8(float* h, const int* order, const int* groups, const float* x,
 }
 EMULATE(strip_gate_up_8, 256)
 
-KERNEL(384, 2)
+KERNEL(384, STRIP_WIDE)
 strip_gate_up_16(float* h, const int* order, const int* groups, const float* x,
                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
                  int top, float limit) {
@@ -233,7 +245,7 @@ strip_down_8(float* y, const int* order, const int* groups, const float* h, cons
 }
 EMULATE(strip_down_8, 256)
 
-KERNEL(384, 2)
+KERNEL(384, STRIP_WIDE)
 strip_down_16(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
               const uint8_t* scales, const bf16* bias, int n, int k) {
   strip_experts<16, 1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
