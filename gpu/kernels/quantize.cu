@@ -11,7 +11,9 @@ quantize(const int* rows, int8_t* q, float* d, const float* x, int width) {
   if (row >= *rows || b >= width / kBlock) return;
   const int64_t at = static_cast<int64_t>(row) * width + b * kBlock;
   float v[kBlock], largest = 0;  // all are asked for before the first is used, or q is written
+#pragma unroll
   for (int i = 0; i < kBlock; i++) v[i] = x[at + i];
+#pragma unroll
   for (int i = 0; i < kBlock; i++) largest = fmaxf(largest, fabsf(v[i]));
   float scale = largest / 127.0f;
   if (scale < 1.17549435e-38f) scale = 0;
