@@ -85,9 +85,6 @@ func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := s.Forward(v.batch, nil, nil); err != nil { // which routes the rows
-		return t, err
-	}
 	s.phases = slices.DeleteFunc(s.phases, func(ph phase) bool {
 		last := s.p.Ops[ph.to-1]
 		other := !slices.Contains(p.kinds, last.Kind) || last.Out[0].Home == engine.Logits
@@ -96,6 +93,12 @@ func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
 		}
 		return other
 	})
+	if way[0] != "" && t.Kernels != way[0] { // it is not for so many rows
+		return t, nil
+	}
+	if err := s.Forward(v.batch, nil, nil); err != nil { // which routes the rows
+		return t, err
+	}
 	v.d.mu.Lock()
 	graph, err := v.d.stream.Capture(s.launchAll)
 	v.d.mu.Unlock()
