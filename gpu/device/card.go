@@ -86,7 +86,10 @@ type listing struct {
 func (l *listing) devices(yield func(d *driver.Driver, index int) bool) {
 	for _, v := range Libraries {
 		path := os.Getenv(v.Variable)
-		d, err := openVendor(v.API, path)
+		if v.API == driver.HIP {
+			SetEnvironment()
+		}
+		d, err := driver.Open(v.API, path)
 		if err != nil {
 			if !errors.Is(err, driver.ErrNoLibrary) || path != "" {
 				l.refused = append(l.refused, err.Error())
@@ -181,13 +184,6 @@ var machineFiles = func() fs.FS {
 	}
 	return nil
 }()
-
-func openVendor(api driver.API, path string) (*driver.Driver, error) {
-	if api == driver.HIP {
-		SetEnvironment()
-	}
-	return driver.Open(api, path)
-}
 
 // SetEnvironment sets the environment variables that this machine's cards need. Call it before
 // opening AMD's library.

@@ -35,10 +35,8 @@ func Extra(s models.Spec, o engine.Settings, unit kernels.Unit) (int64, error) {
 		if o.Deterministic {
 			continue // the reference kernels need no more
 		}
-		if kernels.Attends(heads) {
-			bytes += partial.grow(kernels.DecodePartialBytes(rows, heads, s.MaxPosition)) +
-				arrived.grow(4*int64(rows)*int64(heads.KV))
-		}
+		sums, counts := kernels.ScratchBytes(rows, heads, s.MaxPosition, s.Hidden, s.Vocab)
+		bytes += partial.grow(sums) + arrived.grow(counts)
 		if rows > kernels.DecodeRows {
 			bytes += terms.grow(termsBytes(s, o.Compute, rows, unit))
 		}

@@ -79,7 +79,7 @@ type sharedName string
 const (
 	stateSharing  sharedName = "the state of a step"
 	logitsMemory  sharedName = "logits"
-	partialMemory sharedName = "partial results of attention"
+	partialMemory sharedName = "partial results"
 	arrivedMemory sharedName = "counters of blocks" // 0 between kernels
 	termsMemory   sharedName = "terms of MXFP4"
 )

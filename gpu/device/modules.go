@@ -38,7 +38,8 @@ func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, 
 			m.from = "machine code " + c.Name
 			return m, nil
 		}
-		if !refusesImage(err) {
+		e, ok := errors.AsType[*driver.Error](err)
+		if !ok || !slices.Contains(imageErrors, e.Code) {
 			return nil, err
 		}
 		refused = fmt.Sprintf(" (it refused the machine code for %s: %v)", c.Name, err)
@@ -60,15 +61,8 @@ func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, 
 	return m, err
 }
 
-// refusesImage tells whether a driver has refused an image itself, not the request.
-func refusesImage(err error) bool {
-	const invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource = 200, 209, 218, 222,
-		300
-	e, ok := errors.AsType[*driver.Error](err)
-	return ok &&
-		slices.Contains([]int{invalidImage, noBinary, invalidPTX, unsupportedPTX, invalidSource},
-			e.Code)
-}
+// imageErrors are about the image, not the request: invalid, no binary, PTX twice, invalid source.
+var imageErrors = []int{200, 209, 218, 222, 300}
 
 func (m *modules) loadImage(image []byte) error {
 	loaded, err := m.ctx.Load(image)

@@ -65,13 +65,14 @@ type trial struct {
 func (d *Device) trials() []trial {
 	const few, many = 4, kernels.DecodeRows + 5
 	streamed := engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}
+	fp8 := engine.Settings{KVCacheDtype: engine.KVFP8}
 	list := []trial{
 		{"few rows, f32 cache", engine.Settings{KVCacheDtype: "f32"}, few, 2, nil, nil},
 		{"few rows, bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, few, 1, nil, nil},
-		{"few rows, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8}, few, 2, nil, nil},
+		{"few rows, 8-bit cache", fp8, few, 2, nil, nil},
+		{"few rows on the unit", fp8, few, 2, nil, []Variant{QKVUnit, LinearUnit}},
 		{"many rows, three terms", engine.Settings{KVCacheDtype: "bf16"}, many, 2, &unrounded, nil},
-		{"many rows, rounded", engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}, many,
-			2, &rounded, nil},
+		{"many rows, rounded", streamed, many, 2, &rounded, nil},
 		{"few rows, 8-bit weights", engine.Settings{KVCacheDtype: "bf16", Dense: engine.DenseQ8},
 			few, 1, nil, nil},
 		{"many rows, 8-bit weights and cache", engine.Settings{KVCacheDtype: engine.KVFP8,
@@ -87,10 +88,11 @@ func (d *Device) trials() []trial {
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, trial{"many rows, warpgroups", engine.Settings{KVCacheDtype: "bf16",
-			Compute: engine.Rounded}, many, 1, &warpgroups, nil},
+		list = append(list, trial{"many rows, warpgroups", streamed, many, 1, &warpgroups, nil},
 			trial{"many rows, direct", streamed, many, 1, &warpgroups,
-				[]Variant{PrefillGateUp + "_direct_wgmma", PrefillDown + "_direct_wgmma"}})
+				[]Variant{PrefillGateUp + "_direct_wgmma", PrefillDown + "_direct_wgmma"}},
+			trial{"many rows, warpgroups in pieces", streamed, many, 1, &warpgroups,
+				[]Variant{PrefillLinear + Variant(cutGroups.suffix)}})
 	case kernels.MX:
 		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16",
 			Compute: engine.MX}, many, 1, &mxfp4, nil})

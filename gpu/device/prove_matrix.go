@@ -82,11 +82,7 @@ func productMX() product {
 	scale := func(row, block, odd int) int { return 126 + (row*odd+block)%4 }
 	value := func(row, column, odd int) float64 {
 		c := code(row, column, odd)
-		v := math.Ldexp(e2m1[c%8], scale(row, column/32, odd)-127)
-		if c >= 8 {
-			return -v
-		}
-		return v
+		return math.Copysign(math.Ldexp(e2m1[c%8], scale(row, column/32, odd)-127), float64(7-c))
 	}
 	p := product{unit: kernels.MX, m: side, n: side, k: k,
 		a: func(row, column int) float64 { return value(row, column, 7) },

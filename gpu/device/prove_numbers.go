@@ -29,12 +29,7 @@ func toMXFP4(x []float32) {
 		}
 		for i, v := range x[:32] {
 			y := math.Abs(float64(v)) / scale
-			step := 0.5
-			if y >= 4 {
-				step = 2
-			} else if y >= 2 {
-				step = 1
-			}
+			step := math.Exp2(math.Floor(math.Log2(math.Max(y, 1)))) / 2
 			x[i] = float32(math.Copysign(math.Floor(y/step)*step*scale, float64(v)))
 		}
 	}
@@ -56,10 +51,7 @@ func difference(t engine.Type, want, got []byte) float64 {
 		}
 		most, worst = math.Max(most, math.Abs(a[i])), math.Max(worst, math.Abs(a[i]-b[i]))
 	}
-	if worst == 0 {
-		return 0
-	}
-	return worst / most
+	return worst / math.Max(most, math.SmallestNonzeroFloat64)
 }
 
 // floats are the numbers of a buffer, nil for integers. Unsigned 8 bits are e4m3: 4 bits of

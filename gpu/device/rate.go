@@ -41,22 +41,22 @@ type operands struct{ count, order, groups, bias, scales, x, w, y kernels.Pointe
 
 // squares are the products of this card, one for each form in which activations reach its unit.
 func (d *Device) squares() []rateKernel {
-	product := func(side int, o operands) kernels.Product {
-		return kernels.Product{Rows: kernels.Rows{Live: o.count, Most: side}, Y: o.y,
-			X: kernels.Activations{X: o.x}, W: o.w, K: side, N: side, Stride: side}
+	product := func(side int, o operands) []kernels.Product {
+		return []kernels.Product{{Rows: kernels.Rows{Live: o.count, Most: side}, Y: o.y,
+			X: kernels.Activations{X: o.x}, W: o.w, K: side, N: side, Stride: side}}
 	}
 	kernel := func(name string, w multiplier) rateKernel {
 		t := d.target
 		t.Unit = w.unit
 		return rateKernel{name, w.unit, func(side int, o operands) kernels.Launch {
-			return t.PrefillLinear(product(side, o), w.terms)
+			return t.PrefillLinears(product(side, o), w.terms, kernels.Scratch{})
 		}}
 	}
 	list := []rateKernel{kernel("bf16, three terms", unrounded), kernel("bf16", rounded),
 		{"8-bit weights", kernels.MMA, func(side int, o operands) kernels.Launch {
 			p := product(side, o)
-			p.X = kernels.Activations{Q: o.x, D: o.scales}
-			return d.target.PrefillLinearQ8(p)
+			p[0].X = kernels.Activations{Q: o.x, D: o.scales}
+			return d.target.PrefillLinears(p, 0, kernels.Scratch{})
 		}}}
 	switch d.target.Unit {
 	case kernels.WGMMA:

@@ -29,8 +29,9 @@ type step struct {
 	frequencies kernels.Pointer
 	sampler     *sampler // nil if logits is
 
-	partial, arrived *sharedRegion // of the attention kernels, nil where no kernel needs them
+	partial, arrived *sharedRegion // of blocks that divide a sum; nil for the reference kernels
 	terms            *sharedRegion // of MXFP4 activations; may be nil too
+	scratch          kernels.Scratch
 
 	phases []phase
 	graph  *driver.Graph
@@ -131,16 +132,17 @@ func (s *step) shareScratch() (err error) {
 			return err
 		}
 	}
-	h := s.heads()
-	if !kernels.Attends(h) || s.reference {
+	if s.reference {
 		return nil
 	}
-	if bytes := kernels.DecodePartialBytes(s.p.Rows, h, s.p.Spec.MaxPosition); bytes > 0 {
-		if s.partial, err = s.dev.shareMemory(partialMemory, bytes); err != nil {
-			return err
-		}
+	partial, arrived := kernels.ScratchBytes(s.p.Rows, s.heads(), s.p.Spec.MaxPosition,
+		s.p.Spec.Hidden, s.p.Spec.Vocab)
+	if s.partial, err = s.dev.shareMemory(partialMemory, partial); err != nil {
+		return err
 	}
-	s.arrived, err = s.dev.shareMemory(arrivedMemory, int64(4*s.p.Rows*h.KV))
+	if s.arrived, err = s.dev.shareMemory(arrivedMemory, arrived); err == nil {
+		s.scratch = kernels.Scratch{Partial: s.partial.address, Arrived: s.arrived.address}
+	}
 	return err
 }
 

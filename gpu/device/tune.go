@@ -35,6 +35,8 @@ var parts = []part{
 		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"},
 			{StripGateUp, StripDown}, {StripGateUp + "_bf16", StripDown + "_bf16"},
 			{PrefillGateUp + "_direct_wgmma", PrefillDown + "_direct_wgmma"}}},
+	{"dense", []engine.Kind{engine.Linear, engine.Rope, engine.WriteKV},
+		[][]Variant{{QKVUnit, LinearUnit}, {PrefillLinear + "_cut_wgmma"}}},
 }
 
 // Timing is the time of one way in steps of so many rows.

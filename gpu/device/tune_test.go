@@ -33,6 +33,7 @@ func TestTheCardDecides(t *testing.T) {
 	cost := map[string]time.Duration{"decode_gate_up": 10, "decode_down": 10, "combine": 1,
 		"stream_gate_up_8_2": 8, "stream_down_8_2": 8, "round_rows": 1,
 		"strip_gate_up_8_2": 8, "strip_down_8_2": 9, "strip_gate_up_16": 11, "strip_down_16": 11,
+		"decode_qkv_bf16_1": 3, "decode_qkv_bf16_4": 7, "decode_qkv_bf16_8": 4,
 		"strip_gate_up_32": 99, "prefill_gate_up_direct_wgmma": 20,
 		"prefill_down_direct_wgmma": 20,
 		"prefill_gate_up_wgmma":     30, "prefill_down_wgmma": 30,
@@ -43,6 +44,20 @@ func TestTheCardDecides(t *testing.T) {
 	}
 	list, err := dev.Tune(t.Context())
 	hosttest.Check(t, err)
+	of := func(part string) (own []Timing) {
+		for _, x := range list {
+			if x.Part == part {
+				own = append(own, x)
+			}
+		}
+		return own
+	}
+	if dense := of("dense"); len(dense) != 8 || dense[0].Kernels != DecodeQKV || dense[0].Chosen ||
+		dense[1].Kernels != QKVUnit || !dense[1].Chosen ||
+		dense[5].Kernels != PrefillLinear+"_cut_wgmma" {
+		t.Errorf("%+v", dense)
+	}
+	experts := of("experts")
 	for i, want := range []Timing{{"experts", 1, DecodeGateUp, 20, 0, false},
 		{"experts", 1, StreamGateUp, 17, 0, true}, {"experts", 1, StripGateUp, 18, 0, false},
 		{"experts", 4, DecodeGateUp, 20, 0, false}, {"experts", 4, StreamGateUp, 17, 0, true},
@@ -55,10 +70,10 @@ func TestTheCardDecides(t *testing.T) {
 		{"experts", 32, "stream_gate_up_bf16", 65, 0, false},
 		{"experts", 32, "strip_gate_up_bf16", 100, 0, false},
 		{"experts", 32, "prefill_gate_up_direct_wgmma", 43, 0, true}} {
-		if i >= len(list) {
-			t.Fatalf("%v", list)
+		if i >= len(experts) {
+			t.Fatalf("%v", experts)
 		}
-		got := list[i]
+		got := experts[i]
 		if got.Rate <= 0 {
 			t.Errorf("%+v", got)
 		}
@@ -74,7 +89,10 @@ func TestTheCardDecides(t *testing.T) {
 		}
 	}
 	uses(dev, 1, "decode_gate_up")
+	uses(dev, 4, "decode_qkv")
 	dev.Choose(list)
+	uses(dev, 4, "decode_qkv_unit")
+	uses(dev, 4, "decode_linear_unit")
 	for rows, kernel := range map[int]string{1: "stream_gate_up", 2: "stream_down",
 		8: "decode_gate_up", 12: "stream_gate_up_bf16", 16: "stream_down_bf16",
 		20: "prefill_gate_up_direct_wgmma", 64: "prefill_down_direct_wgmma"} {
@@ -86,8 +104,8 @@ func TestTheCardDecides(t *testing.T) {
 	dev.Disable(StreamGateUp)
 	uses(dev, 4, "decode_gate_up")
 	list, err = dev.Tune(t.Context())
-	if hosttest.Check(t, err); len(list) != 12 || list[1].Kernels != StripGateUp ||
-		!list[1].Chosen {
-		t.Errorf("%+v", list)
+	if experts := of("experts"); err != nil || len(experts) != 12 ||
+		experts[1].Kernels != StripGateUp || !experts[1].Chosen {
+		t.Errorf("%+v %v", list, err)
 	}
 }

@@ -26,8 +26,10 @@ type Variant string
 // The variants. A prefill variant on a matrix unit has several forms, named by its own name and the
 // suffix of its multiplier (variants_prefill.go).
 const (
-	DecodeQKV       Variant = "decode_qkv"       // norm, projections, RoPE, KV write
-	DecodeLinear    Variant = "decode_linear"    // norm if there is one, one projection
+	DecodeQKV       Variant = "decode_qkv"      // norm, projections, RoPE, KV write
+	DecodeLinear    Variant = "decode_linear"   // norm if there is one, one projection
+	QKVUnit         Variant = "decode_qkv_unit" // the same for eight rows at once
+	LinearUnit      Variant = "decode_linear_unit"
 	DecodeLinearQ8  Variant = "decode_linear_q8" // one projection of 8-bit rows
 	DecodeRoute     Variant = "decode_route"     // norm, router, choice of experts
 	DecodeGateUp    Variant = "decode_gate_up"
@@ -51,8 +53,8 @@ func (v Variant) replacement() string {
 
 // Variants lists the variants of all cards.
 func Variants() []Variant {
-	list := []Variant{DecodeQKV, DecodeLinear, DecodeRoute, DecodeGateUp, DecodeDown, Attend,
-		DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
+	list := []Variant{DecodeQKV, QKVUnit, DecodeLinear, LinearUnit, DecodeRoute, DecodeGateUp,
+		DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
 	for _, kind := range []Variant{PrefillLinear, PrefillGateUp, PrefillDown} {
 		list = append(list, kind, kind+"_bf16", kind+"_wgmma")
 		if kind != PrefillLinear {
@@ -62,7 +64,7 @@ func Variants() []Variant {
 	for _, kind := range []Variant{StreamGateUp, StreamDown, StripGateUp, StripDown} {
 		list = append(list, kind, kind+"_bf16")
 	}
-	return append(list, PrefillLinearQ8, Sampling)
+	return append(list, PrefillLinear+"_cut_wgmma", PrefillLinearQ8, Sampling)
 }
 
 // Disable takes variants out of use for programs compiled from now on.
@@ -104,12 +106,12 @@ func (s *step) cut() error {
 		matchers = nil
 	case s.decodes():
 		matchers = append(matchers, s.decodeQKV, s.decodeRoute, s.decodeLinear, s.decodeGateUp,
-			s.decodeDown, s.decodeLinearQ8)
+			s.decodeDown, s.linearQ8)
 	case s.p.Rows > kernels.DecodeRows:
 		if s.p.Rows <= kernels.RouteRows && s.shaped() {
 			matchers = append(matchers, s.decodeRoute)
 		}
-		matchers = append(matchers, s.prefillLinear, s.prefillExperts, s.prefillLinearQ8)
+		matchers = append(matchers, s.prefillLinear, s.prefillExperts, s.linearQ8)
 	}
 	for i := 0; i < len(s.p.Ops); {
 		var ph phase
@@ -193,7 +195,7 @@ func (s *step) turn(i int) phase {
 
 func (s *step) attend(i int) phase {
 	op := s.p.Ops[i]
-	if op.Kind != engine.Attend || s.arrived == nil || !s.dev.enabled(Attend) {
+	if op.Kind != engine.Attend || !kernels.Attends(s.heads()) || !s.dev.enabled(Attend) {
 		return phase{}
 	}
 	return s.single(i, Attend, s.decodeAttend(s.attention(op), 0))
@@ -201,13 +203,8 @@ func (s *step) attend(i int) phase {
 
 // decodeAttend attends for all rows of the step, or for those that a list names.
 func (s *step) decodeAttend(a kernels.Attention, list kernels.Pointer) kernels.Launch {
-	var partial kernels.Pointer
-	if s.partial != nil {
-		partial = s.partial.address
-	}
 	t := s.dev.target
-	return t.DecodeAttend(a, list, partial, s.arrived.address, t.AttendRuns(a.Heads,
-		s.p.Spec.MaxPosition))
+	return t.DecodeAttend(a, list, s.scratch, t.AttendRuns(a.Heads, s.p.Spec.MaxPosition))
 }
 
 func (s *step) decodeQKV(i int) phase {
@@ -216,6 +213,10 @@ func (s *step) decodeQKV(i int) phase {
 		return phase{}
 	}
 	norm, linear, rope, write := ops[0], ops[1], ops[2], ops[3]
+	variant, scratch := DecodeQKV, kernels.Scratch{}
+	if s.preferred(QKVUnit) {
+		variant, scratch = QKVUnit, s.scratch
+	}
 	t, qkv := norm.Out[0], linear.Out[0]
 	if len(linear.W) != 6 || linear.Add || linear.In[0] != t || rope.Out[0] != qkv ||
 		write.In[0] != qkv || t == norm.In[0] || !s.dead(t, i+2) {
@@ -226,8 +227,8 @@ func (s *step) decodeQKV(i int) phase {
 		BV: s.address(linear.W[5])}
 	l := s.dev.target.DecodeQKV(s.rows(qkv), s.address(qkv), s.cache(write, write.Out[0]),
 		s.address(norm.In[0]), s.address(norm.W[0]), w, s.address(rope.In[0]), norm.In[0].Width,
-		s.heads(), norm.Eps)
-	return phase{from: i, to: i + 4, variant: DecodeQKV, launches: []kernels.Launch{l},
+		s.heads(), norm.Eps, scratch)
+	return phase{from: i, to: i + 4, variant: variant, launches: []kernels.Launch{l},
 		results: []*engine.Buffer{qkv, write.Out[0]}}
 }
 
@@ -242,6 +243,10 @@ func (s *step) decodeLinear(i int) phase {
 		4*op.In[0].Width > kernels.MostShared || !s.dev.enabled(DecodeLinear) {
 		return phase{}
 	}
+	variant, scratch := DecodeLinear, kernels.Scratch{}
+	if s.preferred(LinearUnit) {
+		variant, scratch = LinearUnit, s.scratch
+	}
 	x := op.In[0]
 	if pos > i {
 		if first.Out[0] != x || !s.dead(x, pos+1) {
@@ -249,20 +254,11 @@ func (s *step) decodeLinear(i int) phase {
 		}
 		x, norm = first.In[0], s.address(first.W[0])
 	}
-	return phase{from: i, to: pos + 1, variant: DecodeLinear, results: op.Out,
+	return phase{from: i, to: pos + 1, variant: variant, results: op.Out,
 		launches: s.products(op, func(p kernels.Product) kernels.Launch {
 			p.X.X = s.address(x)
-			return s.dev.target.DecodeLinear(p, norm, first.Eps)
+			return s.dev.target.DecodeLinear(p, norm, first.Eps, scratch)
 		})}
-}
-
-func (s *step) decodeLinearQ8(i int) phase {
-	op := s.p.Ops[i]
-	if op.Kind != engine.LinearQ8 || op.In[0].Width+op.In[0].Width/8 > kernels.MostShared ||
-		!s.dev.enabled(DecodeLinearQ8) {
-		return phase{}
-	}
-	return s.single(i, DecodeLinearQ8, s.products(op, s.dev.target.DecodeLinearQ8)...)
 }
 
 // decodeRoute leaves order and groups only where a reference expert kernel reads them.

@@ -27,6 +27,7 @@ var (
 	rounded    = multiplier{"_bf16", kernels.MMA, kernels.Rounded}
 	warpgroups = multiplier{"_wgmma", kernels.WGMMA, kernels.Rounded}
 	direct     = multiplier{"_direct_wgmma", kernels.Direct, kernels.Rounded} // of experts alone
+	cutGroups  = multiplier{"_cut_wgmma", kernels.WGMMA, kernels.Rounded}     // of k; dense ones only
 	mxfp4      = multiplier{"_mx", kernels.MX, kernels.Rounded}
 )
 
@@ -93,7 +94,7 @@ func (s *step) prefillAttend(i int) phase {
 	}
 	// This kernel reads adjacent rows of a sequence together. The kernel for few rows is faster for
 	// single rows, as in decode: they have pages of their own.
-	splitSingles := s.arrived != nil && s.dev.enabled(Attend)
+	splitSingles := kernels.Attends(a.Heads) && s.dev.enabled(Attend)
 	list := []kernels.Launch{t.PrefillAttend(a, w.terms, splitSingles)}
 	if splitSingles {
 		a.Rows.Live = s.state.address + 12
@@ -113,39 +114,39 @@ func (s *step) prefillLinear(i int) phase {
 		return o.Kind == engine.Route && o.In[0] == op.Out[0]
 	}) {
 		ways = []multiplier{unrounded}
+	} else if ways[0] == warpgroups && s.preferred(PrefillLinear+Variant(cutGroups.suffix)) {
+		ways = slices.Insert(ways, 0, cutGroups)
 	}
 	t, w, variant := s.best(PrefillLinear, ways)
 	if variant == "" {
 		return phase{}
 	}
+	parts, scratch := s.parts(op), s.scratch
+	var list []kernels.Launch
 	if w.unit == kernels.WGMMA {
-		return s.single(i, variant, s.wgmmaLinear(op)...)
+		first := &parts[0]
+		list = append(list, t.RoundRows(first.Rows, s.terms.address, first.X.X, first.K, false))
+		first.X.X = s.terms.address
+		if w != cutGroups {
+			scratch = kernels.Scratch{}
+		}
 	}
-	return s.single(i, variant, s.products(op, func(p kernels.Product) kernels.Launch {
-		return t.PrefillLinear(p, w.terms)
-	})...)
+	return s.single(i, variant, append(list, t.PrefillLinears(parts, w.terms, scratch))...)
 }
 
-// wgmmaLinear rounds the activations and multiplies by the parts of the matrix at once.
-func (s *step) wgmmaLinear(op *engine.Op) (list []kernels.Launch) {
-	t, parts := s.dev.target, s.parts(op)
-	list = append(list, t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X.X, parts[0].K,
-		false))
-	for i := range parts {
-		parts[i].X.X = s.terms.address
-	}
-	for chunk := range slices.Chunk(parts, kernels.PrefillParts) {
-		list = append(list, t.PrefillLinears(chunk))
-	}
-	return list
-}
-
-func (s *step) prefillLinearQ8(i int) phase {
-	op := s.p.Ops[i]
-	if op.Kind != engine.LinearQ8 || !s.dev.enabled(PrefillLinearQ8) {
+func (s *step) linearQ8(i int) phase {
+	op, t := s.p.Ops[i], s.dev.target
+	if op.Kind != engine.LinearQ8 || op.In[0].Width*9/8 > kernels.MostShared {
 		return phase{}
 	}
-	return s.single(i, PrefillLinearQ8, s.products(op, s.dev.target.PrefillLinearQ8)...)
+	variant, l := PrefillLinearQ8, t.PrefillLinears(s.parts(op), 0, s.scratch)
+	if s.p.Rows <= kernels.DecodeRows {
+		variant, l = DecodeLinearQ8, t.DecodeLinearsQ8(s.parts(op))
+	}
+	if !s.dev.enabled(variant) {
+		return phase{}
+	}
+	return s.single(i, variant, l)
 }
 
 // prefillExperts is GateUp or Down on float32, which is first cut into terms for MX.

@@ -80,24 +80,24 @@ func TestVariantsTaken(t *testing.T) {
 			"decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 decode_gate_up:1 " +
 				"decode_down:1"},
 		{"prefill", engine.Settings{}, 17,
-			"norm:1 prefill_linear:3 rope:1 decode_attend:1 prefill_linear:1 " +
+			"norm:1 prefill_linear:1 rope:1 decode_attend:1 prefill_linear:1 " +
 				"decode_route:1 prefill_gate_up:1 prefill_down:1 combine:1"},
 		{"prefill on a bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, 64,
-			"norm:1 prefill_linear:3 rope:1 prefill_attend:2 prefill_linear:1 " +
+			"norm:1 prefill_linear:1 rope:1 prefill_attend:2 prefill_linear:1 " +
 				"decode_route:1 prefill_gate_up:1 prefill_down:1 combine:1"},
 		{"decode in 8 bits", engine.Settings{Compute: engine.Int8}, 4,
 			"decode_qkv:1 decode_attend:1 decode_linear:1 decode_route:1 quantize:1 gate_up:1 " +
 				"quantize:1 down:1 combine:1"},
 		{"prefill in 8 bits", engine.Settings{Compute: engine.Int8}, 32,
-			"norm:1 prefill_linear:3 rope:1 prefill_attend:2 prefill_linear:1 " +
+			"norm:1 prefill_linear:1 rope:1 prefill_attend:2 prefill_linear:1 " +
 				"decode_route:1 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
 		{"decode of 8-bit weights", engine.Settings{Dense: engine.DenseQ8}, 2,
-			"norm:1 quantize:1 decode_linear_q8:3 rope:1 decode_attend:1 quantize:1 " +
+			"norm:1 quantize:1 decode_linear_q8:1 rope:1 decode_attend:1 quantize:1 " +
 				"decode_linear_q8:1 " +
 				"decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"prefill of 8-bit weights", engine.Settings{Dense: engine.DenseQ8,
 			Compute: engine.Rounded}, 17,
-			"norm:1 quantize:1 prefill_linear_q8:3 rope:1 prefill_attend_bf16:2 " +
+			"norm:1 quantize:1 prefill_linear_q8:1 rope:1 prefill_attend_bf16:2 " +
 				"quantize:1 prefill_linear_q8:1 decode_route:1 prefill_gate_up_wgmma:2 " +
 				"prefill_down_wgmma:2 combine:1"},
 		{"a tap inside the norm and the projections",
@@ -278,7 +278,7 @@ func TestWrongKernels(t *testing.T) {
 // the instruction of the card's matrix unit is held by gpu/kernels, which disassembles them.
 func TestDispatch(t *testing.T) {
 	const attention = " write_kv_bf16 prefill_attend_1 decode_attend_bf16 "
-	dense := "norm prefill_linear_1 prefill_linear_1 prefill_linear_1" + attention +
+	dense := "norm prefill_linear_1" + attention +
 		"prefill_linear_1 decode_route "
 	for _, x := range []struct{ arch, compute, want string }{
 		{"sm_90", engine.Rounded, "norm round_rows prefill_linear_wgmma" + attention +

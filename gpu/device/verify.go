@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -169,23 +170,21 @@ func buildID() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-func (t *Verification) file(folder string) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{t.Card, t.Driver, t.Kernels, t.Program},
-		"\n")))
-	return filepath.Join(folder, hex.EncodeToString(sum[:8])+".json")
+// identity is compared in full: names of files are only short hashes.
+func (t *Verification) identity() string {
+	return strings.Join([]string{t.Card, t.Driver, t.Kernels, t.Program}, "\n")
 }
 
-// same compares the identities of two records in full: names of files are only short hashes.
-func (t *Verification) same(o *Verification) bool {
-	return t.Card == o.Card && t.Driver == o.Driver && t.Kernels == o.Kernels &&
-		t.Program == o.Program
+func (t *Verification) file(folder string) string {
+	sum := sha256.Sum256([]byte(t.identity()))
+	return filepath.Join(folder, hex.EncodeToString(sum[:8])+".json")
 }
 
 func verify(ctx context.Context, folder string, about Verification, dev variants) Verification {
 	if folder != "" {
 		var have Verification
 		data, err := os.ReadFile(about.file(folder))
-		if err == nil && json.Unmarshal(data, &have) == nil && have.same(&about) &&
+		if err == nil && json.Unmarshal(data, &have) == nil && have.identity() == about.identity() &&
 			len(have.Proofs) > 0 {
 			for _, p := range have.Proofs {
 				if !p.OK {
@@ -218,11 +217,9 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants,
 	if dev.Choose(t.Timings); folder == "" || errors.Is(err, driver.ErrLost) || ctx.Err() != nil {
 		return
 	}
-	data, err := json.Marshal(t)
-	if err != nil {
-		return
+	if data, err := json.Marshal(t); err == nil {
+		_ = store.WriteFile(t.file(folder), data, 0o644)
 	}
-	_ = store.WriteFile(t.file(folder), data, 0o644)
 }
 
 // provenImage is the image that has run on a card; docs/gpu.md says which kernels of it did.
@@ -252,12 +249,13 @@ func (t *Verification) summarise(kernels string) (summary string, wrong []string
 			[]string{"the kernels could not be proved on this GPU: " + t.failed.Error()}
 	case len(t.Proofs) == 0:
 		return kernels, nil
-	case t.recorded:
-		return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, as proved on %s%s", kernels,
-			right, len(t.Proofs), t.When.Format(time.DateOnly), t.Untimed), wrong
 	}
-	return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, proved now%s", kernels, right,
-		len(t.Proofs), t.Untimed), wrong
+	when := "proved now"
+	if t.recorded {
+		when = "as proved on " + t.When.Format(time.DateOnly)
+	}
+	return fmt.Sprintf("%s; %d of %d fast kernels right on this GPU, %s%s", kernels, right,
+		len(t.Proofs), when, t.Untimed), wrong
 }
 
 // ProofFolder is the folder in the user's cache where outcomes are kept.
@@ -268,10 +266,5 @@ const unproved = "OSSRUN_UNPROVED"
 
 // ByHand tells whether a driver library was named.
 func ByHand() bool {
-	for _, l := range Libraries {
-		if os.Getenv(l.Variable) != "" {
-			return true
-		}
-	}
-	return false
+	return cmp.Or(os.Getenv(Libraries[0].Variable), os.Getenv(Libraries[1].Variable)) != ""
 }

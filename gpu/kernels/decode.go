@@ -9,9 +9,9 @@ import "fmt"
 // 1.2 times as long by them as by the kernels of many rows.
 const DecodeRows = 8
 
-// RouteRows is the most rows of a step whose router is DecodeRoute. It reads all weights for each
-// row, but the matrix unit's kernel has too few columns to fill a card.
-const RouteRows = 1024
+// RouteRows is the most rows of a step whose router is DecodeRoute, which reads all weights for each
+// row. By count the matrix unit's kernel is faster from there on.
+const RouteRows = 256
 
 // DecodeRuns is the most runs that a context is cut in.
 const DecodeRuns = 40
@@ -45,24 +45,6 @@ func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 // MostShared is the shared memory that every GPU gives a block without being asked.
 const MostShared = 48 << 10
 
-// DecodePartialBytes is DecodeAttend's scratch for contexts of so many positions, on any card; 0 if
-// blocks share no row. Its contents do not matter.
-func DecodePartialBytes(bucket int, h Heads, positions int) int64 {
-	runs := min(DecodeRuns, divideUp(positions, 8*pageTokens))
-	if bucket > SplitRows || runs == 1 {
-		return 0
-	}
-	return int64(bucket) * int64(h.KV) * int64(runs) * 8 * 66 * 4
-}
-
-// rowsAtOnce is how many rows one pass over dense weights of k columns serves.
-func rowsAtOnce(bucket, k int) int {
-	if bucket > 1 && 4*4*k <= MostShared {
-		return 4
-	}
-	return 1
-}
-
 // shared is the launch of a kernel whose warps take units of work (columns, or pairs of them) one
 // after another, for `copies` row groups or slots. Copies are along x: their blocks run together
 // and read the weights from the L2 cache. All blocks are resident at once, because each must stage
@@ -91,49 +73,52 @@ const (
 	residentMany = 2 // four rows; MXFP4
 )
 
-func resident(rowsAtOnce int) int {
-	if rowsAtOnce == 1 {
-		return residentOne
+// dense is a dense matrix's launch by four rows of so many staged bytes, if there is room, or one.
+func (t Target) dense(kernel string, most, units, row int, args ...any) Launch {
+	rows, resident := 1, residentOne
+	if most > 1 && 4*row <= max(MostShared, t.Shared/2-blockReserve) {
+		rows, resident = 4, residentMany
 	}
-	return residentMany
+	return t.shared(fmt.Sprintf("%s_%d", kernel, rows), divideUp(most, rows), units, resident,
+		rows*row, args...)
 }
 
-// DecodeLinear is Norm by norm bf16 [K], if norm is not 0, and then a Product on float32.
-func (t Target) DecodeLinear(p Product, norm Pointer, eps float32) Launch {
-	rows := rowsAtOnce(p.Rows.Most, p.K)
-	return t.shared(suffixed("decode_linear", rows), divideUp(p.Rows.Most, rows),
-		divideUp(p.N, 2), resident(rows), 4*p.K*rows, p.args(norm, eps)...)
+// DecodeLinear is Norm by norm bf16 [K], if norm is not 0, and then a Product on float32; with a
+// Scratch on the matrix unit, if it is large enough.
+func (t Target) DecodeLinear(p Product, norm Pointer, eps float32, s Scratch) Launch {
+	args := p.args(norm, eps)
+	if g, shared := t.unit(p.Rows.Most, p.N, p.K); s != (Scratch{}) && shared > 0 {
+		return launch("decode_linear_8", g, block(threads), shared, s.args(args)...)
+	}
+	return t.dense("decode_linear", p.Rows.Most, divideUp(p.N, 2), 4*p.K, args...)
 }
 
-// DecodeLinearQ8 is a Product on activations in 8 bits.
-func (t Target) DecodeLinearQ8(p Product) Launch {
-	rows, row := 1, p.K+p.K/8
-	if p.Rows.Most > 1 && 4*row <= MostShared {
-		rows = 4
-	}
-	return t.shared(suffixed("decode_linear_q8", rows), divideUp(p.Rows.Most, rows),
-		divideUp(p.N, 8), resident(rows), rows*row, p.args()...)
+// DecodeLinearsQ8 are up to three Products side by side on activations in 8 bits.
+func (t Target) DecodeLinearsQ8(list []Product) Launch {
+	args, groups := sideBySide(list, 8) // a group is a whole block's
+	return t.dense("decode_linear_q8", list[0].Rows.Most, groups*threads/t.Warp, list[0].K*9/8,
+		args...)
 }
 
 // QKV are the three projections.
 type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
 
-// DecodeQKV is Norm, the projections, Rope and WriteKV.
+// DecodeQKV is Norm, the projections, Rope and WriteKV; with a Scratch on the matrix unit.
 func (t Target) DecodeQKV(r Rows, qkv Pointer, c Cache, x, norm Pointer, w QKV, angles Pointer,
-	hidden int, h Heads, eps float32) Launch {
-	rows := rowsAtOnce(r.Most, hidden)
-	return t.shared(suffixed("decode_qkv"+c.Elements.suffix(), rows), divideUp(r.Most, rows),
-		h.Width()/2, resident(rows), 4*hidden*rows, r.Live, qkv, c.Layer, x, norm, w.WQ, w.BQ,
-		w.WK, w.BK, w.WV, w.BV, angles, c.Positions, c.Tables, c.TableAt, c.PageElements,
-		i32(hidden), i32(h.Query), i32(h.KV), i32(h.Dim), eps)
+	hidden int, h Heads, eps float32, s Scratch) Launch {
+	name := "decode_qkv" + c.Elements.suffix()
+	args := []any{r.Live, qkv, c.Layer, x, norm, w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles,
+		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(hidden), i32(h.Query), i32(h.KV),
+		i32(h.Dim), eps}
+	if g, shared := t.unit(r.Most, h.Width(), hidden); s != (Scratch{}) && shared > 0 {
+		return launch(name+"_8", g, block(threads), shared, s.args(args)...)
+	}
+	return t.dense(name, r.Most, h.Width()/2, 4*hidden, args...)
 }
 
-func suffixed(name string, rows int) string { return fmt.Sprintf("%s_%d", name, rows) }
-
 // DecodeAttend is Attention of all rows, or, if list is not 0, of the rows that list i32 [rows]
-// names. Long contexts are cut into at most `runs` parts. partial has DecodePartialBytes; arrived
-// i32 [most rows, h.KV] is 0 before the first step.
-func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs int) Launch {
+// names. Long contexts are cut into at most `runs` parts.
+func (t Target) DecodeAttend(a Attention, list Pointer, s Scratch, runs int) Launch {
 	c, h, most := a.Cache, a.Heads, a.Rows.Most
 	if a.Window > 0 {
 		runs = 1 // a window of 128 positions is one run
@@ -146,9 +131,9 @@ func (t Target) DecodeAttend(a Attention, list, partial, arrived Pointer, runs i
 	// a block keeps its queries, and each warp's page and results
 	shared := 8*64*4 + threads/t.Warp*8*(32+66)*4
 	return launch("decode_attend"+c.Elements.suffix(), grid(h.KV, high, deep), block(threads),
-		shared, a.Rows.Live, list, a.O, partial, arrived, a.QKV, c.Layer, a.Sinks, c.Positions,
-		c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(a.Window), i32(runs),
-		a.Scale)
+		shared, a.Rows.Live, list, a.O, s.Partial, s.Arrived, a.QKV, c.Layer, a.Sinks,
+		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(a.Window),
+		i32(runs), a.Scale)
 }
 
 // DecodeRoute is Norm, the router's Linear and Route; without order and groups if order is 0.

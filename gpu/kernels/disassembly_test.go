@@ -29,10 +29,7 @@ func matrixKernels(t Target) (dense, experts, attention []string) {
 	}
 	w := ExpertMatrix{p, p, p}
 	product := Product{r, p, Activations{X: p}, p, p, 64, 130, 130, false}
-	dense = []string{t.PrefillLinear(product, Rounded).Kernel}
-	if t.Unit == WGMMA {
-		dense = []string{t.PrefillLinears([]Product{product}).Kernel}
-	}
+	dense = []string{t.PrefillLinears([]Product{product}, Rounded, Scratch{}).Kernel}
 	experts = []string{t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7},
 		Rounded).Kernel,
 		t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 64, 96, 0, 0}, Rounded).Kernel,

@@ -33,11 +33,12 @@ func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
 	}
 	if rows <= DecodeRows {
 		h := Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
-		add(t.DecodeQKV(r, 0, Cache{}, 0, 0, QKV{}, 0, s.Hidden, h, 0), h.Width()/2)
+		add(t.DecodeQKV(r, 0, Cache{}, 0, 0, QKV{}, 0, s.Hidden, h, 0, Scratch{}),
+			h.Width()/2)
 		for _, p := range []Product{{Rows: r, K: s.Hidden, N: h.Width()},
 			{Rows: r, K: h.Query * h.Dim, N: s.Hidden}, {Rows: r, K: s.Hidden, N: 512}} {
-			add(t.DecodeLinear(p, 0, 0), divideUp(p.N, 2))
-			add(t.DecodeLinearQ8(p), divideUp(p.N, 8))
+			add(t.DecodeLinear(p, 0, 0, Scratch{}), divideUp(p.N, 2))
+			add(t.DecodeLinearsQ8([]Product{p}), divideUp(p.N, 8)*warps)
 		}
 		add(t.DecodeGateUp(r, 0, 0, 0, ExpertMatrix{}, s.Intermediate, s.Hidden,
 			s.ExpertsPerToken, 0), s.Intermediate)

@@ -4,6 +4,7 @@
 #include "decode_attend.cu"
 #include "decode_dense.cu"
 #include "decode_experts.cu"
+#include "decode_unit.cu"
 #include "experts.cu"
 #include "linear.cu"
 #include "linear_q8.cu"

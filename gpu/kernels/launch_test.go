@@ -21,14 +21,17 @@ func launchesOn(t Target) []Launch {
 		return Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7}
 	}
 	down := func(x Activations) Experts { return Experts{200, 8, p, p, p, x, w, 64, 96, 0, 0} }
+	meet := Scratch{p, p}
 	var all []Launch
 	for _, elements := range []Element{F32, BF16, E4M3} {
 		a := attention(3, elements, 128)
 		all = append(all, t.WriteKV(rows(3), a.Cache, p, p, h), t.Attend(a),
-			t.DecodeAttend(a, 0, p, p, DecodeRuns))
+			t.DecodeAttend(a, 0, meet, DecodeRuns))
 		for _, n := range []int{1, 3} {
-			all = append(all, t.DecodeQKV(rows(n), p, a.Cache, p, p, QKV{p, p, p, p, p, p}, p, 64,
-				h, 1e-5))
+			for _, s := range []Scratch{{}, meet} {
+				all = append(all, t.DecodeQKV(rows(n), p, a.Cache, p, p, QKV{p, p, p, p, p, p}, p,
+					64, h, 1e-5, s))
+			}
 		}
 	}
 	for _, x := range []Activations{x, q} {
@@ -36,11 +39,13 @@ func launchesOn(t Target) []Launch {
 	}
 	all = append(all, t.Route(rows(3), p, p, p, p, p, 8, 2)...)
 	for _, n := range []int{1, 3} {
-		all = append(all, t.DecodeLinear(product(n, x), p, 1e-5), t.Linear(product(n, q)),
-			t.DecodeLinearQ8(product(n, q)), t.PrefillLinearQ8(product(n, q)))
+		all = append(all, t.DecodeLinear(product(n, x), p, 1e-5, Scratch{}),
+			t.DecodeLinear(product(n, x), p, 1e-5, meet), t.Linear(product(n, q)),
+			t.DecodeLinearsQ8([]Product{product(n, q)}),
+			t.PrefillLinears([]Product{product(n, q)}, Rounded, meet))
 	}
 	for _, terms := range []Terms{Rounded, Unrounded} {
-		all = append(all, t.PrefillLinear(product(100, x), terms),
+		all = append(all, t.PrefillLinears([]Product{product(100, x)}, terms, meet),
 			t.PrefillExperts(gateUp(x), terms), t.PrefillExperts(down(x), terms))
 	}
 	for _, elements := range []Element{BF16, E4M3} {
@@ -56,7 +61,7 @@ func launchesOn(t Target) []Launch {
 		d.Unit = Direct
 		all = append(all, t.RoundRows(rows(100), p, p, 64, true), d.RoundRows(rows(9), p, p, 96, true),
 			d.PrefillExperts(gateUp(x), Rounded), d.PrefillExperts(down(x), Rounded),
-			t.PrefillLinears([]Product{product(100, x)}), t.MatrixProof(WGMMA, two),
+			t.MatrixProof(WGMMA, two),
 			t.MatrixProof(Direct, two),
 			t.MatrixRate(WGMMA, 4, two, 3))
 	case MX:

@@ -2,7 +2,7 @@
 // package models/q8 makes, with activations as quantize leaves them.
 //
 // Sums within a block of 32 columns are integers; a block adds scale times scale times its sum.
-#include "decode.h"
+#include "pieces.h"
 #include "weights_q8.h"
 
 // y[row, column] of x · wᵀ, the activations q i8 [rows, k] with d f32 [rows, k/16] as quantize left
@@ -56,15 +56,45 @@ __device__ __forceinline__ int dot4_i8(unsigned a, unsigned b) {
 #endif
 }
 
-// A warp makes the eight results of a group for ROWS rows. A lane reads 16 bytes at a time, four
-// rows of weights by four columns: lane % 16 says which of a block, lane / 16 which of the warp's
-// blocks.
+// A block makes the eight results of a group of columns for ROWS rows; its warps divide k between
+// them, so that a matrix of few columns has work for all processors, and their sums meet in shared
+// memory. A lane reads 16 bytes at a time, four rows of weights by four columns: lane % 16 says
+// which of a block, lane / 16 which of the warp's blocks.
 template <int ROWS>
 __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const int8_t* q,
-                                               const float* d, const uint8_t* w, const bf16* bias,
-                                               int k, int n, int stride, int add) {
+                                               const float* d, const uint8_t* w0, const bf16* bias0,
+                                               const uint8_t* w1, const bf16* bias1,
+                                               const uint8_t* w2, const bf16* bias2, int n0, int n1,
+                                               int n2, int k, int stride, int add) {
+  constexpr int kPieces = 16, kBlocksAtOnce = WARP / kPieces, kAtOnce = 3;
+  constexpr int kResults = ROWS * kGroupRows, kRound = kAtOnce * kBlocksAtOnce;
+  SHARED(float, part, 2 * kDecodeWarps * kResults);
   DYNAMIC_SHARED(unsigned, staged);  // ROWS times k bytes, then ROWS times k/32 scales
   const int live = *rows, row0 = blockIdx.x * ROWS;
+  const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x), blocks = k / kBlock;
+  const int piece = lane % kPieces, quad = piece / 2, half = piece % 2;
+  const int groups = (n0 + kGroupRows - 1) / kGroupRows + (n1 + kGroupRows - 1) / kGroupRows +
+                     (n2 + kGroupRows - 1) / kGroupRows;
+  uint4 v[kAtOnce];
+  uint2 s[kAtOnce];
+  const uint8_t* group = nullptr;
+  const auto ask = [&](int base) {
+#pragma unroll
+    for (int u = 0; u < kAtOnce; u++) {
+      const int b = base + lane / kPieces + u * kBlocksAtOnce;
+      const uint8_t* const block = group + static_cast<int64_t>(b) * kGroupBlock;
+      const bool in = b < blocks;
+      v[u] = in ? stream16(block + kGroupRows * 2 + piece * 16) : uint4{0, 0, 0, 0};
+      s[u] = in ? from_gpu_memory<uint2>(block + half * 8) : uint2{0, 0};
+    }
+    asked();
+  };
+  const auto aim = [&](int g) {
+    const auto own = own_columns<kGroupRows>(g, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
+    group = own.w + static_cast<int64_t>(own.first / kGroupRows) * blocks * kGroupBlock;
+    ask(warp * kRound);
+  };
+  if (static_cast<int>(blockIdx.y) < groups) aim(blockIdx.y);
   if (row0 >= live) return;  // the whole block
   float* const scales = reinterpret_cast<float*>(staged + ROWS * (k / 4));
 #pragma unroll
@@ -80,30 +110,13 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
       scales[r * (k / kBlock) + b] = row < live ? d[row * (k / 16) + 2 * b] : 0.0f;
   }
   __syncthreads();
-  constexpr int kPieces = 16, kBlocksAtOnce = WARP / kPieces;
-  constexpr int kAtOnce = ROWS > 1 ? kInFlightOfMany : kInFlight;
-  const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x), blocks = k / kBlock;
-  const int piece = lane % kPieces, quad = piece / 2, half = piece % 2;
-  const int groups = (n + kGroupRows - 1) / kGroupRows;
-  for (int g = blockIdx.y * kDecodeWarps + warp; g < groups; g += gridDim.y * kDecodeWarps) {
-    const uint8_t* group = w + static_cast<int64_t>(g) * blocks * kGroupBlock;
+  int turn = 0;
+  for (int g = blockIdx.y; g < groups; g += gridDim.y) {
     float sum[ROWS][4] = {};
-    for (int base = 0; base < blocks; base += kAtOnce * kBlocksAtOnce) {
-      const int first = base + lane / kPieces;
-      uint4 v[kAtOnce];
-      uint2 s[kAtOnce];
+    for (int base = warp * kRound; base < blocks; base += kDecodeWarps * kRound) {
 #pragma unroll
       for (int u = 0; u < kAtOnce; u++) {
-        const int b = first + u * kBlocksAtOnce;
-        const uint8_t* block = group + static_cast<int64_t>(b) * kGroupBlock;
-        const bool in = b < blocks;
-        v[u] = in ? stream16(block + kGroupRows * 2 + piece * 16) : uint4{0, 0, 0, 0};
-        s[u] = in ? reinterpret_cast<const uint2*>(block)[half] : uint2{0, 0};
-      }
-      asked();
-#pragma unroll
-      for (int u = 0; u < kAtOnce; u++) {
-        const int b = first + u * kBlocksAtOnce < blocks ? first + u * kBlocksAtOnce : 0;
+        const int at = base + lane / kPieces + u * kBlocksAtOnce, b = at < blocks ? at : 0;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
           const unsigned x = staged[r * (k / 4) + b * (kBlock / 4) + quad];
@@ -118,8 +131,10 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
               fmaf(high_bf16(s[u].y) * scale, static_cast<float>(dot4_i8(v[u].w, x)), sum[r][3]);
         }
       }
+      if (base + kDecodeWarps * kRound < blocks) ask(base + kDecodeWarps * kRound);
     }
-    float v = 0;  // of the lane's own row and column: lane 8r + i has row r, column i of the group
+    if (g + static_cast<int>(gridDim.y) < groups) aim(g + gridDim.y);
+    float value = 0;  // of the lane's own row and column: lane 8r + i has row r, column i
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -128,30 +143,40 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
 #pragma unroll
         for (int e = 2; e < WARP; e <<= 1) all += __shfl_xor_sync(FULL, all, e);
         const float other = __shfl_xor_sync(FULL, all, 1);
-        if (lane == 8 * r + i) v = half == 0 ? all : other;
-        if (lane == 8 * r + 4 + i) v = half == 1 ? all : other;
+        if (lane == 8 * r + i) value = half == 0 ? all : other;
+        if (lane == 8 * r + 4 + i) value = half == 1 ? all : other;
       }
-    const int row = row0 + lane / kGroupRows, c = g * kGroupRows + lane % kGroupRows;
-    if (lane >= kGroupRows * ROWS || row >= live || c >= n) continue;
-    float* to = y + static_cast<int64_t>(row) * stride + c;
-    if (bias) v += from_bf16(bias[c]);
-    *to = add ? *to + v : v;
+    float* const sums = part + turn * kDecodeWarps * kResults;
+    turn ^= 1;  // the next group's go to the other half: one barrier is enough
+    if (lane < kResults) sums[warp * kResults + lane] = value;
+    __syncthreads();
+    const auto done = own_columns<kGroupRows>(g, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
+    const int row = row0 + threadIdx.x / kGroupRows, c = done.first + threadIdx.x % kGroupRows;
+    if (threadIdx.x >= kResults || row >= live || c >= done.n) continue;
+    float total = 0;
+#pragma unroll
+    for (int i = 0; i < kDecodeWarps; i++) total += sums[i * kResults + threadIdx.x];
+    if (done.bias) total += from_bf16(done.bias[c]);
+    float* const to = y + static_cast<int64_t>(row) * stride + done.begin + c;
+    *to = add ? *to + total : total;
   }
 }
 
-// linear_q8 for few rows; q at multiples of 8, w at multiples of 16.
-// grid (bucket rows, any), shared k + k/8
+// linear_q8 for few rows of up to three matrices side by side, as in prefill_linear; q at multiples
+// of 8, w at multiples of 16. grid (bucket rows, any), shared k + k/8
 KERNEL(256, 3)
-decode_linear_q8_1(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w,
-                   const bf16* bias, int k, int n, int stride, int add) {
-  linear_q8_rows<1>(rows, y, q, d, w, bias, k, n, stride, add);
+decode_linear_q8_1(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w0,
+                   const bf16* bias0, const uint8_t* w1, const bf16* bias1, const uint8_t* w2,
+                   const bf16* bias2, int n0, int n1, int n2, int k, int stride, int add) {
+  linear_q8_rows<1>(rows, y, q, d, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2, k, stride, add);
 }
 EMULATE(decode_linear_q8_1, 256)
 
 // grid (ceil(bucket rows / 4), any), shared 4 * (k + k/8)
 KERNEL(256, 2)
-decode_linear_q8_4(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w,
-                   const bf16* bias, int k, int n, int stride, int add) {
-  linear_q8_rows<4>(rows, y, q, d, w, bias, k, n, stride, add);
+decode_linear_q8_4(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w0,
+                   const bf16* bias0, const uint8_t* w1, const bf16* bias1, const uint8_t* w2,
+                   const bf16* bias2, int n0, int n1, int n2, int k, int stride, int add) {
+  linear_q8_rows<4>(rows, y, q, d, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2, k, stride, add);
 }
 EMULATE(decode_linear_q8_4, 256)

@@ -170,6 +170,24 @@ __device__ __forceinline__ Fragment load_a(const bf16* s, int stride, int lane) 
 #endif
 }
 
+// Eight activations as bf16 words; what they leave out replaces them.
+__device__ __forceinline__ uint4 take_term(float4& a, float4& b) {
+  uint4 t;
+  t.x = to_bf16x2(a.x, a.y);
+  t.y = to_bf16x2(a.z, a.w);
+  t.z = to_bf16x2(b.x, b.y);
+  t.w = to_bf16x2(b.z, b.w);
+  a.x -= low_bf16(t.x);
+  a.y -= high_bf16(t.x);
+  a.z -= low_bf16(t.y);
+  a.w -= high_bf16(t.y);
+  b.x -= low_bf16(t.z);
+  b.y -= high_bf16(t.z);
+  b.z -= low_bf16(t.w);
+  b.w -= high_bf16(t.w);
+  return t;
+}
+
 #if defined(MATRIX_NV)
 // A result as the A of a next product, rounded to bf16; what the rounding leaves out replaces it.
 // The lane already holds the elements it needs.

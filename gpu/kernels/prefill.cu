@@ -9,6 +9,7 @@
 // What must stay true: k is a multiple of 32; weights and rows of x begin at multiples of 16.
 #include "expert.h"
 #include "matrix.h"
+#include "pieces.h"
 
 constexpr int kTileRows = 64, kTileColumns = 128, kTileK = 32;
 constexpr int kTileStride = kTileK + 8;  // bf16 between rows: eight rows meet 32 different banks
@@ -17,24 +18,6 @@ constexpr int kTileThreads = 256;
 // Warps stand 2 by kWarpsAcross over the tile; each has 32 rows by kAcross * 16 columns.
 constexpr int kWarpsAcross = kTileThreads / WARP / 2;
 constexpr int kAcross = kTileColumns / kWarpsAcross / 16;
-
-// Eight activations as bf16 words; what they leave out replaces them.
-__device__ __forceinline__ uint4 take_term(float4& a, float4& b) {
-  uint4 t;
-  t.x = to_bf16x2(a.x, a.y);
-  t.y = to_bf16x2(a.z, a.w);
-  t.z = to_bf16x2(b.x, b.y);
-  t.w = to_bf16x2(b.z, b.w);
-  a.x -= low_bf16(t.x);
-  a.y -= high_bf16(t.x);
-  a.z -= low_bf16(t.y);
-  a.w -= high_bf16(t.y);
-  b.x -= low_bf16(t.z);
-  b.y -= high_bf16(t.z);
-  b.z -= low_bf16(t.w);
-  b.w -= high_bf16(t.w);
-  return t;
-}
 
 // Two E2M1 at bits 4i and 4i + 4 of q, times scale, as a word of bf16.
 __device__ __forceinline__ unsigned unpack_pair(unsigned q, int i, float scale) {
@@ -149,40 +132,47 @@ __device__ __forceinline__ void tile_product(float* result, const float* row, We
 }
 
 template <int TERMS>
-__device__ __forceinline__ void linear_tile(const int* rows, float* y, const float* x,
-                                            const bf16* w, const bf16* bias, int k, int n,
+__device__ __forceinline__ void linear_tile(const int* rows, float* y, float* partial, int* arrived,
+                                            const float* x, const OwnColumns<bf16>& own, int k,
                                             int stride, int add) {
   DYNAMIC_SHARED(float, result);
-  const int live = *rows, row0 = blockIdx.y * kTileRows, column0 = blockIdx.x * kTileColumns;
+  const int live = *rows, row0 = blockIdx.y * kTileRows;
   if (row0 >= live) return;  // the whole block
-  const int own_row = row0 + threadIdx.x / 4, own_column = column0 + threadIdx.x / 2;
+  const int own_row = row0 + threadIdx.x / 4, column = own.first + threadIdx.x / 2;
+  const Piece piece = own_piece(k / kTileK);
+  const int first = piece.first * kTileK;
   DenseWeights weights = {};
-  weights.w = own_column < n ? w + static_cast<int64_t>(own_column) * k : nullptr;
-  tile_product<TERMS>(result, own_row < live ? x + static_cast<int64_t>(own_row) * k : nullptr,
-                      weights, k);
-  for (int i = threadIdx.x; i < kTileRows * kTileColumns; i += kTileThreads) {
-    const int r = row0 + i / kTileColumns, c = column0 + i % kTileColumns;
-    if (r >= live || c >= n) continue;
-    float v = result[i / kTileColumns * kResultStride + i % kTileColumns];
-    if (bias) v += from_bf16(bias[c]);
-    float* to = y + static_cast<int64_t>(r) * stride + c;
-    *to = add ? *to + v : v;
-  }
+  weights.w = column < own.n ? own.w + static_cast<int64_t>(column) * k + first : nullptr;
+  tile_product<TERMS>(result,
+                      own_row < live ? x + static_cast<int64_t>(own_row) * k + first : nullptr,
+                      weights, piece.end * kTileK - first);
+  leave_tile<kTileRows, kTileColumns>(y, result, kResultStride, row0, live, own, stride, add,
+                                      partial, arrived);
 }
 
-// linear for many rows; TERMS ends the name.
-// grid (ceil(n / 128), ceil(bucket rows / 64)), shared 33792
+// linear for many rows of up to three matrices side by side, n0, n1 and n2 columns of y; those that
+// there are not have 0. TERMS ends the name. Blocks along z divide k, with partial and arrived as
+// in add_pieces. grid (ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), ceil(bucket rows / 64),
+// any), shared 33792
 KERNEL(256)
-prefill_linear_1(const int* rows, float* y, const float* x, const bf16* w, const bf16* bias, int k,
-                 int n, int stride, int add) {
-  linear_tile<1>(rows, y, x, w, bias, k, n, stride, add);
+prefill_linear_1(const int* rows, float* y, float* partial, int* arrived, const float* x,
+                 const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
+                 const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
+                 int add) {
+  linear_tile<1>(rows, y, partial, arrived, x,
+                 own_columns<kTileColumns>(blockIdx.x, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
+                 k, stride, add);
 }
 EMULATE(prefill_linear_1, 256)
 
 KERNEL(256)
-prefill_linear_3(const int* rows, float* y, const float* x, const bf16* w, const bf16* bias, int k,
-                 int n, int stride, int add) {
-  linear_tile<3>(rows, y, x, w, bias, k, n, stride, add);
+prefill_linear_3(const int* rows, float* y, float* partial, int* arrived, const float* x,
+                 const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
+                 const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
+                 int add) {
+  linear_tile<3>(rows, y, partial, arrived, x,
+                 own_columns<kTileColumns>(blockIdx.x, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
+                 k, stride, add);
 }
 EMULATE(prefill_linear_3, 256)
 

@@ -47,12 +47,6 @@ var (
 	mxTile = tile{128, 33792}
 )
 
-// PrefillLinear is a Product on activations in float32, by MMA.
-func (t Target) PrefillLinear(p Product, terms Terms) Launch {
-	return launch(fmt.Sprintf("prefill_linear_%d", terms), grid(divideUp(p.N, tileColumns),
-		divideUp(p.Rows.Most, mmaTile.rows)), block(threads), mmaTile.shared, p.args()...)
-}
-
 // RoundRows is To bf16 [rows, width] of x f32 [rows, width], the operands of a WGMMA target: in
 // order for a dense matrix; for MXFP4 in the order that has the unit's number.
 func (t Target) RoundRows(r Rows, to, x Pointer, width int, mxfp4 bool) Launch {
@@ -63,32 +57,35 @@ func (t Target) RoundRows(r Rows, to, x Pointer, width int, mxfp4 bool) Launch {
 // ShareWidth is the width of rows of rounded activations that Direct reads.
 func ShareWidth(width int) int { return divideUp(width, 64) * 64 }
 
-// PrefillParts is how many Products PrefillLinears takes.
-const PrefillParts = 3
-
-// PrefillLinears are up to PrefillParts Products side by side, on activations in bf16 (RoundRows),
-// by WGMMA.
-func (t Target) PrefillLinears(list []Product) Launch {
-	first, tiles := list[0], 0
-	args := []any{first.Rows.Live, first.Y, first.X.X}
-	var columns []any
-	for i := range PrefillParts {
-		var p Product
-		if i < len(list) {
-			p = list[i]
-		}
-		tiles += divideUp(p.N, tileColumns)
-		args, columns = append(args, p.W, p.Bias), append(columns, i32(p.N))
+// PrefillLinears are up to three Products side by side on the X of the first: float32, by WGMMA
+// bf16 (RoundRows), or 8 bits. With a Scratch k is in pieces.
+func (t Target) PrefillLinears(list []Product, terms Terms, s Scratch) Launch {
+	kernel, of := fmt.Sprintf("prefill_linear_%d", terms), mmaTile
+	switch {
+	case list[0].X.Q != 0:
+		kernel = "prefill_linear_q8"
+	case t.Unit == WGMMA && terms == Rounded:
+		kernel, of = "prefill_linear_wgmma", tile{128, wgmmaSlack + (3+3)*wgmmaStage}
 	}
-	args = append(append(args, columns...), i32(first.K), i32(first.Stride), flag(first.Add))
-	return launch("prefill_linear_wgmma", grid(tiles, divideUp(first.Rows.Most, wgmmaTile.rows)),
-		block(threads), wgmmaSlack+(3+3)*wgmmaStage, args...)
+	args, across := sideBySide(list, tileColumns)
+	down, pieces := divideUp(list[0].Rows.Most, of.rows), 1
+	if s != (Scratch{}) {
+		pieces = t.pieces(across*down, list[0].K, of.shared, 4*of.rows*tileColumns)
+	}
+	return launch(kernel, grid(across, down, pieces), block(threads), of.shared, s.args(args)...)
 }
 
-// PrefillLinearQ8 is a Product on activations in 8 bits.
-func (t Target) PrefillLinearQ8(p Product) Launch {
-	return launch("prefill_linear_q8", grid(divideUp(p.N, tileColumns),
-		divideUp(p.Rows.Most, mmaTile.rows)), block(threads), 0, p.args()...)
+// sideBySide are the arguments of up to three Products in one launch, and their tiles of columns.
+func sideBySide(list []Product, columns int) (args []any, tiles int) {
+	_, x := list[0].X.operands()
+	args = append([]any{list[0].Rows.Live, list[0].Y}, x...)
+	var sizes []any
+	for _, p := range append(list, Product{}, Product{})[:3] {
+		args, sizes = append(args, p.W, p.Bias), append(sizes, i32(p.N))
+		tiles += divideUp(p.N, columns)
+	}
+	return append(append(args, sizes...), i32(list[0].K), i32(list[0].Stride),
+		flag(list[0].Add)), tiles
 }
 
 // PrefillExperts is GateUp or Down on float32, by WGMMA on bf16 (RoundRows), or by MX on terms of

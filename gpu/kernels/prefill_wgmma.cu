@@ -11,6 +11,7 @@
 // Within a piece of eight, MXFP4 weights and their activations lie in the order 0 4 1 5 2 6 3 7:
 // two codes four apart are unpacked at once, and a sum does not mind.
 #include "expert.h"
+#include "pieces.h"
 #include "wgmma.h"
 
 #if defined(MATRIX_WGMMA)
@@ -164,52 +165,36 @@ __device__ __forceinline__ void wg_product(float* result, const WgRows& rows,
 }
 
 // linear for many rows of x bf16 [rows, k], of up to three matrices side by side: n0, n1 and n2
-// columns of y; those that there are not have 0.
-// grid (ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), ceil(bucket rows / 128)), shared 99328
+// columns of y; those that there are not have 0. Blocks along z divide k, with partial and arrived
+// as in add_pieces.
+// grid (ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), ceil(bucket rows / 128), any),
+// shared 99328
 KERNEL(256, 2)
-prefill_linear_wgmma(const int* rows, float* y, const bf16* x, const bf16* w0, const bf16* bias0,
-                     const bf16* w1, const bf16* bias1, const bf16* w2, const bf16* bias2, int n0,
-                     int n1, int n2, int k, int stride, int add) {
+prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, const bf16* x,
+                     const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
+                     const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
+                     int add) {
   DYNAMIC_SHARED(float, result);
   const int live = *rows, row0 = blockIdx.y * kWgTileRows;
   if (row0 >= live) return;  // the whole block
-  const bf16 *w = w0, *bias = bias0;
-  int column0 = blockIdx.x * kWgColumns, n = n0;
-  const int tiles0 = (n0 + kWgColumns - 1) / kWgColumns * kWgColumns;
-  const int tiles1 = (n1 + kWgColumns - 1) / kWgColumns * kWgColumns;
-  if (column0 >= tiles0 + tiles1) {
-    w = w2;
-    bias = bias2;
-    n = n2;
-    column0 -= tiles0 + tiles1;
-    y += n0 + n1;
-  } else if (column0 >= tiles0) {
-    w = w1;
-    bias = bias1;
-    n = n1;
-    column0 -= tiles0;
-    y += n0;
-  }
+  const OwnColumns<bf16> own =
+      own_columns<kWgColumns>(blockIdx.x, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
+  const Piece piece = own_piece((k + kWgStep - 1) / kWgStep);
+  const int first = piece.first * kWgStep, end = piece.end * kWgStep;
   WgDense weights = {};
   WgRows activations = {};
-  weights.rows.x = w;
-  activations.x = x;
-  weights.rows.k = activations.k = k;
+  weights.rows.x = own.w + first;
+  activations.x = x + first;
+  weights.rows.k = activations.k = (end < k ? end : k) - first;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    const int row = row0 + threadIdx.x / 8 + i * 32, column = column0 + threadIdx.x / 8 + i * 32;
+    const int row = row0 + threadIdx.x / 8 + i * 32, c = own.first + threadIdx.x / 8 + i * 32;
     activations.row[i] = row < live ? row * k : -1;
-    weights.rows.row[i] = column < n ? column * k : -1;
+    weights.rows.row[i] = c < own.n ? c * k : -1;
   }
-  wg_product(result, activations, weights, k);
-  for (int i = threadIdx.x; i < kWgTileRows * kWgColumns; i += kWgThreads) {
-    const int row = row0 + i / kWgColumns, c = column0 + i % kWgColumns;
-    if (row >= live || c >= n) continue;
-    float v = result[i / kWgColumns * kWgResultStride + i % kWgColumns];
-    if (bias) v += from_bf16(bias[c]);
-    float* to = y + static_cast<int64_t>(row) * stride + c;
-    *to = add ? *to + v : v;
-  }
+  wg_product(result, activations, weights, activations.k);
+  leave_tile<kWgTileRows, kWgColumns>(y, result, kWgResultStride, row0, live, own, stride, add,
+                                      partial, arrived);
 }
 EMULATE(prefill_linear_wgmma, 256)
 

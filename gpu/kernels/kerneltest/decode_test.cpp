@@ -10,7 +10,14 @@ using reference::Row;
 
 unsigned warps() { return unsigned(256 / emulator_warp()); }
 
-void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias, bool add) {
+// Shared memory of the kernels for eight rows whose k is cut into so many pieces.
+size_t unit_shared(int k, unsigned pieces) {
+  return 384 * (divide_up(divide_up(k, 64), pieces) * 8 + 4);
+}
+
+// With at_once 8 k is cut into `pieces`, and blocks take several tiles.
+void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias, bool add,
+                      unsigned pieces = 1) {
   const int bucket = rows + 1, stride = n + 3;
   const float eps = 1e-5f;
   Memory<int> count(std::vector<int>{rows});
@@ -20,14 +27,23 @@ void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias,
       for (int i = 0; i < n; i++) y[r * stride + i] = uniform();
   const std::vector<float> before = y.values();
   Memory<bf16> w(halves(n * k)), b(halves(n)), g(halves(k));
-  launch(at_once == 4 ? "decode_linear_4" : "decode_linear_1",
-         {divide_up(bucket, at_once), divide_up(n, warps() * 4)}, 256, 4 * k * at_once, count, y, x,
-         norm ? g.data() : nullptr, w, bias ? b.data() : nullptr, k, n, stride, int(add), eps);
+  const unsigned groups = divide_up(bucket, at_once);
+  if (at_once == 8) {
+    PieceScratch scratch(groups * divide_up(n, 64), 520, pieces);
+    launch("decode_linear_8", {groups, divide_up(n, 128), pieces}, 256, unit_shared(k, pieces),
+           count, y, scratch.sums(), scratch.counts(), x, norm ? g.data() : nullptr, w,
+           bias ? b.data() : nullptr, k, n, stride, int(add), eps);
+    scratch.check();
+  } else {
+    launch(at_once == 4 ? "decode_linear_4" : "decode_linear_1",
+           {groups, divide_up(n, warps() * 4)}, 256, 4 * k * at_once, count, y, x,
+           norm ? g.data() : nullptr, w, bias ? b.data() : nullptr, k, n, stride, int(add), eps);
+  }
   for (int r = 0; r < rows; r++) {
     Row in = reference::wide(&x[r * k], k);
     if (norm) in = reference::norm(in, g.data(), eps);
     const Row want = reference::linear(in, w.data(), bias ? b.data() : nullptr, n);
-    Comparison c("y", 3e-6);
+    Comparison c("y", at_once == 8 ? 1e-5 : 3e-6);
     for (int i = 0; i < n; i++)
       c.add(y[r * stride + i], want[i] + (add ? before[r * stride + i] : 0), 1 + fabs(want[i]),
             r * stride + i);
@@ -41,10 +57,15 @@ void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias,
 TEST(decode_linear) { decode_linear_of(1, 2, 96, 37, false, true, true); }
 TEST(decode_linear_norm) { decode_linear_of(1, 1, 2080, 35, true, false, false); }
 TEST(decode_linear_rows) { decode_linear_of(4, 6, 320, 33, true, true, false); }
+TEST(decode_linear_unit) { decode_linear_of(8, 7, 96, 100, true, true, true); }
+TEST(decode_linear_unit_norm) { decode_linear_of(8, 10, 672, 130, true, true, false, 3); }
+TEST(decode_linear_unit_one) { decode_linear_of(8, 1, 1056, 33, false, false, true, 5); }
+TEST(decode_linear_unit_pieces) { decode_linear_of(8, 3, 160, 70, true, false, false, 4); }
 TEST(decode_linear_rows_add) { decode_linear_of(4, 3, 1056, 64, false, true, true); }
 
 template <class T>
-void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int> lengths) {
+void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int> lengths,
+                   unsigned pieces = 1) {
   const int hidden = 160;
   const float eps = 1e-5f;
   Attention<T> t(heads, lengths, 2);
@@ -54,9 +75,19 @@ void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int
       bq(halves(heads.query * dim)), wk(halves(heads.kv * dim * hidden)),
       bk(halves(heads.kv * dim)), wv(halves(heads.kv * dim * hidden)), bv(halves(heads.kv * dim));
   const std::vector<T> before = t.cache.values();
-  launch(kernel, {divide_up(bucket, at_once), 3}, 256, 4 * hidden * at_once, t.count, qkv,
-         t.layer(), x, norm, wq, bq, wk, bk, wv, bv, angles, t.positions, t.tables, t.table_at,
-         t.page_elements, hidden, heads.query, heads.kv, dim, eps);
+  const unsigned groups = divide_up(bucket, at_once), tiles = heads.query + 2 * heads.kv;
+  if (at_once == 8) {
+    PieceScratch scratch(groups * tiles, 520, pieces);
+    launch(kernel, {groups, tiles - 1, pieces}, 256, unit_shared(hidden, pieces), t.count, qkv,
+           scratch.sums(), scratch.counts(), t.layer(), x, norm, wq, bq, wk, bk, wv, bv, angles,
+           t.positions, t.tables, t.table_at, t.page_elements, hidden, heads.query, heads.kv, dim,
+           eps);
+    scratch.check();
+  } else {
+    launch(kernel, {groups, 3}, 256, 4 * hidden * at_once, t.count, qkv, t.layer(), x, norm, wq, bq,
+           wk, bk, wv, bv, angles, t.positions, t.tables, t.table_at, t.page_elements, hidden,
+           heads.query, heads.kv, dim, eps);
+  }
   std::vector<double> want;
   std::vector<T> cache = before;
   for (int r = 0; r < rows; r++) {
@@ -86,6 +117,12 @@ TEST(decode_qkv_bf16) { decode_qkv_of<bf16>("decode_qkv_bf16_1", 1, {2, 1, 64}, 
 TEST(decode_qkv_bf16_rows) {
   decode_qkv_of<bf16>("decode_qkv_bf16_4", 4, {2, 2, 64}, {32, 31, 34});
 }
+
+TEST(decode_qkv_unit) {
+  decode_qkv_of<float>("decode_qkv_f32_8", 8, {3, 1, 64}, {5, 64, 7, 1, 9, 33, 32, 31, 2}, 2);
+}
+TEST(decode_qkv_bf16_unit) { decode_qkv_of<bf16>("decode_qkv_bf16_8", 8, {2, 2, 64}, {32, 31}); }
+TEST(decode_qkv_f8_unit) { decode_qkv_of<e4m3>("decode_qkv_f8_8", 8, {2, 1, 64}, {65, 3, 4}, 3); }
 
 TEST(decode_qkv_f8) { decode_qkv_of<e4m3>("decode_qkv_f8_1", 1, {2, 1, 64}, {65}); }
 TEST(decode_qkv_f8_rows) { decode_qkv_of<e4m3>("decode_qkv_f8_4", 4, {2, 2, 64}, {32, 31, 34}); }

@@ -46,9 +46,12 @@ TEST(matrix_rate) {
   untouched("c", c, warps * 256);
 }
 
-TEST(matrix_linear) { linear_of(kRounded, 67, 96, 150, true, false); }
-TEST(matrix_linear_whole) { linear_of(kWhole, 33, 160, 70, true, true); }
-TEST(matrix_linear_no_bias) { linear_of(kRounded, 5, 32, 129, false, false); }
+TEST(matrix_linear) { linears_of(kRounded, 67, 96, {150, 0, 0}, true, false); }
+TEST(matrix_linear_pieces) { linears_of(kRounded, 66, 224, {130, 0, 0}, true, true, 3); }
+TEST(matrix_linear_pieces_whole) { linears_of(kWhole, 67, 160, {32, 0, 0}, true, false, 5); }
+TEST(matrix_linear_parts) { linears_of(kRounded, 7, 96, {200, 128, 30}, true, false); }
+TEST(matrix_linear_whole) { linears_of(kWhole, 33, 160, {70, 0, 0}, true, true); }
+TEST(matrix_linear_no_bias) { linears_of(kRounded, 5, 32, {129, 0, 0}, false, false); }
 
 TEST(matrix_experts) { experts_of(kRounded, 52, 64, 96, 5, 2, 3); }
 TEST(matrix_experts_whole) { experts_of(kWhole, 4, 64, 96, 3, 4, 0); }

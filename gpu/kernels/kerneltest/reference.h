@@ -178,4 +178,19 @@ inline void check_groups(const Memory<int>& chosen, const Memory<int>& order,
   if (groups[0] != active) fail("%d experts are active, not %d", groups[0], active);
 }
 
+// Scratch of a matrix whose k is cut into pieces: of each tile's so many floats.
+struct PieceScratch {
+  Memory<float> partial;
+  Memory<int> arrived;
+  const bool used;
+  PieceScratch(unsigned tiles, unsigned floats, unsigned pieces)
+      : partial(tiles * pieces * floats), arrived(std::vector<int>(tiles)), used(pieces > 1) {}
+  float* sums() { return used ? partial.data() : nullptr; }
+  int* counts() { return used ? arrived.data() : nullptr; }
+  void check() const {
+    for (size_t i = 0; i < arrived.size(); i++)
+      if (arrived[i]) fail("arrived[%zu] is %d", i, arrived[i]);
+  }
+};
+
 #endif  // OSSRUN_GPU_KERNELTEST_REFERENCE_H_

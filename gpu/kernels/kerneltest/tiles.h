@@ -3,6 +3,8 @@
 #ifndef OSSRUN_GPU_KERNELTEST_TILES_H_
 #define OSSRUN_GPU_KERNELTEST_TILES_H_
 
+#include <deque>
+
 #include "reference.h"
 
 // A family of kernels: the names end in `suffix`, a block makes `rows` by 128.
@@ -44,29 +46,49 @@ inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, i
   untouched("y", y, rows * wide);
 }
 
-inline void linear_of(const Tiles& tiles, int rows, int k, int n, bool bias, bool add) {
-  const int bucket = rows + 3, stride = n + 2;
+// Matrices side by side, as q, k and v are; 0 columns where there is none. k is cut into `pieces`.
+inline void linears_of(const Tiles& tiles, int rows, int k, std::vector<int> columns, bool bias,
+                       bool add, unsigned pieces = 1) {
+  int all = 0;
+  for (int n : columns) all += n;
+  const int bucket = rows + 3, stride = all + 2;
   Memory<int> count(std::vector<int>{rows});
   Memory<float> x(floats(rows * k)), y(bucket * stride);
   if (add)
     for (int r = 0; r < rows; r++)
-      for (int i = 0; i < n; i++) y[r * stride + i] = uniform();
+      for (int i = 0; i < all; i++) y[r * stride + i] = uniform();
   const std::vector<float> before = y.values();
-  Memory<bf16> w(halves(n * k)), b(halves(n));
-  launch(tiles.name("prefill_linear").c_str(), {divide_up(n, 128), divide_up(bucket, tiles.rows)},
-         256, tiles.shared, count, y, x, w, bias ? b.data() : nullptr, k, n, stride, int(add));
-  Comparison c("y", 4e-6);
-  for (int r = 0; r < rows; r++) {
-    const reference::Row want =
-        reference::linear(rounded(reference::wide(&x[r * k], k), tiles.terms), w.data(),
-                          bias ? b.data() : nullptr, n);
-    for (int i = 0; i < n; i++)
-      c.add(y[r * stride + i], want[i] + (add ? before[r * stride + i] : 0), 1 + fabs(want[i]),
-            r * stride + i);
-    for (int i = n; i < stride; i++)
-      if (memcmp(&y[r * stride + i], &before[r * stride + i], 4)) fail("wrote behind the columns");
+  const bool warpgroups = tiles.rows == 128;
+  Memory<bf16> in(warpgroups ? (rows + 2) * k : 1);
+  if (warpgroups) round_rows(in, x, rows, k, 0);
+  std::deque<Memory<bf16>> w, b;
+  unsigned across = 0;
+  for (int n : columns) {
+    w.emplace_back(halves(n * k));
+    b.emplace_back(halves(n));
+    across += divide_up(n, 128);
   }
+  const auto biased = [&](int i) { return bias ? b[i].data() : nullptr; };
+  const unsigned down = divide_up(bucket, tiles.rows);
+  PieceScratch scratch(across * down, tiles.rows * 128, pieces);
+  launch(tiles.name("prefill_linear").c_str(), {across, down, pieces}, 256, tiles.shared, count, y,
+         scratch.sums(), scratch.counts(),
+         warpgroups ? static_cast<void*>(in.data()) : static_cast<void*>(x.data()), w[0], biased(0),
+         w[1], biased(1), w[2], biased(2), columns[0], columns[1], columns[2], k, stride, int(add));
+  scratch.check();
+  Comparison c("y", 4e-6);
+  for (int r = 0; r < rows; r++)
+    for (int part = 0, at = r * stride; part < 3; at += columns[part++]) {
+      const reference::Row want =
+          reference::linear(rounded(reference::wide(&x[r * k], k), tiles.terms), w[part].data(),
+                            biased(part), columns[part]);
+      for (int i = 0; i < columns[part]; i++)
+        c.add(y[at + i], want[i] + (add ? before[at + i] : 0), 1 + fabs(want[i]), at + i);
+    }
   c.check();
+  for (int r = 0; r < rows; r++)
+    for (int i = all; i < stride; i++)
+      if (memcmp(&y[r * stride + i], &before[r * stride + i], 4)) fail("wrote behind the columns");
   untouched("y", y, rows * stride);
 }
 

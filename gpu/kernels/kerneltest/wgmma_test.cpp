@@ -1,14 +1,12 @@
 // The matrix unit of sm_90a: exact integers, then all that prefill's other matrices pass. Its
 // kernels are emulated with NVIDIA's layout only.
-#include <deque>
-
 #include "tiles.h"
 
 namespace {
 
 const Tiles kWgmma = {"_wgmma", 1, 128, 82944};
 const Tiles kDirect = {"_direct_wgmma", 1, 128, 66560};
-constexpr size_t kLinearShared = 99328;
+const Tiles kWgmmaLinear = {"_wgmma", 1, 128, 99328};
 
 bool there() { return strcmp(emulator_layout(), "nv") == 0; }
 
@@ -52,45 +50,6 @@ TEST(wgmma_rate) {
   untouched("c", c, 2 * 64 * 128);
 }
 
-// Matrices side by side, as q, k and v are; 0 columns where there is none.
-void linears_of(int rows, int k, std::vector<int> columns, bool bias, bool add) {
-  int all = 0;
-  for (int n : columns) all += n;
-  const int bucket = rows + 3, stride = all + 2;
-  Memory<int> count(std::vector<int>{rows});
-  Memory<float> x(floats(rows * k)), y(bucket * stride);
-  if (add)
-    for (int r = 0; r < rows; r++)
-      for (int i = 0; i < all; i++) y[r * stride + i] = uniform();
-  const std::vector<float> before = y.values();
-  Memory<bf16> in((rows + 2) * k);
-  round_rows(in, x, rows, k, 0);
-  std::deque<Memory<bf16>> w, b;
-  unsigned tiles = 0;
-  for (int n : columns) {
-    w.emplace_back(halves(n * k));
-    b.emplace_back(halves(n));
-    tiles += divide_up(n, 128);
-  }
-  const auto biased = [&](int i) { return bias ? b[i].data() : nullptr; };
-  launch("prefill_linear_wgmma", {tiles, divide_up(bucket, 128)}, 256, kLinearShared, count, y, in,
-         w[0], biased(0), w[1], biased(1), w[2], biased(2), columns[0], columns[1], columns[2], k,
-         stride, int(add));
-  Comparison c("y", 4e-6);
-  for (int r = 0; r < rows; r++)
-    for (int part = 0, at = r * stride; part < 3; at += columns[part++]) {
-      const reference::Row want = reference::linear(rounded(reference::wide(&x[r * k], k), 1),
-                                                    w[part].data(), biased(part), columns[part]);
-      for (int i = 0; i < columns[part]; i++)
-        c.add(y[at + i], want[i] + (add ? before[at + i] : 0), 1 + fabs(want[i]), at + i);
-    }
-  c.check();
-  for (int r = 0; r < rows; r++)
-    for (int i = all; i < stride; i++)
-      if (memcmp(&y[r * stride + i], &before[r * stride + i], 4)) fail("wrote behind the columns");
-  untouched("y", y, rows * stride);
-}
-
 // With weights as the first operand: `direct`.
 void wgmma_experts_of(bool direct, int rows, int hidden, int inter, int experts, int top,
                       int favourite) {
@@ -115,20 +74,26 @@ void wgmma_experts_of(bool direct, int rows, int hidden, int inter, int experts,
 }
 
 TEST(wgmma_linear) {
-  if (there()) linears_of(130, 160, {150, 0, 0}, true, true);
+  if (there()) linears_of(kWgmmaLinear, 130, 160, {150, 0, 0}, true, true);
+}
+TEST(wgmma_linear_pieces) {
+  if (there()) linears_of(kWgmmaLinear, 131, 320, {130, 64, 9}, true, true, 5);
+}
+TEST(wgmma_linear_pieces_empty) {
+  if (there()) linears_of(kWgmmaLinear, 3, 96, {20, 0, 0}, true, false, 3);
 }
 TEST(wgmma_linear_no_bias) {
-  if (there()) linears_of(5, 32, {129, 0, 0}, false, false);
+  if (there()) linears_of(kWgmmaLinear, 5, 32, {129, 0, 0}, false, false);
 }
 TEST(wgmma_linear_parts) {
-  if (there()) linears_of(7, 96, {200, 128, 30}, true, false);
+  if (there()) linears_of(kWgmmaLinear, 7, 96, {200, 128, 30}, true, false);
 }
 TEST(wgmma_experts) {
   if (there()) wgmma_experts_of(false, 100, 96, 64, 5, 2, 3);
 }
 // Rows of more steps than are asked for ahead, and a last turn of the loop that is not whole.
 TEST(wgmma_linear_long) {
-  if (there()) linears_of(9, 352, {40, 0, 0}, true, false);
+  if (there()) linears_of(kWgmmaLinear, 9, 352, {40, 0, 0}, true, false);
 }
 TEST(wgmma_experts_long) {
   if (there()) wgmma_experts_of(false, 7, 608, 352, 3, 2, 1);

@@ -1,0 +1,45 @@
+package kernels
+
+import "slices"
+
+// Scratch is where blocks meet that divide a sum: a long context, or the k of a matrix of few tiles.
+// It has ScratchBytes, and Arrived is 0 before the first step.
+type Scratch struct{ Partial, Arrived Pointer }
+
+// args puts the scratch behind the rows and the result of a kernel's arguments.
+func (s Scratch) args(args []any) []any {
+	return slices.Insert(args, 2, any(s.Partial), any(s.Arrived))
+}
+
+const pieceBytes, pieceTiles = 20 << 20, 4096 // the most of a matrix in pieces
+
+// ScratchBytes are a step's, on any card; large steps can have the memory of small ones.
+func ScratchBytes(bucket int, h Heads, positions, hidden, vocab int) (partial, arrived int64) {
+	rows, runs := min(bucket, SplitRows), min(DecodeRuns, divideUp(positions, 8*pageTokens))
+	k, n := max(hidden, h.Query*h.Dim), max(h.Width(), hidden, vocab)+3*tileColumns
+	padded := max(9, min(128*(bucket-DecodeRows), bucket+127)) // to tiles, and squares of eight
+	sums := min(pieceBytes, min(16, divideUp(k, 64))*padded*n*4)
+	return int64(max(sums, rows*h.KV*runs*8*66*4)), int64(4 * max(bucket*h.KV, pieceTiles))
+}
+
+// pieces is how many blocks of so much shared memory divide the k of each of some tiles, whose sums
+// have so many bytes. It depends on the card, the shape and the bucket.
+func (t Target) pieces(tiles, k, shared, bytes int) int {
+	fit := t.Processors * t.fits(residentMany, shared)
+	return max(1, min(fit/tiles, k/64, 16, pieceBytes/(tiles*bytes)))
+}
+
+// unit is the grid and the shared memory of decode_unit.h: as many pieces as fill the card, or as
+// shared memory needs, and blocks that take several tiles. None if the scratch is too small.
+func (t Target) unit(rows, n, k int) (g [3]uint32, shared int) {
+	const static, sums = 9 << 10, 4 * 8 * 65
+	groups, chunks := divideUp(rows, 8), divideUp(k, 64)
+	tiles, room := groups*divideUp(n, 64), max(1, ((t.Shared-static)/384-4)/8) // in chunks
+	pieces := max(t.pieces(tiles, k, static, sums), divideUp(chunks, room))
+	if tiles > pieceTiles || tiles*pieces*sums > pieceBytes {
+		return g, 0
+	}
+	shared = 384 * (divideUp(chunks, pieces)*8 + 4)
+	blocks := t.Processors * t.fits(residentMany, shared+static) / pieces
+	return grid(groups, max(1, min(tiles, blocks)/groups), pieces), shared
+}

@@ -1,0 +1,99 @@
+// Tiles of matrix products: of up to three matrices side by side, as q, k and v are, and with a k
+// that several blocks divide between them, where what each found meets in memory.
+//
+// What must stay true: the pieces are added in their order, whichever came last, so a tile has the
+// same bits each time; rows that are not live are neither written nor read.
+#ifndef OSSRUN_GPU_PIECES_H_
+#define OSSRUN_GPU_PIECES_H_
+
+#include "decode.h"
+
+// The matrix that a tile of COLUMNS columns is of, its first column there, how many columns the
+// matrix has, and where they begin in a row of y. A matrix begins a tile of its own; one that there
+// is not has no columns.
+template <class W>
+struct OwnColumns {
+  const W* w;
+  const bf16* bias;
+  int first, n, begin;
+};
+template <int COLUMNS, class W>
+__device__ __forceinline__ OwnColumns<W> own_columns(int tile, const W* w0, const bf16* bias0,
+                                                     const W* w1, const bf16* bias1, const W* w2,
+                                                     const bf16* bias2, int n0, int n1, int n2) {
+  const int tiles0 = (n0 + COLUMNS - 1) / COLUMNS, tiles1 = (n1 + COLUMNS - 1) / COLUMNS;
+  if (tile < tiles0) return {w0, bias0, tile * COLUMNS, n0, 0};
+  if (tile < tiles0 + tiles1) return {w1, bias1, (tile - tiles0) * COLUMNS, n1, n0};
+  return {w2, bias2, (tile - tiles0 - tiles1) * COLUMNS, n2, n0 + n1};
+}
+
+// This block's steps of k: [first, end), of those that the blocks along z divide.
+struct Piece {
+  int first, end;
+};
+__device__ __forceinline__ Piece own_piece(int steps) {
+  const int n = gridDim.z, z = blockIdx.z;
+  return {steps * z / n, steps * (z + 1) / n};
+}
+
+// Adds `result` f32 [ROWS, COLUMNS], rows `stride` apart in shared memory, to what the other blocks
+// along z found of its first `live` rows. False to all blocks but the last to arrive, which has the
+// sum in its place. partial f32 [tiles, blocks along z, ROWS, COLUMNS]; arrived i32 [tiles], 0
+// before and after; with one block along z both may be null. All 256 threads; begins behind a
+// barrier and ends with one.
+template <int ROWS, int COLUMNS>
+__device__ __forceinline__ bool add_pieces(float* result, int stride, int live, int tile,
+                                           float* partial, int* arrived, int* flag) {
+  constexpr int kFours = COLUMNS / 4, kPiece = ROWS * kFours;
+  const int pieces = gridDim.z, count = (live < ROWS ? live : ROWS) * kFours;
+  if (pieces == 1) return true;
+  float4* const all =
+      reinterpret_cast<float4*>(partial) + static_cast<int64_t>(tile) * pieces * kPiece;
+  const auto here = [=](int i) {
+    return reinterpret_cast<float4*>(result + i / kFours * stride + i % kFours * 4);
+  };
+  for (int i = threadIdx.x; i < count; i += kDecodeThreads) all[blockIdx.z * kPiece + i] = *here(i);
+  if (!last_to_arrive(arrived + tile, pieces, flag)) return false;
+  for (int i = threadIdx.x; i < count; i += kDecodeThreads) {
+    constexpr int kAtOnce = 4;
+    float4 sum = {0, 0, 0, 0};
+    for (int p = 0; p < pieces; p += kAtOnce) {
+      float4 v[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++)
+        v[u] = p + u < pieces ? all[(p + u) * kPiece + i] : float4{0, 0, 0, 0};
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++) {
+        sum.x += v[u].x;
+        sum.y += v[u].y;
+        sum.z += v[u].z;
+        sum.w += v[u].w;
+      }
+    }
+    *here(i) = sum;
+  }
+  __syncthreads();
+  return true;
+}
+
+// y = the sums of a tile of ROWS by COLUMNS from row0 on, with bias; add: +=. Rows of y are
+// `stride` apart; the rest as in add_pieces.
+template <int ROWS, int COLUMNS, class W>
+__device__ __forceinline__ void leave_tile(float* y, float* result, int result_stride, int row0,
+                                           int live, const OwnColumns<W>& own, int stride, int add,
+                                           float* partial, int* arrived) {
+  SHARED(int, flag, 1);
+  if (!add_pieces<ROWS, COLUMNS>(result, result_stride, live - row0,
+                                 blockIdx.y * gridDim.x + blockIdx.x, partial, arrived, flag))
+    return;
+  for (int i = threadIdx.x; i < ROWS * COLUMNS; i += kDecodeThreads) {
+    const int row = row0 + i / COLUMNS, c = own.first + i % COLUMNS;
+    if (row >= live || c >= own.n) continue;
+    float v = result[i / COLUMNS * result_stride + i % COLUMNS];
+    if (own.bias) v += from_bf16(own.bias[c]);
+    float* const to = y + static_cast<int64_t>(row) * stride + own.begin + c;
+    *to = add ? *to + v : v;
+  }
+}
+
+#endif  // OSSRUN_GPU_PIECES_H_

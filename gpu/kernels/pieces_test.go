@@ -1,0 +1,88 @@
+package kernels
+
+import (
+	"testing"
+
+	"github.com/ossrun/ossrun/gpu/detect"
+	"github.com/ossrun/ossrun/models"
+)
+
+// Matrices whose k is in pieces, on every NVIDIA chip: what they need of a scratch and of a
+// processor, and on an H200 how many blocks they have.
+
+func TestPiecesFit(t *testing.T) {
+	small := models.Spec{Hidden: 192, Heads: 8, KVHeads: 2, HeadDim: 64, Vocab: 200, Experts: 6}
+	for _, chip := range detect.Chips() {
+		a, err := ArchFor(chip.Arch)
+		if err != nil || a.Vendor != NVIDIA {
+			continue
+		}
+		target := Target{Warp: 32, Unit: a.Unit, Processors: chip.Units, Shared: chip.Shared}
+		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B(), small} {
+			h := Heads{s.Heads, s.KVHeads, s.HeadDim}
+			for _, m := range [][2]int{{h.Width(), s.Hidden}, {s.Hidden, s.Heads * s.HeadDim},
+				{s.Vocab, s.Hidden}, {s.Experts, s.Hidden}} {
+				for _, rows := range []int{1, 2, 8, 9, 13, 16, 64, 129, 256, 2048} {
+					have, counts := ScratchBytes(rows, h, 1, s.Hidden, s.Vocab)
+					checkPieces(t, target, m[0], m[1], rows, int(have), int(counts))
+				}
+			}
+		}
+	}
+}
+
+func checkPieces(t *testing.T, target Target, n, k, rows, have, counts int) {
+	t.Helper()
+	meet := Scratch{256, 256}
+	product := Product{Rows: Rows{Most: rows}, N: n, K: k}
+	few := target.DecodeLinear(product, 0, 0, meet)
+	if blocks := int(few.Grid[0] * few.Grid[1] * few.Grid[2]); few.Kernel != "decode_linear_8" ||
+		blocks > 2*target.Processors || int(few.Shared)+9<<10 > target.Shared {
+		if rows <= DecodeRows {
+			t.Errorf("%d by %d on %d processors by %s: %d blocks of %d bytes", n, k,
+				target.Processors, few.Kernel, blocks, few.Shared)
+		}
+	}
+	for _, l := range []Launch{few, target.PrefillLinears([]Product{product}, Rounded, meet),
+		target.PrefillLinears([]Product{product}, Unrounded, meet)} {
+		tiles, sums := int(l.Grid[0]*l.Grid[1]), 4*64*tileColumns
+		switch l.Kernel {
+		case "decode_linear_8":
+			tiles, sums = int(l.Grid[0])*divideUp(n, 64), 4*8*65
+		case "prefill_linear_wgmma":
+			sums *= 2
+		}
+		if (l.Kernel == "decode_linear_8") != (rows <= DecodeRows) {
+			continue
+		}
+		if pieces := int(l.Grid[2]); pieces > 1 && (4*tiles > counts ||
+			tiles*pieces*sums > have || divideUp(k, 64) < pieces) {
+			t.Errorf("%d by %d, %d rows: %d tiles of %s in %d pieces, %d bytes", n, k, rows, tiles,
+				l.Kernel, pieces, have)
+		}
+	}
+}
+
+func TestPiecesOfAnH200(t *testing.T) {
+	target := Target{Warp: 32, Unit: WGMMA, Processors: 132, Shared: 227 << 10}
+	meet := Scratch{256, 256}
+	for _, x := range []struct {
+		n, k, rows int
+		want       [3]uint32
+	}{
+		{5120, 2880, 8, [3]uint32{1, 80, 3}}, {2880, 4096, 8, [3]uint32{1, 45, 5}},
+		{201088, 2880, 8, [3]uint32{1, 132, 1}},
+		{5120, 2880, 64, [3]uint32{40, 1, 6}}, {2880, 4096, 64, [3]uint32{23, 1, 11}},
+		{5120, 2880, 256, [3]uint32{40, 2, 3}}, {2880, 4096, 256, [3]uint32{23, 2, 5}},
+		{5120, 2880, 2048, [3]uint32{40, 16, 1}}, {201088, 2880, 16, [3]uint32{1571, 1, 1}},
+	} {
+		p := Product{Rows: Rows{Most: x.rows}, N: x.n, K: x.k}
+		l := target.PrefillLinears([]Product{p}, Rounded, meet)
+		if x.rows <= DecodeRows {
+			l = target.DecodeLinear(p, 0, 0, meet)
+		}
+		if l.Grid != x.want {
+			t.Errorf("%d by %d, %d rows: %v, not %v", x.n, x.k, x.rows, l.Grid, x.want)
+		}
+	}
+}
