@@ -177,12 +177,12 @@ func TestStepModel(t *testing.T) {
 		measured := float64(x.rows) / x.speed * 1e3
 		streamed, columns := m.stream(x.rows)
 		e := Experts{Slots: x.rows * 4, Experts: 32, N: 2880, K: 2880, Top: 4}
-		terms, launches := Rounded, "16, 14"
+		terms, launches := Rounded, "14, 12"
 		var model float64
 		mended, grids := "", "tiles of 128"
 		if x.rows <= DecodeRows {
 			now, before := m.decodeBlocks(x.rows)
-			model, terms, launches = rest(x.rows)+m.decode(x.rows, before), Split, "6, 8"
+			model, terms, launches = rest(x.rows)+m.decode(x.rows, before), Split, "6, 7"
 			mended = fmt.Sprintf("%.2f", rest(x.rows)+m.decode(x.rows, now))
 			grids = fmt.Sprintf("%d, %d; now %d, %d of %d", before[0], before[1], now[0], now[1],
 				m.target.Processors*residentMany)
