@@ -316,43 +316,43 @@ __device__ __forceinline__ void find_cuts(CutBins* cuts, const SampleState* s, c
                                           uint64_t* masses, uint64_t* part) {
   const int bin = threadIdx.x, warp = bin / WARP;
   const uint64_t count = s->bins[2 * kBins + bin], mass = bin_sum(s->bins, bin);
-  uint64_t before[2], all[2];  // tokens and weights, before the thread's bin and of all
-#pragma unroll
-  for (int weigh = 0; weigh < 2; weigh++) {
-    const uint64_t own = weigh ? mass : count;
+  // What is before the thread's bin, and all.
+  const auto sum_before = [&](uint64_t own, uint64_t& all) {
     masses[bin] = own;
-    all[weigh] = block_total(own, part);
+    all = block_total(own, part);
     uint64_t sum = 0;
     for (int i = 0; i < warp; i++) sum += part[i];
     for (int i = warp * WARP; i < bin; i++) sum += masses[i];
-    before[weigh] = sum;
     __syncthreads();
-  }
-  if (bin == 0) *cuts = {kNoBin, kNoBin, 0, 0, all[1], 0};
-  if (bin == 0) part[0] = all[1];  // of the weights up to the bin of top-k's cut
+    return sum;
+  };
+  uint64_t tokens, whole;
+  const uint64_t count_before = sum_before(count, tokens), before = sum_before(mass, whole);
+  if (bin == 0) *cuts = {kNoBin, kNoBin, 0, 0, whole, 0};
+  if (bin == 0) part[0] = whole;  // of the weights up to the bin of top-k's cut
   __syncthreads();
-  const uint64_t k = p.top_k > 0 ? p.top_k : all[0];
-  if (k < all[0] && before[0] < k && k <= before[0] + count) {
+  const uint64_t k = p.top_k > 0 ? p.top_k : tokens;
+  if (k < tokens && count_before < k && k <= count_before + count) {
     cuts->k = bin;
-    cuts->above_k = static_cast<unsigned>(before[0]);
-    cuts->mass_above_k = before[1];
-    part[0] = before[1] + mass;
+    cuts->above_k = static_cast<unsigned>(count_before);
+    cuts->mass_above_k = before;
+    part[0] = before + mass;
   }
   __syncthreads();
   if (p.top_p < 1) {
     const uint64_t low = wanted_mass(p, cuts->mass_above_k), high = wanted_mass(p, part[0]);
-    if (before[1] < low && low <= before[1] + mass) {
+    if (before < low && low <= before + mass) {
       cuts->low = bin;
-      cuts->above_low = before[1];
+      cuts->above_low = before;
     }
-    if (before[1] < high && high <= before[1] + mass) cuts->high = bin;
+    if (before < high && high <= before + mass) cuts->high = bin;
   }
   __syncthreads();
 }
 
 // Whether a token of this bin is kept or not only as the list says.
-__device__ __forceinline__ bool in_question(const CutBins& c, int bin) {
-  return bin == c.k || (bin >= c.low && bin <= c.high);
+__device__ __forceinline__ bool in_question(int k, int low, int high, int bin) {
+  return bin == k || (bin >= low && bin <= high);
 }
 
 // The third: every part's weight that certainly is kept, and the list. grid (32, bucket rows)
@@ -368,20 +368,20 @@ sample_weigh(const int* logit_rows, SampleState* states, const float* logits,
   SampleState* const s = states + row;
   const MaskedRow r = masked_row(row, own, s, logits, p, masks, vocab, mask_words);
   if (!draws(r, p)) return;
-  CutBins c = {kNoBin, kNoBin, 0, 0, 0, 0};
-  if (has_cut(p)) {
+  if (has_cut(p))
     find_cuts(cuts, s, p, masses, part);
-    c = *cuts;
-  }
-  if (own == 0 && threadIdx.x == 0) s->cuts = c;
-  const int sure = c.low < c.k ? c.low : c.k;
+  else if (threadIdx.x == 0)
+    *cuts = {kNoBin, kNoBin, 0, 0, 0, 0};
+  __syncthreads();
+  if (own == 0 && threadIdx.x == 0) s->cuts = *cuts;
+  const int k = cuts->k, low = cuts->low, high = cuts->high, sure = low < k ? low : k;
   uint64_t sum = 0;
   r.each([&](int id, float logit) {
     const int bin = r.bin(logit);
     if (bin < sure) {
       const uint64_t mass = r.mass(logit);
       sum += mass >= r.least ? mass : 0;
-    } else if (in_question(c, bin)) {
+    } else if (in_question(k, low, high, bin)) {
       const int at = atomic_add(&s->listed, 1);
       if (at < kListed) s->list[at] = rank_of(id, logit);
     }
@@ -399,7 +399,7 @@ __device__ __forceinline__ void each_listed(const MaskedRow& row, const SampleSt
     return;
   }
   row.each([&](int id, float logit) {
-    if (in_question(s->cuts, row.bin(logit))) use(rank_of(id, logit));
+    if (in_question(s->cuts.k, s->cuts.low, s->cuts.high, row.bin(logit))) use(rank_of(id, logit));
   });
 }
 

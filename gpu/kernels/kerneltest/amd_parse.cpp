@@ -293,11 +293,12 @@ class Reader {
 
   // Of a load: its register, then addresses; of a store addresses, then data.
   void memory(Instruction& i, std::vector<std::string> all) {
+    if (i.atomic && !i.shared) i.load = all.size() == 4;  // else nobody asks what was there
     const size_t want = i.permutes ? 3
                         : i.shared ? 1 + (i.load ? 1 : 0) + (i.atomic ? 1 : 0) +
                                          (i.store ? static_cast<size_t>(i.elements) : 0)
-                        : i.atomic ? 4
-                                   : 3;
+                        : i.atomic && i.load ? 4
+                                             : 3;
     if (all.size() != want) unknown("other operands than are known");
     if (i.load) {
       i.to.push_back(operand(all[0], 'i'));

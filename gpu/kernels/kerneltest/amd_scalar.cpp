@@ -76,12 +76,15 @@ const std::map<std::string, Operation>& table() {
       {"s_mov_b64", {"q=q", [](V& x) { return x.a; }}},
       {"s_movk_i32", {"i=k", [](V& x) { return x.a; }}},
       {"s_not_b32", {"i=i", [](V& x) { return nonzero(x, lo(~x.a)); }}},
+      {"s_not_b64", {"q=q", [](V& x) { return nonzero(x, ~x.a); }}},
       {"s_and_b32", {"i=ii", [](V& x) { return nonzero(x, x.a & x.b); }}},
       {"s_and_b64", {"q=qq", [](V& x) { return nonzero(x, x.a & x.b); }}},
       {"s_or_b32", {"i=ii", [](V& x) { return nonzero(x, x.a | x.b); }}},
       {"s_or_b64", {"q=qq", [](V& x) { return nonzero(x, x.a | x.b); }}},
       {"s_xor_b32", {"i=ii", [](V& x) { return nonzero(x, x.a ^ x.b); }}},
       {"s_xor_b64", {"q=qq", [](V& x) { return nonzero(x, x.a ^ x.b); }}},
+      {"s_xnor_b32", {"i=ii", [](V& x) { return nonzero(x, lo(~(x.a ^ x.b))); }}},
+      {"s_xnor_b64", {"q=qq", [](V& x) { return nonzero(x, ~(x.a ^ x.b)); }}},
       {"s_nor_b32", {"i=ii", [](V& x) { return nonzero(x, lo(~(x.a | x.b))); }}},
       {"s_nor_b64", {"q=qq", [](V& x) { return nonzero(x, ~(x.a | x.b)); }}},
       {"s_andn2_b32", {"i=ii", [](V& x) { return nonzero(x, lo(x.a & ~x.b)); }}},
@@ -149,12 +152,19 @@ const std::map<std::string, Operation>& table() {
       {"s_cmp_eq_u64", {"=qq", compare_q<0>}},
       {"s_cmp_lg_u64", {"=qq", compare_q<1>}},
       {"s_cmp_eq_f32", {"=ii", compare_f<0, false>}},
+      {"s_cmp_neq_f32", {"=ii", compare_f<0, true>}},
       {"s_cmp_lt_f32", {"=ii", compare_f<2, false>}},
       {"s_cmp_le_f32", {"=ii", compare_f<3, false>}},
       {"s_cmp_gt_f32", {"=ii", compare_f<4, false>}},
       {"s_cmp_nge_f32", {"=ii", compare_f<5, true>}},
       {"s_cmpk_eq_i32", {"=ik", compare_i<0>}},
       {"s_cmpk_lg_i32", {"=ik", compare_i<1>}},
+      {"s_cmpk_gt_u32",
+       {"=ik",
+        [](V& x) {
+          x.b &= 0xffff;  // the one kind of constant that has no sign
+          return compare_u<4>(x);
+        }}},
       {"s_cmp_eq_u32", {"=ii", compare_u<0>}},
       {"s_cmp_lg_u32", {"=ii", compare_u<1>}},
       {"s_cmp_lt_u32", {"=ii", compare_u<2>}},
@@ -184,7 +194,8 @@ const std::map<std::string, Operation>& table() {
 const Operation* scalar_operation(const std::string& name) {
   static const std::map<std::string, std::string> newer = {
       {"s_add_co_i32", "s_add_i32"},     {"s_sub_co_i32", "s_sub_i32"},
-      {"s_addk_co_i32", "s_addk_i32"},   {"s_and_not1_b32", "s_andn2_b32"},
+      {"s_addk_co_i32", "s_addk_i32"},   {"s_add_co_u32", "s_add_u32"},
+      {"s_add_co_ci_u32", "s_addc_u32"}, {"s_and_not1_b32", "s_andn2_b32"},
       {"s_and_not1_b64", "s_andn2_b64"}, {"s_or_not1_b32", "s_orn2_b32"},
       {"s_or_not1_b64", "s_orn2_b64"}};
   const auto other = newer.find(name);
