@@ -241,6 +241,12 @@ std::map<std::string, Operation> table() {
       {"v_mul_lo_u32", {"i=ii", [](V& x) { return uint64_t{lo(x.a * x.b)}; }}},
       {"v_mul_hi_u32", {"i=ii", [](V& x) { return x.a * x.b >> 32; }}},
       {"v_mul_hi_i32", {"i=ii", [](V& x) { return word(int64_t{si(x.a)} * si(x.b) >> 32); }}},
+      {"v_mul_i32_i24",
+       {"i=ii",
+        [](V& x) {
+          const int64_t a = si(lo(x.a << 8)) >> 8, b = si(lo(x.b << 8)) >> 8;
+          return uint64_t{lo(static_cast<uint64_t>(a * b))};
+        }}},
       {"v_mul_u32_u24", {"i=ii", [](V& x) { return uint64_t{lo(uint64_t{u24(x.a)} * u24(x.b))}; }}},
       {"v_mul_hi_u32_u24", {"i=ii", [](V& x) { return uint64_t{u24(x.a)} * u24(x.b) >> 32; }}},
       {"v_mad_u32_u24",
