@@ -9,8 +9,8 @@ import "fmt"
 // 1.2 times as long by them as by the kernels of many rows.
 const DecodeRows = 8
 
-// RouteRows is the most rows of a step whose router is DecodeRoute, which reads all weights for each
-// row. By count the matrix unit's kernel is faster from there on.
+// RouteRows is the most rows of a step whose router is DecodeRoute, which reads all weights for
+// each row. By count the matrix unit's kernel is faster from there on.
 const RouteRows = 256
 
 // DecodeRuns is the most runs that a context is cut in.

@@ -214,7 +214,7 @@ __device__ __forceinline__ void unit_rows(const Place& place, const int* rows, f
     __syncthreads();
     const int thread = thread_again(), row = thread / (kUnitColumns / 2);
     const int i = thread % (kUnitColumns / 2);
-    float u = 0, v = 0, square = squares[row];
+    float u = 0, v = 0, square = 0;
 #pragma unroll
     for (int d = 0; d < kUnitDeep; d++) {
       u += part[(d * kUnitRows + row) * kUnitStride + i];
@@ -226,15 +226,17 @@ __device__ __forceinline__ void unit_rows(const Place& place, const int* rows, f
       float* const to = all + place.z * kUnitState;
       to[at_u] = u;
       to[at_u + kUnitColumns / 2] = v;
-      if (i == 0) to[kUnitRows * kUnitColumns + row] = square;
+      if (i == 0) to[kUnitRows * kUnitColumns + row] = squares[row];
       if (!last_to_arrive(arrived + group, place.nz, flag)) continue;
-      u = v = square = 0;
+      u = v = 0;
 #pragma unroll 4
       for (int z = 0; z < place.nz; z++) {
         u += all[z * kUnitState + at_u];
         v += all[z * kUnitState + at_u + kUnitColumns / 2];
         square += all[z * kUnitState + kUnitRows * kUnitColumns + row];
       }
+    } else if (norm) {
+      square = squares[row];  // only where it is used: clang's waits miss a dead read at a barrier
     }
     if (norm) {
       const float scale = 1.0f / sqrt_of(square / static_cast<float>(k) + eps);

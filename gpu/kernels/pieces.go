@@ -2,8 +2,8 @@ package kernels
 
 import "slices"
 
-// Scratch is where blocks meet that divide a sum: a long context, or the k of a matrix of few tiles.
-// It has ScratchBytes, and Arrived is 0 before the first step.
+// Scratch is where blocks meet that divide a sum: a long context, or the k of a matrix of few
+// tiles. It has ScratchBytes, and Arrived is 0 before the first step.
 type Scratch struct{ Partial, Arrived Pointer }
 
 // args puts the scratch behind the rows and the result of a kernel's arguments.
