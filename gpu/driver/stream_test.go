@@ -85,7 +85,8 @@ func args(rows, y, x driver.Pointer, words int32) []uint64 {
 	return []uint64{uint64(rows), uint64(y), uint64(x), uint64(words)}
 }
 
-var oneBlock = driver.Shape{Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{256, 1, 1}}
+// fourRows is copy_rows of up to 256 words a row.
+var fourRows = driver.Shape{Grid: [3]uint32{1, 4, 1}, Block: [3]uint32{256, 1, 1}}
 
 func TestLaunch(t *testing.T) {
 	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
@@ -97,7 +98,7 @@ func TestLaunch(t *testing.T) {
 		must(t, b.s.CopyIn(b.device, b.host, 0, 1024))
 		must(t, b.s.Synchronize())
 		a := args(b.device, b.device+512, b.device+256, 2)
-		must(t, b.s.Launch(k, oneBlock, a))
+		must(t, b.s.Launch(k, fourRows, a))
 		got := b.read(t)
 		if string(got[512:536]) != "row one row two row 3!! " ||
 			strings.HasPrefix(string(got[536:]), "row four") {
@@ -114,7 +115,7 @@ func TestGraph(t *testing.T) {
 		defer b.close(t)
 		m, k := kernel(t, f, c, "copy_rows")
 		g, err := b.s.Capture(func() error {
-			return b.s.Launch(k, oneBlock,
+			return b.s.Launch(k, fourRows,
 				args(b.device, b.device+512, b.device+256, 1))
 		})
 		must(t, err)
@@ -169,8 +170,8 @@ func TestLaunchRefusals(t *testing.T) {
 				Block: [3]uint32{64, 1, 1}}, good, 1},
 			"too much shared": {driver.Shape{Grid: [3]uint32{1, 1, 1},
 				Block: [3]uint32{64, 1, 1}, Shared: 96 << 10}, good, 1},
-			"a pointer to nowhere": {oneBlock, args(b.device, b.device+4096, b.device, 1), 700},
-			"a host's pointer":     {oneBlock, args(b.device, 0x7f0000000000, b.device, 1), 700},
+			"a pointer to nowhere": {fourRows, args(b.device, b.device+4096, b.device, 1), 700},
+			"a host's pointer":     {fourRows, args(b.device, 0x7f0000000000, b.device, 1), 700},
 		} {
 			err := b.s.Launch(k, bad.shape, bad.args)
 			if code(err) != bad.code {
@@ -219,7 +220,7 @@ func TestIllegalAddress(t *testing.T) {
 		clear(b.host.Bytes())
 		b.host.Bytes()[0] = 1
 		must(t, b.s.CopyIn(b.device, b.host, 0, 4096))
-		must(t, b.s.Launch(k, oneBlock, args(b.device, b.device+4000, b.device, 1000)))
+		must(t, b.s.Launch(k, fourRows, args(b.device, b.device+4000, b.device, 1000)))
 		err := b.s.Synchronize()
 		if code(err) != 700 {
 			t.Errorf("%v", err)
@@ -308,7 +309,7 @@ func TestPeers(t *testing.T) {
 			must(t, far.s.Fill(far.device, 5, 512))
 			must(t, far.s.Synchronize())
 			reach := args(b.device, b.device+256, far.device, 1)
-			if err := b.s.Launch(k, oneBlock, reach); code(err) != 700 {
+			if err := b.s.Launch(k, fourRows, reach); code(err) != 700 {
 				t.Errorf("a kernel reaches another device by itself: %v", err)
 			}
 			must(t, b.s.CopyPeer(b.device, other, far.device, 8))
@@ -354,7 +355,7 @@ func TestNotWhileCapturing(t *testing.T) {
 		spare, err := c.Alloc(64)
 		must(t, err)
 		launch := func() error {
-			return b.s.Launch(k, oneBlock, args(b.device, b.device+512, b.device+256, 1))
+			return b.s.Launch(k, fourRows, args(b.device, b.device+512, b.device+256, 1))
 		}
 		for name, call := range map[string]func() error{
 			"Alloc":       func() error { _, err := c.Alloc(64); return err },

@@ -51,7 +51,7 @@ counted = {"decode_gate_up": (1, 2 * 2880, 1), "decode_down": (1, 4 * 2880, 3)}
 for form, tokens in {"8": 8, "16": 16, "32": 32, "8_2": 4}.items():
     for name in "gate_up", "down":
         counted[f"stream_{name}_{form}"] = tokens, 16 * 2880 // 4, 2
-        counted[f"strip_{name}_{form}"] = tokens, (2 if tokens == 32 else 1) * 16 * 2880, 12
+        counted[f"strip_{name}_{form}"] = tokens, 16 * 2880, 11.5
 
 def loops(part):
     code, labels, found = [], {}, []
@@ -78,7 +78,8 @@ def count(part, rounds):
     loop = main[1] - main[0]
     rest = outer[1] - outer[0] - loop - sum(a[1] - a[0] for a in others)
     # the last round may have a place of its own, behind the loop
-    again = rounds - (has(outer, "HMMA", "FFMA") > 1.9 * has(main, "HMMA", "FFMA"))
+    own = has(outer, "HMMA", "FFMA") > 1.9 * has(main, "HMMA", "FFMA")
+    again = -(-rounds // 1) - 1 if own else rounds
     return rounds * loop, again * loop + rest
 
 some, table = ["sm_80", "sm_90a", "sm_100a", "sm_120a"], {}
@@ -90,6 +91,8 @@ for arch in some:
         name = part[:part.index(":")]
         if name in counted:
             tokens, weights, rounds = counted[name]
+            # strips of 32 columns are twice as tall, where a card has room for them
+            weights *= 2 if name[:5] == "strip" and tokens == 32 and arch != "sm_120a" else 1
             table.setdefault(name, {})[arch] = ", ".join(str(round(n * 1024 / weights)) for n in count(part, rounds))
 text += "\nWarp instructions for 1,024 of the experts' weights, in the loop and in all, with tokens served:\n\n"
 text += "| kernel | tokens | " + " | ".join(some) + " |\n|---" + "|---" * (len(some) + 1) + "|\n"
