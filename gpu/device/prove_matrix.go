@@ -27,7 +27,8 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	list := []product{productBF16(kernels.MMA, 16, 16)}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, productBF16(kernels.WGMMA, 64, 128), productBF16(kernels.Direct, 64, 128))
+		list = append(list, productBF16(kernels.WGMMA, 64, 128),
+			productBF16(kernels.Direct, 64, 128))
 	case kernels.MX:
 		list = append(list, productMX())
 	}

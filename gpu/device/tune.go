@@ -27,7 +27,7 @@ var tunedModel, tunedRows = models.Spec20B, []int{1, 2, 4, 8, 16, 32, 64, 128, 2
 type part struct {
 	name  string
 	kinds []engine.Kind // that its phases end with
-	ways  [][]Variant   // beside that of no timing; the first variant names a way
+	ways  [][]Variant   // besides the default; the first variant names a way
 }
 
 var parts = []part{
@@ -89,11 +89,11 @@ func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	s.phases = slices.DeleteFunc(s.phases, func(ph phase) bool {
 		last := s.p.Ops[ph.to-1]
-		other := !slices.Contains(p.kinds, last.Kind) || last.Out[0].Home == engine.Logits
-		if t.Kernels == "" && !other && last.Kind != engine.Route {
+		skipped := !slices.Contains(p.kinds, last.Kind) || last.Out[0].Home == engine.Logits
+		if t.Kernels == "" && !skipped && last.Kind != engine.Route {
 			t.Kernels = ph.variant
 		}
-		return other
+		return skipped
 	})
 	if way[0] != "" && t.Kernels != way[0] { // it is not for so many rows
 		return t, nil

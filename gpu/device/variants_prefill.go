@@ -27,7 +27,7 @@ var (
 	rounded    = multiplier{"_bf16", kernels.MMA, kernels.Rounded}
 	warpgroups = multiplier{"_wgmma", kernels.WGMMA, kernels.Rounded}
 	direct     = multiplier{"_direct_wgmma", kernels.Direct, kernels.Rounded} // of experts alone
-	cutGroups  = multiplier{"_cut_wgmma", kernels.WGMMA, kernels.Rounded}     // of k; dense ones only
+	cutGroups  = multiplier{"_cut_wgmma", kernels.WGMMA, kernels.Rounded}     // k cut, dense only
 	mxfp4      = multiplier{"_mx", kernels.MX, kernels.Rounded}
 )
 
@@ -46,7 +46,7 @@ func (s *step) denseWays() []multiplier {
 	return []multiplier{rounded, unrounded}
 }
 
-// expertWays are the ways of an MXFP4 matrix; direct products only where they are preferred.
+// expertWays are the ways of an MXFP4 matrix; direct products only if they are preferred.
 func (s *step) expertWays(kind Variant) []multiplier {
 	ways, suffix := s.denseWays(), Variant(direct.suffix)
 	switch {

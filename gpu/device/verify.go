@@ -184,7 +184,8 @@ func verify(ctx context.Context, folder string, about Verification, dev variants
 	if folder != "" {
 		var have Verification
 		data, err := os.ReadFile(about.file(folder))
-		if err == nil && json.Unmarshal(data, &have) == nil && have.identity() == about.identity() &&
+		if err == nil && json.Unmarshal(data, &have) == nil &&
+			have.identity() == about.identity() &&
 			len(have.Proofs) > 0 {
 			for _, p := range have.Proofs {
 				if !p.OK {

@@ -73,7 +73,7 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// AllowShared allows at least so much dynamic shared memory: NVIDIA must be asked where a kernel has
+// AllowShared allows at least so much dynamic shared memory: NVIDIA must be asked if a kernel has
 // more than 48 KiB with its own.
 func (f *Function) AllowShared(n int) error {
 	if f.c.d.api == HIP || n <= f.allowed {

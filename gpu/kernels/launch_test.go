@@ -59,7 +59,8 @@ func launchesOn(t Target) []Launch {
 	case WGMMA:
 		d := t
 		d.Unit = Direct
-		all = append(all, t.RoundRows(rows(100), p, p, 64, true), d.RoundRows(rows(9), p, p, 96, true),
+		all = append(all, t.RoundRows(rows(100), p, p, 64, true),
+			d.RoundRows(rows(9), p, p, 96, true),
 			d.PrefillExperts(gateUp(x), Rounded), d.PrefillExperts(down(x), Rounded),
 			t.MatrixProof(WGMMA, two),
 			t.MatrixProof(Direct, two),

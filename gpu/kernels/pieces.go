@@ -6,7 +6,7 @@ import "slices"
 // tiles. It has ScratchBytes, and Arrived is 0 before the first step.
 type Scratch struct{ Partial, Arrived Pointer }
 
-// args puts the scratch behind the rows and the result of a kernel's arguments.
+// args puts the scratch after the rows and the result of a kernel's arguments.
 func (s Scratch) args(args []any) []any {
 	return slices.Insert(args, 2, any(s.Partial), any(s.Arrived))
 }
@@ -14,9 +14,9 @@ func (s Scratch) args(args []any) []any {
 const pieceBytes, pieceTiles = 20 << 20, 4096 // the most of a matrix in pieces
 
 // ScratchBytes are a step's, on any card; large steps can have the memory of small ones.
-func ScratchBytes(bucket int, h Heads, positions, hidden, vocab int) (partial, arrived int64) {
+func ScratchBytes(bucket int, h Heads, positions, width, vocab int) (partial, arrived int64) {
 	rows, runs := min(bucket, SplitRows), min(DecodeRuns, divideUp(positions, 8*pageTokens))
-	k, n := max(hidden, h.Query*h.Dim), max(h.Width(), hidden, vocab)+3*tileColumns
+	k, n := max(width, h.Query*h.Dim), max(h.Width(), width, vocab)+3*tileColumns
 	padded := max(9, min(128*(bucket-DecodeRows), bucket+127)) // to tiles, and squares of eight
 	sums := min(pieceBytes, min(16, divideUp(k, 64))*padded*n*4)
 	return int64(max(sums, rows*h.KV*runs*8*66*4)), int64(4 * max(bucket*h.KV, pieceTiles))

@@ -60,19 +60,19 @@ func ShareWidth(width int) int { return divideUp(width, 64) * 64 }
 // PrefillLinears are up to three Products side by side on the X of the first: float32, by WGMMA
 // bf16 (RoundRows), or 8 bits. With a Scratch k is in pieces.
 func (t Target) PrefillLinears(list []Product, terms Terms, s Scratch) Launch {
-	kernel, of := fmt.Sprintf("prefill_linear_%d", terms), mmaTile
+	kernel, size := fmt.Sprintf("prefill_linear_%d", terms), mmaTile
 	switch {
 	case list[0].X.Q != 0:
 		kernel = "prefill_linear_q8"
 	case t.Unit == WGMMA && terms == Rounded:
-		kernel, of = "prefill_linear_wgmma", tile{128, wgmmaSlack + (3+3)*wgmmaStage}
+		kernel, size = "prefill_linear_wgmma", tile{128, wgmmaSlack + (3+3)*wgmmaStage}
 	}
 	args, across := sideBySide(list, tileColumns)
-	down, pieces := divideUp(list[0].Rows.Most, of.rows), 1
+	down, pieces := divideUp(list[0].Rows.Most, size.rows), 1
 	if s != (Scratch{}) {
-		pieces = t.pieces(across*down, list[0].K, of.shared, 4*of.rows*tileColumns)
+		pieces = t.pieces(across*down, list[0].K, size.shared, 4*size.rows*tileColumns)
 	}
-	return launch(kernel, grid(across, down, pieces), block(threads), of.shared, s.args(args)...)
+	return launch(kernel, grid(across, down, pieces), block(threads), size.shared, s.args(args)...)
 }
 
 // sideBySide are the arguments of up to three Products in one launch, and their tiles of columns.
@@ -91,15 +91,15 @@ func sideBySide(list []Product, columns int) (args []any, tiles int) {
 // PrefillExperts is GateUp or Down on float32, by WGMMA on bf16 (RoundRows), or by MX on terms of
 // MXFP4 (QuantizeMX).
 func (t Target) PrefillExperts(e Experts, terms Terms) Launch {
-	kernel, of := fmt.Sprintf("prefill_%s_%d", e.name(), terms), mmaTile
+	kernel, size := fmt.Sprintf("prefill_%s_%d", e.name(), terms), mmaTile
 	if terms == Rounded && t.Unit != MMA && (t.Unit == MX) == (e.From.Q != 0) {
 		kernel = "prefill_" + e.name() + t.Unit.suffix()
-		of = [...]tile{WGMMA: wgmmaTile, MX: mxTile, Direct: directTile}[t.Unit]
+		size = [...]tile{WGMMA: wgmmaTile, MX: mxTile, Direct: directTile}[t.Unit]
 	}
 	columns := e.N << min(e.Top, 1) // a gate and an up
 	// every expert may leave its last tile unfilled
-	tiles := divideUp(e.Slots, of.rows) + min(e.Slots, e.Experts)
-	return launch(kernel, grid(divideUp(columns, tileColumns), tiles), block(threads), of.shared,
+	tiles := divideUp(e.Slots, size.rows) + min(e.Slots, e.Experts)
+	return launch(kernel, grid(divideUp(columns, tileColumns), tiles), block(threads), size.shared,
 		e.args()...)
 }
 

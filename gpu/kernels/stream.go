@@ -13,8 +13,8 @@ const (
 	streamRows = 32 // of a matrix that a unit of work has; a strip has half of them or all
 )
 
-// streamBlock is a block's threads in stream_experts.cu, or in strip_experts.cu, and how many blocks the
-// source leaves registers for.
+// streamBlock is a block's threads, of streams or strips, and how many blocks the source leaves
+// registers for.
 func (t Target) streamBlock(columns int, strips bool) (size, resident int) {
 	switch {
 	case strips && columns == 8 && t.Shared > 200<<10:

@@ -178,8 +178,8 @@ func TestWrongKernelIsShown(t *testing.T) {
 func TestDoctorShowsTimings(t *testing.T) {
 	r := recordedMachine()
 	r.Device = doctor.Device{Name: "H200", Kernels: "machine code", Timings: []device.Timing{
-		{Rows: 1, Kernels: "decode_gate_up", Micros: 33.7, Rate: 1600},
-		{Rows: 8, Kernels: "stream_gate_up", Micros: 104.25, Rate: 2690, Chosen: true}}}
+		{Part: "experts", Rows: 1, Kernels: "decode_gate_up", Micros: 33.7, Rate: 1600},
+		{Part: "experts", Rows: 8, Kernels: "stream_gate_up", Micros: 104.25, Rate: 2690, Chosen: true}}}
 	var out strings.Builder
 	if err := printReport(&out, r); err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestDoctorShowsTimings(t *testing.T) {
 		}
 	}
 	data, err := json.Marshal(r)
-	if err != nil || !strings.Contains(string(data), `"timings":[{"rows":1,"kernels":"decode_g`) {
+	if err != nil || !strings.Contains(string(data), `"timings":[{"part":"experts","rows":1,`) {
 		t.Errorf("%s, %v", data, err)
 	}
 }

@@ -95,11 +95,10 @@ func TestWhatGoesThrough(t *testing.T) {
 		}
 	}
 	// a folder of this machine is on no other
-	for nodes, named := range map[string]bool{"": true, " --nodes 2": false} {
+	for _, nodes := range []string{"", " --nodes 2"} {
 		_, out, errs := runHere(t.Context(), strings.Fields("vllm plan 20b --hardware H200 "+
 			"--launch local --print shell"+nodes)...)
-		folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
-		if strings.Contains(out, "TIKTOKEN_ENCODINGS_BASE="+folder) != named {
+		if !strings.Contains(out, "vllm serve") || strings.Contains(out, xdg.CacheHome) {
 			t.Errorf("%q: %s%s", nodes, out, errs)
 		}
 	}

@@ -67,7 +67,7 @@ func (w *ruleWriter) sequence(id int32) string {
 			id = emptyStack
 		}
 		if f.kind == readLiteral {
-			// no \x outside of brackets: xgrammar reads all hexadecimal digits behind it
+			// no \x outside of brackets: xgrammar reads all hexadecimal digits after it
 			text += " " + string(jsondoc.Quote(nil, w.literals[f.ref][f.a:]))
 			w.broken = w.broken || !utf8.RuneStart(w.literals[f.ref][f.a])
 			continue

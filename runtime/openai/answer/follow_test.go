@@ -70,7 +70,7 @@ func TestFollowGathersWhatIsReady(t *testing.T) {
 	})
 }
 
-// Progress of a prompt is no answer: heartbeats come during it, and the first text after it at once.
+// Progress of a prompt is no answer: heartbeats come during it, and the text after it at once.
 func TestProgressDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var list []session.Event
