@@ -225,7 +225,7 @@ counters() {
   m=$m,sm__warps_active.avg.pct_of_peak_sustained_active,l1tex__data_bank_conflicts_pipe_lsu.sum
   local -a ncu=(ncu --clock-control none --csv --page raw --metrics "$m")
   timeout 30 "${ncu[@]}" --log-file "$W/log/ncu-steps.csv" -s 20 -c 24 \
-    -k 'regex:^(decode|prefill|route|norm|rope|combine|round)' \
+    -k 'regex:^(decode|prefill|route|norm|rope|write_kv|combine|round)' \
     "$O" bench --synthetic 20b --layers 2 --device gpu --prefill 2048 --batch 1 --context 0 \
     --rounds 1 --steps 1 --plain
   local stall=smsp__average_warps_issue_stalled n
@@ -237,8 +237,8 @@ counters() {
       --log-file "$W/log/ncu-few-$n.csv" -k 'regex:^(stream|strip)' "$O" bench --synthetic 20b \
       --layers 2 --device gpu --prefill $n --batch $n --context 0 --rounds 1 --steps 2 --plain
   done
-  timeout 40 "${ncu[@]}" --log-file "$W/log/ncu-sample.csv" -c 8 \
-    -k 'regex:^(logit_stats|sample|top_logits|edit_logits)$' \
+  timeout 40 "${ncu[@]}" --log-file "$W/log/ncu-sample.csv" -c 16 \
+    -k 'regex:^(logit_stats|sample.*|top_logits|edit_logits)$' \
     "$O" chat --model demo --device gpu --temperature 1 --max-tokens 4 "Hello" < /dev/null
 }
 

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 )
 
 // The card decides which kernels compute a part of a step: after the proofs each way is timed for
-// batch buckets, on two layers of a published model's width, whose weights no cache holds.
+// batch buckets, on two layers of a published model's width, more than an H200's cache holds.
 //
 // What must stay true: a way that is not timed, or was found wrong, is not chosen.
 
@@ -49,7 +50,7 @@ type Timing struct {
 	Chosen  bool    `json:"chosen"`
 }
 
-// Tune times every way that the card has. The error is of ways that could not run.
+// Tune times every way that the card has. The error is of the first that could not run.
 func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 	v := &prover{resources: resources{d: d}, spec: widthModel(tunedModel())}
 	defer func() { err = errors.Join(err, v.close()) }()
@@ -58,8 +59,9 @@ func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 	}, (*checkpoint.Checkpoint).Close)
 	o := engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}
 	for _, rows := range tunedRows {
-		if err := errors.Join(ctx.Err(), v.prepare(v.spec, o, rows, rows)); err != nil {
-			return nil, err
+		if failed := errors.Join(ctx.Err(), v.prepare(v.spec, o, rows, rows)); failed != nil {
+			err = cmp.Or(err, failed)
+			break
 		}
 		for _, p := range parts {
 			for _, way := range append([][]Variant{{""}}, p.ways...) {
@@ -67,9 +69,9 @@ func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 				switch {
 				case errors.Is(failed, driver.ErrLost):
 					return nil, failed
+				case failed != nil && err == nil:
+					err = fmt.Errorf("%s %s in steps of %d rows: %w", p.name, way[0], rows, failed)
 				case failed != nil:
-					err = errors.Join(err, fmt.Errorf("%s %s in steps of %d rows: %w", p.name,
-						way[0], rows, failed))
 				case way[0] == "" || t.Kernels == way[0]:
 					list = append(list, t)
 				}
@@ -127,10 +129,19 @@ func choose(list []Timing) {
 		part string
 		lead Variant
 	}
-	few := map[way]float64{}
+	few, buckets := map[way]float64{}, map[way]int{}
+	most := map[string]int{} // buckets of few rows
 	for _, t := range list {
 		if t.Rows <= kernels.DecodeRows {
-			few[way{t.Part, t.Kernels}] += t.Micros
+			w := way{t.Part, t.Kernels}
+			few[w] += t.Micros
+			buckets[w]++
+			most[t.Part] = max(most[t.Part], buckets[w])
+		}
+	}
+	for w := range few {
+		if buckets[w] < most[w.part] { // it would serve some steps, and not all alike
+			few[w] = math.Inf(1)
 		}
 	}
 	for i, t := range list {

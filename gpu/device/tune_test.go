@@ -109,3 +109,17 @@ func TestTheCardDecides(t *testing.T) {
 		t.Errorf("%+v %v", list, err)
 	}
 }
+
+// TestAWayNeedsAllBuckets: one that failed in a bucket of few rows serves none of them, since those
+// steps have the same bits.
+func TestAWayNeedsAllBuckets(t *testing.T) {
+	list := []Timing{{"experts", 1, DecodeGateUp, 20, 0, false},
+		{"experts", 1, StripGateUp, 10, 0, false}, {"experts", 8, DecodeGateUp, 90, 0, false},
+		{"experts", 16, StripGateUp + "_bf16", 10, 0, false}, {"dense", 8, QKVUnit, 5, 0, false}}
+	choose(list)
+	for i, want := range []bool{true, false, true, true, true} {
+		if list[i].Chosen != want {
+			t.Errorf("%+v", list[i])
+		}
+	}
+}

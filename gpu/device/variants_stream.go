@@ -68,7 +68,7 @@ func (s *step) streamExperts(i int) phase {
 		if op.Kind == engine.Down {
 			variant = kind[1] + suffix
 		}
-		if s.preferred(variant) || s.steady && !strips && s.dev.enabled(variant) {
+		if !s.steady && s.preferred(variant) || s.steady && !strips && s.dev.enabled(variant) {
 			return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms, strips))
 		}
 	}

@@ -36,7 +36,7 @@ type Verification struct {
 	When    time.Time `json:"when"`
 	Proofs  []Proof   `json:"proofs"`
 	Timings []Timing  `json:"timings,omitempty"`
-	Untimed string    `json:"untimed,omitempty"` // why there are none
+	Untimed string    `json:"untimed,omitempty"` // why some are missing
 
 	recorded bool
 	failed   error // why nothing could be proved
@@ -121,6 +121,19 @@ func (r *reopeningCard) Prove(ctx context.Context, report func(Trial)) ([]Proof,
 			next.Disable(p.Variant)
 		}
 	}
+}
+
+// Tune opens the GPU again if a way loses it. There are no times then.
+func (r *reopeningCard) Tune(ctx context.Context) ([]Timing, error) {
+	list, err := r.variants.Tune(ctx)
+	if errors.Is(err, driver.ErrLost) {
+		next, failed := r.reopen()
+		if failed != nil {
+			return nil, errors.Join(err, fmt.Errorf("open the GPU again: %w", failed))
+		}
+		r.variants = next
+	}
+	return list, err
 }
 
 // Prove proves the kernels whatever is recorded, and records the outcome. report gets each trial.
@@ -212,10 +225,17 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants,
 	var err error
 	if os.Getenv(unproved) == "" {
 		if t.Timings, err = dev.Tune(ctx); err != nil {
-			t.Untimed = "; not timed: " + err.Error()
+			t.Untimed = "; not all timed: " + err.Error()
+		}
+		for _, p := range t.Proofs {
+			if !p.OK { // of a card that was opened again
+				dev.Disable(p.Variant)
+			}
 		}
 	}
-	if dev.Choose(t.Timings); folder == "" || errors.Is(err, driver.ErrLost) || ctx.Err() != nil {
+	lost := errors.Is(err, driver.ErrLost) // it would be lost at each start
+	if dev.Choose(t.Timings); folder == "" || ctx.Err() != nil ||
+		err != nil && len(t.Timings) == 0 && !lost {
 		return
 	}
 	if data, err := json.Marshal(t); err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -59,7 +60,7 @@ type Function struct {
 	c       *Context
 	name    string
 	handle  uintptr
-	allowed int // bytes of dynamic shared memory that were asked for
+	allowed atomic.Int64 // bytes of dynamic shared memory
 }
 
 // Function finds a kernel.
@@ -76,13 +77,13 @@ func (m *Module) Function(name string) (*Function, error) {
 // AllowShared allows at least so much dynamic shared memory: NVIDIA must be asked if a kernel has
 // more than 48 KiB with its own.
 func (f *Function) AllowShared(n int) error {
-	if f.c.d.api == HIP || n <= f.allowed {
+	if f.c.d.api == HIP || int64(n) <= f.allowed.Load() {
 		return nil
 	}
-	f.allowed = n
 	if err := f.c.call(functionSet, f.handle, uintptr(functionDynamic), uintptr(n)); err != nil {
 		return fmt.Errorf("kernel %s: %d bytes of shared memory: %w", f.name, n, err)
 	}
+	f.allowed.Store(int64(n))
 	return nil
 }
 

@@ -114,9 +114,9 @@ __device__ __forceinline__ float sqrt_of(float x) {
 #endif
 }
 
-// Larger floats have larger keys.
+// Larger floats have larger keys; both zeros have one.
 __device__ __forceinline__ unsigned key_of(float v) {
-  const unsigned u = __float_as_uint(v);
+  const unsigned u = __float_as_uint(v + 0.0f);
   return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 

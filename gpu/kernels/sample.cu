@@ -230,7 +230,7 @@ __device__ __forceinline__ MaskedRow masked_row(int row, int part, const SampleS
   if (!s) return r;
   for (int i = 0; i < kParts; i++) r.best = s->best[i] > r.best ? s->best[i] : r.best;
   r.highest = logit_of(static_cast<unsigned>(r.best >> 32));
-  r.inverse = 1.0f / p.temperature;
+  r.inverse = 1.0f / fmaxf(p.temperature, 0x1p-120f);  // finite for any temperature
   const uint64_t least = p.min_p > 0 ? static_cast<uint64_t>(p.min_p * 0x1p40f) : 0;
   r.least = least > 1 ? least : 1;
   return r;

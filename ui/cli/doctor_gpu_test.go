@@ -184,8 +184,8 @@ func TestDoctorShowsTimings(t *testing.T) {
 	if err := printReport(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"  1 row: decode_gate_up 34 µs a layer, 1600 GB/s\n",
-		"  8 rows: stream_gate_up 104 µs a layer, 2690 GB/s, used\n"} {
+	for _, want := range []string{"  1 row: experts by decode_gate_up 34 µs a layer, 1600 GB/s\n",
+		"  8 rows: experts by stream_gate_up 104 µs a layer, 2690 GB/s, used\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

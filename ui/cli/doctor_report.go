@@ -24,8 +24,8 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	if r.Device.Kernels != "" {
 		to.row("kernels", "%s", r.Device.Kernels)
 		for _, t := range r.Device.Timings {
-			to.row("kernels", "  %s: %s %.0f µs a layer, %.0f GB/s%s", count(t.Rows, "row"),
-				t.Kernels, t.Micros, t.Rate, map[bool]string{true: ", used"}[t.Chosen])
+			to.row("kernels", "  %s: %s by %s %.0f µs a layer, %.0f GB/s%s", count(t.Rows, "row"),
+				t.Part, t.Kernels, t.Micros, t.Rate, map[bool]string{true: ", used"}[t.Chosen])
 		}
 	}
 	for _, x := range r.Models {

@@ -152,6 +152,25 @@ TEST(sample_cuts_of_large_bins) {
 }
 TEST(sample_wide) { sample_of(40000, with(1, 0, 0.95f, 0), 0, true); }
 
+// Of both zeros the lower id is chosen; a temperature next to zero is one, and not infinity.
+TEST(sample_zeros_and_next_to_zero) {
+  for (const float temperature : {0.0f, 1e-39f}) {
+    std::vector<float> x(64, -1.0f);
+    x[5] = temperature == 0 ? 0.0f : -2.0f;
+    x[3] = -0.0f;
+    SampleRow p = with(temperature, 0, 1, 0);
+    p.seed = 1;
+    p.position = 0;
+    p.mask = -1;
+    Memory<int> count(std::vector<int>{1}), tokens(1);
+    Memory<float> logits(x);
+    Memory<SampleRow> rows(std::vector<SampleRow>{p});
+    Memory<unsigned> bits(std::vector<unsigned>(2, 0));
+    sample(count, tokens, logits, rows, bits, 64, 2);
+    if (tokens[0] != 3) fail("temperature %g: token %d, not 3", temperature, tokens[0]);
+  }
+}
+
 TEST(sample_refuses) {
   const int vocab = 100;
   std::vector<float> x = floats(4 * vocab);

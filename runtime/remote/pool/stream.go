@@ -133,9 +133,12 @@ func (s *stream) begin() error {
 		piece, err := from.client.Stream(s.ctx, "/v1/completions", s.body(from))
 		if no, ok := errors.AsType[*client.Error](err); ok && s.rules != "" &&
 			no.Status != http.StatusTooManyRequests {
-			s.rules = "" // that failed with them, or it fails without them too
+			rules := s.rules
+			s.rules = "" // it fails with them, or without them too
 			piece, err = from.client.Stream(s.ctx, "/v1/completions", s.body(from))
-			s.noRules = err == nil
+			if s.noRules = err == nil; err != nil {
+				s.rules = rules
+			}
 		}
 		if err == nil {
 			s.server, s.piece, s.pieceSingle, s.closing = from, piece, s.isSingle(), false
