@@ -90,7 +90,7 @@ func TestAMDInterpreterNotices(t *testing.T) {
 	drivertest.Long(t)
 	texts := map[string]string{}
 	for _, c := range []struct{ image, layout, without, instead, cases, says string }{
-		{"gfx1201", "gfx12", "s_wait_loadcnt 0x0", "s_nop 0", "norm_small", "FAIL norm_small"},
+		{"gfx1201", "gfx12", "s_wait_loadcnt 0x0", "s_nop 0", "norm_wide", "FAIL norm_wide"},
 		{"gfx1201", "gfx12", "s_wait_storecnt 0x0", "s_nop 0", "decode_experts_one_row",
 			"FAIL decode_experts"},
 		{"gfx942", "cdna", "buffer_wbl2 sc1", "s_nop 0", "decode_experts_one_row",

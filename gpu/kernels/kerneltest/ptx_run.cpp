@@ -231,6 +231,14 @@ class Thread {
           }
           return set(i, both);
         }
+        if (i.type == kF32x2) {
+          uint64_t both = 0;
+          for (int shift = 0; shift < 64; shift += 32) {
+            const auto half = [&](int n) { return f32(in(n) >> shift); };
+            both |= uint64_t{bits(fmaf(half(0), half(1), half(2)))} << shift;
+          }
+          return set(i, both);
+        }
         return set(i, i.type == kF32 ? bits(fmaf(f(0), f(1), f(2)))
                                      : bits(fma(f64(in(0)), f64(in(1)), f64(in(2)))));
       case kRcp:
