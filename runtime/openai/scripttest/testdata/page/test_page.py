@@ -249,6 +249,8 @@ def branch(page, n):
 
 
 STORED = "asked(database.transaction('chats').objectStore('chats').getAll()).then((all) => all[0].turns.length)"
+# A page that is left takes back what is still being stored.
+SHOWN = "asked(database.transaction('chats').objectStore('chats').getAll()).then((all) => all[0].leaf === chat.leaf)"
 
 
 @pytest.mark.parametrize("how", ["Edit, reload", "Edit, Escape", "Edit, 503", "Regenerate, 503", "Regenerate, reload", "Regenerate, stop", "Regenerate, break"])
@@ -290,6 +292,7 @@ def test_nothing_is_lost_before_another_answer_is_there(page, how):
     expect(page.locator("article")).to_contain_text("First.")
     expect(page.locator(".user")).to_have_text("[[think One.]] [[say First.]]")
     page.unroute_all()
+    assert any(page.evaluate(SHOWN) for _ in range(HANGS // 100) if page.wait_for_timeout(100) is None)
     page.reload()
     expect(page.locator(".model")).to_contain_text("First.")
     page.wrong[:] = [w for w in page.wrong if "503" not in w]
