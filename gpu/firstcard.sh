@@ -377,12 +377,12 @@ ctypes.CDLL("libcuda.so.1").cuInit(0)
 time.sleep(900)' > /dev/null 2>&1 &
 holder=$!
 trap 'kill $holder 2> /dev/null' EXIT
-export -f has environment doctor golden demo tiny bench bench20 bench20old bench20q8 bench120 ops selftest load
-export -f serve serveisolated counters sanitize sanitizelong roofs cores
+export -f has environment doctor golden demo tiny bench bench20 bench20old bench20q8 bench120 ops
+export -f selftest load serve serveisolated counters sanitize sanitizelong roofs cores
 export W O PY ROOT CARD OUT TINY TINYLIMIT shape prefill batches contexts steps rounds
 
-# What they took on an H200, the start of the machine (30 s) not counted: doctor 3 s, demo 3, bench20
-# 7, bench20old 4, ops 3, bench120 8, counters 31.
+# What they took on an H200, without the machine's own start (30 s): doctor 3 s, demo 3, bench20 7,
+# bench20old 4, ops 3, bench120 8, counters 31.
 #    name          limit
 step environment   15 bash -c environment
 step doctor        60 bash -c doctor             # opens the card, proves the kernels, times them

@@ -69,9 +69,9 @@ func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 				switch {
 				case errors.Is(failed, driver.ErrLost):
 					return nil, failed
-				case failed != nil && err == nil:
-					err = fmt.Errorf("%s %s in steps of %d rows: %w", p.name, way[0], rows, failed)
 				case failed != nil:
+					err = cmp.Or(err, fmt.Errorf("%s by %s in steps of %d rows: %w", p.name,
+						cmp.Or(way[0], "default"), rows, failed))
 				case way[0] == "" || t.Kernels == way[0]:
 					list = append(list, t)
 				}

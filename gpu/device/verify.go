@@ -228,12 +228,12 @@ func (t *Verification) prove(ctx context.Context, folder string, dev variants,
 			t.Untimed = "; not all timed: " + err.Error()
 		}
 		for _, p := range t.Proofs {
-			if !p.OK { // of a card that was opened again
+			if !p.OK { // again, if Tune has opened the card again
 				dev.Disable(p.Variant)
 			}
 		}
 	}
-	lost := errors.Is(err, driver.ErrLost) // it would be lost at each start
+	lost := errors.Is(err, driver.ErrLost) // recorded, or each start would lose the card again
 	if dev.Choose(t.Timings); folder == "" || ctx.Err() != nil ||
 		err != nil && len(t.Timings) == 0 && !lost {
 		return

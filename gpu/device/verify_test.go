@@ -21,6 +21,7 @@ type scripted struct {
 	proved   int
 	disabled []Variant
 	timings  []Timing
+	untimed  error
 	timed    int
 	chosen   []Timing
 }
@@ -31,7 +32,7 @@ func (s *scripted) Prove(context.Context, func(Trial)) ([]Proof, error) {
 }
 func (s *scripted) Tune(context.Context) ([]Timing, error) {
 	s.timed++
-	return s.timings, nil
+	return s.timings, s.untimed
 }
 func (s *scripted) Choose(list []Timing) { s.chosen = list }
 func (s *scripted) Disable(f ...Variant) { s.disabled = append(s.disabled, f...) }
@@ -268,5 +269,36 @@ func TestAbout(t *testing.T) {
 	}
 	if left := f.Leaks(); left != "" {
 		t.Error(left)
+	}
+}
+
+// TestTimesThatFail: they are said. The record keeps what was timed, and that a way loses the card;
+// a lack of memory may have passed at the next start.
+func TestTimesThatFail(t *testing.T) {
+	full := errors.New("no memory")
+	one := []Timing{{"experts", 8, StreamGateUp, 1.5, 2, true}}
+	for name, x := range map[string]struct {
+		list []Timing
+		err  error
+		kept bool
+	}{"some": {one, full, true}, "none": {nil, full, false}, "lost": {nil, driver.ErrLost, true}} {
+		t.Run(name, func(t *testing.T) {
+			folder, about, opened := t.TempDir(), Verification{Card: "H200"}, &scripted{}
+			card := &reopeningCard{&scripted{proofs: outcome, timings: x.list, untimed: x.err},
+				func() (variants, error) { return opened, nil }}
+			got := verify(t.Context(), folder, about, card)
+			if text, _ := got.summarise("k"); !strings.Contains(text, "not all timed: ") {
+				t.Error(text)
+			}
+			if lost := slices.Equal(opened.disabled, []Variant{DecodeDown}); lost !=
+				(x.err == driver.ErrLost) {
+				t.Errorf("the card that was opened again has lost %v", opened.disabled)
+			}
+			next := &scripted{proofs: outcome}
+			if verify(t.Context(), folder, about, next); (next.timed == 0) != x.kept ||
+				!slices.Equal(next.chosen, x.list) && x.kept {
+				t.Errorf("timed %d times, %v", next.timed, next.chosen)
+			}
+		})
 	}
 }
