@@ -234,7 +234,7 @@ counters() {
   done
   for n in 8 64; do
     timeout 20 ncu --clock-control none --csv --page raw --metrics "$m" -s 4 -c 4 \
-      --log-file "$W/log/ncu-few-$n.csv" -k 'regex:^(stream|strip)' "$O" bench --synthetic 20b \
+      --log-file "$W/log/ncu-few-$n.csv" -k 'regex:^stream' "$O" bench --synthetic 20b \
       --layers 2 --device gpu --prefill $n --batch $n --context 0 --rounds 1 --steps 2 --plain
   done
   timeout 40 "${ncu[@]}" --log-file "$W/log/ncu-sample.csv" -c 16 \

@@ -84,9 +84,6 @@ func (d *Device) trials() []trial {
 		{"few rows, streamed", streamed, few, 1, nil, []Variant{StreamGateUp, StreamDown}},
 		{"many rows, streamed", streamed, many, 1, nil,
 			[]Variant{StreamGateUp + "_bf16", StreamDown + "_bf16"}},
-		{"few rows, in strips", streamed, few, 1, nil, []Variant{StripGateUp, StripDown}},
-		{"many rows, in strips", streamed, many, 1, nil,
-			[]Variant{StripGateUp + "_bf16", StripDown + "_bf16"}},
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:

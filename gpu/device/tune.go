@@ -34,7 +34,6 @@ type part struct {
 var parts = []part{
 	{"experts", []engine.Kind{engine.Route, engine.GateUp, engine.Down, engine.Combine},
 		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"},
-			{StripGateUp, StripDown}, {StripGateUp + "_bf16", StripDown + "_bf16"},
 			{PrefillGateUp + "_direct_wgmma", PrefillDown + "_direct_wgmma"}}},
 	{"dense", []engine.Kind{engine.Linear, engine.Rope, engine.WriteKV},
 		[][]Variant{{QKVUnit, LinearUnit}, {PrefillLinear + "_cut_wgmma"}}},

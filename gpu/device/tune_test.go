@@ -32,11 +32,9 @@ func TestTheCardDecides(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
 	cost := map[string]time.Duration{"decode_gate_up": 10, "decode_down": 10, "combine": 1,
 		"stream_gate_up_8_2": 8, "stream_down_8_2": 8, "round_rows": 1,
-		"strip_gate_up_8_2": 8, "strip_down_8_2": 9, "strip_gate_up_16": 11, "strip_down_16": 11,
 		"decode_qkv_bf16_1": 3, "decode_qkv_bf16_4": 7, "decode_qkv_bf16_8": 4,
-		"strip_gate_up_32": 99, "prefill_gate_up_direct_wgmma": 20,
-		"prefill_down_direct_wgmma": 20,
-		"prefill_gate_up_wgmma":     30, "prefill_down_wgmma": 30,
+		"prefill_gate_up_direct_wgmma": 20, "prefill_down_direct_wgmma": 20,
+		"prefill_gate_up_wgmma": 30, "prefill_down_wgmma": 30,
 		"stream_gate_up_16": 10, "stream_down_16": 10, // 16 rows of the tiny model
 		"stream_gate_up_32": 32, "stream_down_32": 32} // 32 rows
 	for kernel, n := range cost {
@@ -59,16 +57,13 @@ func TestTheCardDecides(t *testing.T) {
 	}
 	experts := of("experts")
 	for i, want := range []Timing{{"experts", 1, DecodeGateUp, 20, 0, false},
-		{"experts", 1, StreamGateUp, 17, 0, true}, {"experts", 1, StripGateUp, 18, 0, false},
+		{"experts", 1, StreamGateUp, 17, 0, true},
 		{"experts", 4, DecodeGateUp, 20, 0, false}, {"experts", 4, StreamGateUp, 17, 0, true},
-		{"experts", 4, StripGateUp, 18, 0, false},
 		{"experts", 16, "prefill_gate_up_wgmma", 63, 0, false},
 		{"experts", 16, "stream_gate_up_bf16", 21, 0, true},
-		{"experts", 16, "strip_gate_up_bf16", 23, 0, false},
 		{"experts", 16, "prefill_gate_up_direct_wgmma", 43, 0, false},
 		{"experts", 32, "prefill_gate_up_wgmma", 63, 0, false},
 		{"experts", 32, "stream_gate_up_bf16", 65, 0, false},
-		{"experts", 32, "strip_gate_up_bf16", 100, 0, false},
 		{"experts", 32, "prefill_gate_up_direct_wgmma", 43, 0, true}} {
 		if i >= len(experts) {
 			t.Fatalf("%v", experts)
@@ -104,8 +99,8 @@ func TestTheCardDecides(t *testing.T) {
 	dev.Disable(StreamGateUp)
 	uses(dev, 4, "decode_gate_up")
 	list, err = dev.Tune(t.Context())
-	if experts := of("experts"); err != nil || len(experts) != 12 ||
-		experts[1].Kernels != StripGateUp || !experts[1].Chosen {
+	if experts := of("experts"); err != nil || len(experts) != 8 ||
+		experts[0].Kernels != DecodeGateUp || !experts[0].Chosen {
 		t.Errorf("%+v %v", list, err)
 	}
 }
@@ -114,8 +109,8 @@ func TestTheCardDecides(t *testing.T) {
 // steps have the same bits.
 func TestAWayNeedsAllBuckets(t *testing.T) {
 	list := []Timing{{"experts", 1, DecodeGateUp, 20, 0, false},
-		{"experts", 1, StripGateUp, 10, 0, false}, {"experts", 8, DecodeGateUp, 90, 0, false},
-		{"experts", 16, StripGateUp + "_bf16", 10, 0, false}, {"dense", 8, QKVUnit, 5, 0, false}}
+		{"experts", 1, StreamGateUp, 10, 0, false}, {"experts", 8, DecodeGateUp, 90, 0, false},
+		{"experts", 16, StreamGateUp + "_bf16", 10, 0, false}, {"dense", 8, QKVUnit, 5, 0, false}}
 	choose(list)
 	for i, want := range []bool{true, false, true, true, true} {
 		if list[i].Chosen != want {

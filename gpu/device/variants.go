@@ -61,7 +61,7 @@ func Variants() []Variant {
 			list = append(list, kind+"_mx", kind+"_direct_wgmma")
 		}
 	}
-	for _, kind := range []Variant{StreamGateUp, StreamDown, StripGateUp, StripDown} {
+	for _, kind := range []Variant{StreamGateUp, StreamDown} {
 		list = append(list, kind, kind+"_bf16")
 	}
 	return append(list, PrefillLinear+"_cut_wgmma", PrefillLinearQ8, Sampling)

@@ -19,8 +19,6 @@ import (
 const (
 	StreamGateUp Variant = "stream_gate_up" // of rounded activations with the suffix _bf16
 	StreamDown   Variant = "stream_down"
-	StripGateUp  Variant = "strip_gate_up" // the same, cut otherwise
-	StripDown    Variant = "strip_down"
 )
 
 // forcedKernels is the variable that names variants to use wherever they fit, separated by commas.
@@ -63,14 +61,12 @@ func (s *step) streamExperts(i int) phase {
 	if many || !rounds {
 		return phase{}
 	}
-	for _, kind := range [][2]Variant{{StreamGateUp, StreamDown}, {StripGateUp, StripDown}} {
-		strips, variant := kind[0] == StripGateUp, kind[0]+suffix
-		if op.Kind == engine.Down {
-			variant = kind[1] + suffix
-		}
-		if !s.steady && s.preferred(variant) || s.steady && !strips && s.dev.enabled(variant) {
-			return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms, strips))
-		}
+	variant := StreamGateUp + suffix
+	if op.Kind == engine.Down {
+		variant = StreamDown + suffix
+	}
+	if s.steady && s.dev.enabled(variant) || s.preferred(variant) {
+		return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms))
 	}
 	return phase{}
 }

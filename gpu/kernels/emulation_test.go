@@ -18,7 +18,7 @@ import (
 // here.
 func TestEmulation(t *testing.T) {
 	matrix := []string{"KERNELS=matrix_rate.cu prefill.cu prefill_attend.cu prefill_q8.cu quantize.cu " +
-		"stream_experts.cu strip_experts.cu"}
+		"stream_experts.cu"}
 	for _, x := range drivertest.Some(1, []struct {
 		name        string
 		environment []string

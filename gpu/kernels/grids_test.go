@@ -48,15 +48,12 @@ func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
 	e := Experts{Slots: rows * s.ExpertsPerToken, Experts: s.Experts, N: s.Intermediate,
 		K: s.Hidden, Top: s.ExpertsPerToken}
 	for _, terms := range []Terms{Rounded, Split} {
-		for _, strips := range []bool{false, true} {
-			columns := t.streamColumns(e, terms, strips)
-			_, shared := t.streamMemory(columns, e.K, strips)
-			_, registers := t.streamBlock(columns, strips)
-			tiles := divideUp(e.Slots*int(terms), columns) + min(e.Slots, e.Experts)
-			l := t.StreamExperts(e, terms, strips)
-			all = append(all, looping{l, registers, shared, tiles * 2 * e.N / streamRows,
-				int(l.Grid[0])})
-		}
+		columns := t.streamColumns(e, terms)
+		_, shared := t.streamMemory(columns, e.K)
+		tiles := divideUp(e.Slots*int(terms), columns) + min(e.Slots, e.Experts)
+		l := t.StreamExperts(e, terms)
+		all = append(all, looping{l, streamResident(columns), shared, tiles * 2 * e.N / streamRows,
+			int(l.Grid[0])})
 	}
 	return all
 }

@@ -37,7 +37,6 @@ var asking = []struct {
 	{"decode_attend_f8", 2, 8, 4},
 	{"stream_gate_up_8_2", 2, 6, 6},
 	{"stream_down_16", 2, 6, 6},
-	{"strip_gate_up_8", 2, 4, 6},
 }
 
 // TestDisassemblyKeepsLoadsUnderWay is run by CI's step gpu, as the other tests of disassembly are.

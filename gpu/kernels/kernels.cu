@@ -22,5 +22,4 @@
 #include "rows.cu"
 #include "sample.cu"
 #include "stream_experts.cu"
-#include "strip_experts.cu"
 #include "write_kv.cu"

@@ -76,15 +76,9 @@ func launchesOn(t Target) []Launch {
 	for _, slots := range []int{8, 80, 160} { // of 8 experts: a form of each tile
 		e, d := gateUp(x), down(x)
 		e.Slots, d.Slots = slots, slots
-		for _, strips := range []bool{false, true} {
-			all = append(all, t.StreamExperts(e, Rounded, strips),
-				t.StreamExperts(d, Rounded, strips))
-		}
+		all = append(all, t.StreamExperts(e, Rounded), t.StreamExperts(d, Rounded))
 	}
-	for _, strips := range []bool{false, true} {
-		all = append(all, t.StreamExperts(gateUp(x), Split, strips),
-			t.StreamExperts(down(x), Split, strips))
-	}
+	all = append(all, t.StreamExperts(gateUp(x), Split), t.StreamExperts(down(x), Split))
 	all = append(all, t.Sample(rows(3), p, p, p, p, p, 50, 2)...)
 	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
 		t.TopLogits(rows(3), p, p, p, 50, 20),

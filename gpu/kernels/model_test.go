@@ -141,8 +141,8 @@ func (m stepModel) stream(rows int) (ms float64, columns int) {
 	for _, e := range []Experts{{Slots: rows * s.ExpertsPerToken, Experts: s.Experts,
 		N: s.Intermediate, K: s.Hidden, Top: s.ExpertsPerToken}, {Slots: rows * s.ExpertsPerToken,
 		Experts: s.Experts, N: s.Hidden, K: s.Intermediate}} {
-		l := m.target.StreamExperts(e, terms, false)
-		columns = m.target.streamColumns(e, terms, false)
+		l := m.target.StreamExperts(e, terms)
+		columns = m.target.streamColumns(e, terms)
 		n := e.N
 		if e.Top > 0 {
 			n *= 2
@@ -151,8 +151,8 @@ func (m stepModel) stream(rows int) (ms float64, columns int) {
 		per := instructionsOf(m.t, m.page, l.Kernel) * weights / 1024
 		units := tilesOf(s, rows, columns/int(terms)) * float64(n/streamRows)
 		run := math.Ceil(units / float64(l.Grid[0]))
-		_, memory := m.target.streamMemory(columns, e.K, false)
-		_, resident := m.target.streamBlock(columns, false)
+		_, memory := m.target.streamMemory(columns, e.K)
+		resident := streamResident(columns)
 		blocks := m.target.fits(resident, memory)
 		cycles := run * per * float64(threads/32*blocks) / 4 / issueShare
 		bytes := tilesOf(s, rows, rows) * float64(n*e.K) * 17 / 32
@@ -195,7 +195,7 @@ func TestStepModel(t *testing.T) {
 		table += fmt.Sprintf("| %d | %.2f | %.2f | %s | %.2f | %.2f | %s | %d, %d | %s |\n",
 			x.rows, measured, model, mended, rest(x.rows)+streamed,
 			float64(x.rows)/x.streamed*1e3, grids, columns,
-			m.target.StreamExperts(e, terms, false).Grid[0], launches)
+			m.target.StreamExperts(e, terms).Grid[0], launches)
 	}
 	const begin, end = "<!-- steps -->\n", "<!-- end of steps -->\n"
 	before, have, _ := strings.Cut(page, begin)

@@ -51,7 +51,6 @@ counted = {"decode_gate_up": (1, 2 * 2880, 1), "decode_down": (1, 4 * 2880, 3)}
 for form, tokens in {"8": 8, "16": 16, "32": 32, "8_2": 4}.items():
     for name in "gate_up", "down":
         counted[f"stream_{name}_{form}"] = tokens, 16 * 2880 // 4, 2
-        counted[f"strip_{name}_{form}"] = tokens, 16 * 2880, 11.5
 
 def loops(part):
     code, labels, found = [], {}, []
@@ -91,8 +90,6 @@ for arch in some:
         name = part[:part.index(":")]
         if name in counted:
             tokens, weights, rounds = counted[name]
-            # strips of 32 columns are twice as tall, where a card has room for them
-            weights *= 2 if name[:5] == "strip" and tokens == 32 and arch != "sm_120a" else 1
             table.setdefault(name, {})[arch] = ", ".join(str(round(n * 1024 / weights)) for n in count(part, rounds))
 text += "\nWarp instructions for 1,024 of the experts' weights, in the loop and in all, with tokens served:\n\n"
 text += "| kernel | tokens | " + " | ".join(some) + " |\n|---" + "|---" * (len(some) + 1) + "|\n"

@@ -109,30 +109,28 @@ struct Unpacker {
 };
 #endif
 
-// A lane's blocks of one chunk of TALL times 16 rows, on their way.
-template <int TALL = 1>
+// A lane's blocks of one chunk of 16 rows, on their way.
 struct StreamChunk {
-  uint4 q[TALL * kOperandRows];
-  unsigned scale[TALL * kOperandRows];
+  uint4 q[kOperandRows];
+  unsigned scale[kOperandRows];
 };
 
 // Where a lane's blocks of a warp's rows are.
-template <int TALL = 1>
 struct StreamRows {
-  const uint8_t* blocks[TALL * kOperandRows];
-  const uint8_t* scales[TALL * kOperandRows];
+  const uint8_t* blocks[kOperandRows];
+  const uint8_t* scales[kOperandRows];
 
   // The chunk that is so many after this one; 0: this one.
-  __device__ __forceinline__ void ask(StreamChunk<TALL>& c, int after) const {
+  __device__ __forceinline__ void ask(StreamChunk& c, int after) const {
 #pragma unroll
-    for (int r = 0; r < TALL * kOperandRows; r++) {
+    for (int r = 0; r < kOperandRows; r++) {
       c.q[r] = stream16(blocks[r] + after * (kShares * kBlock / 2));
       c.scale[r] = scales[r][after * kShares];
     }
   }
   __device__ __forceinline__ void advance(int chunks) {
 #pragma unroll
-    for (int r = 0; r < TALL * kOperandRows; r++) {
+    for (int r = 0; r < kOperandRows; r++) {
       blocks[r] += chunks * (kShares * kBlock / 2);
       scales[r] += chunks * kShares;
     }
@@ -152,7 +150,7 @@ __device__ __forceinline__ int stream_at(int p) {
 // chunk in the lane's first column, with its share.
 template <int COLUMNS>
 __device__ __forceinline__ void multiply_chunk(Sums (&sum)[(COLUMNS + 15) / 16],
-                                               const StreamChunk<>& c, const uint4* staged,
+                                               const StreamChunk& c, const uint4* staged,
                                                int pitch) {
   constexpr int kTiles = (COLUMNS + 15) / 16, kWide = COLUMNS < 16 ? COLUMNS : 16;
   constexpr int kHalves = kWide == 8 ? 1 : kOperandRows;  // of NVIDIA's columns

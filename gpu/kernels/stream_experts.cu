@@ -40,8 +40,8 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
   if (remaining == 0) return;  // the whole block
   TokenTile tile = tile_at(groups, begin / units, kTokens);
   int unit = begin % units;
-  StreamRows<> rows;
-  StreamChunk<> ahead[kStreamDepth];
+  StreamRows rows;
+  StreamChunk ahead[kStreamDepth];
   const auto aim = [&](int expert, int unit) {
 #pragma unroll
     for (int r = 0; r < kOperandRows; r++) {
