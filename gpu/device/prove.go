@@ -88,8 +88,6 @@ func (d *Device) trials() []trial {
 	switch d.target.Unit {
 	case kernels.WGMMA:
 		list = append(list, trial{"many rows, warpgroups", streamed, many, 1, &warpgroups, nil},
-			trial{"many rows, direct", streamed, many, 1, &warpgroups,
-				[]Variant{PrefillGateUp + "_direct_wgmma", PrefillDown + "_direct_wgmma"}},
 			trial{"many rows, warpgroups in pieces", streamed, many, 1, &warpgroups,
 				[]Variant{PrefillLinear + Variant(cutGroups.suffix)}})
 	case kernels.MX:
@@ -157,7 +155,7 @@ func (d *Device) Prove(ctx context.Context, report func(Trial)) (list []Proof, e
 
 // unitOf is the matrix unit that a variant of many rows uses.
 func unitOf(f Variant) kernels.Unit {
-	for _, m := range []multiplier{direct, warpgroups, mxfp4} {
+	for _, m := range []multiplier{warpgroups, mxfp4} {
 		if strings.HasSuffix(string(f), m.suffix) {
 			return m.unit
 		}

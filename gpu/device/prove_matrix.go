@@ -27,8 +27,7 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	list := []product{productBF16(kernels.MMA, 16, 16)}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, productBF16(kernels.WGMMA, 64, 128),
-			productBF16(kernels.Direct, 64, 128))
+		list = append(list, productBF16(kernels.WGMMA, 128, 128))
 	case kernels.MX:
 		list = append(list, productMX())
 	}
@@ -54,7 +53,7 @@ func variantsOf(u kernels.Unit) (list []Variant) {
 	return list
 }
 
-// productBF16 is k = 16 in bf16, for MMA, WGMMA or Direct.
+// productBF16 is k = 16 in bf16, for MMA or WGMMA.
 func productBF16(unit kernels.Unit, m, n int) product {
 	const k = 16
 	p := product{unit: unit, m: m, n: n, k: k,

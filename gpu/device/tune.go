@@ -33,8 +33,7 @@ type part struct {
 
 var parts = []part{
 	{"experts", []engine.Kind{engine.Route, engine.GateUp, engine.Down, engine.Combine},
-		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"},
-			{PrefillGateUp + "_direct_wgmma", PrefillDown + "_direct_wgmma"}}},
+		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"}}},
 	{"dense", []engine.Kind{engine.Linear, engine.Rope, engine.WriteKV},
 		[][]Variant{{QKVUnit, LinearUnit}, {PrefillLinear + "_cut_wgmma"}}},
 }

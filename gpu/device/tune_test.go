@@ -33,8 +33,7 @@ func TestTheCardDecides(t *testing.T) {
 	cost := map[string]time.Duration{"decode_gate_up": 10, "decode_down": 10, "combine": 1,
 		"stream_gate_up_8_2": 8, "stream_down_8_2": 8, "round_rows": 1,
 		"decode_qkv_bf16_1": 3, "decode_qkv_bf16_4": 7, "decode_qkv_bf16_8": 4,
-		"prefill_gate_up_direct_wgmma": 20, "prefill_down_direct_wgmma": 20,
-		"prefill_gate_up_wgmma": 30, "prefill_down_wgmma": 30,
+		"prefill_gate_up_wgmma": 20, "prefill_down_wgmma": 20,
 		"stream_gate_up_16": 10, "stream_down_16": 10, // 16 rows of the tiny model
 		"stream_gate_up_32": 32, "stream_down_32": 32} // 32 rows
 	for kernel, n := range cost {
@@ -59,12 +58,10 @@ func TestTheCardDecides(t *testing.T) {
 	for i, want := range []Timing{{"experts", 1, DecodeGateUp, 20, 0, false},
 		{"experts", 1, StreamGateUp, 17, 0, true},
 		{"experts", 4, DecodeGateUp, 20, 0, false}, {"experts", 4, StreamGateUp, 17, 0, true},
-		{"experts", 16, "prefill_gate_up_wgmma", 63, 0, false},
+		{"experts", 16, "prefill_gate_up_wgmma", 43, 0, false},
 		{"experts", 16, "stream_gate_up_bf16", 21, 0, true},
-		{"experts", 16, "prefill_gate_up_direct_wgmma", 43, 0, false},
-		{"experts", 32, "prefill_gate_up_wgmma", 63, 0, false},
-		{"experts", 32, "stream_gate_up_bf16", 65, 0, false},
-		{"experts", 32, "prefill_gate_up_direct_wgmma", 43, 0, true}} {
+		{"experts", 32, "prefill_gate_up_wgmma", 43, 0, true},
+		{"experts", 32, "stream_gate_up_bf16", 65, 0, false}} {
 		if i >= len(experts) {
 			t.Fatalf("%v", experts)
 		}
@@ -90,7 +87,7 @@ func TestTheCardDecides(t *testing.T) {
 	uses(dev, 4, "decode_linear_unit")
 	for rows, kernel := range map[int]string{1: "stream_gate_up", 2: "stream_down",
 		8: "decode_gate_up", 12: "stream_gate_up_bf16", 16: "stream_down_bf16",
-		20: "prefill_gate_up_direct_wgmma", 64: "prefill_down_direct_wgmma"} {
+		20: "prefill_gate_up_wgmma", 64: "prefill_down_wgmma"} {
 		uses(dev, rows, kernel)
 	}
 	dev.forced = []Variant{DecodeGateUp}
@@ -99,7 +96,7 @@ func TestTheCardDecides(t *testing.T) {
 	dev.Disable(StreamGateUp)
 	uses(dev, 4, "decode_gate_up")
 	list, err = dev.Tune(t.Context())
-	if experts := of("experts"); err != nil || len(experts) != 8 ||
+	if experts := of("experts"); err != nil || len(experts) != 6 ||
 		experts[0].Kernels != DecodeGateUp || !experts[0].Chosen {
 		t.Errorf("%+v %v", list, err)
 	}

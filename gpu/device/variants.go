@@ -58,7 +58,7 @@ func Variants() []Variant {
 	for _, kind := range []Variant{PrefillLinear, PrefillGateUp, PrefillDown} {
 		list = append(list, kind, kind+"_bf16", kind+"_wgmma")
 		if kind != PrefillLinear {
-			list = append(list, kind+"_mx", kind+"_direct_wgmma")
+			list = append(list, kind+"_mx")
 		}
 	}
 	for _, kind := range []Variant{StreamGateUp, StreamDown} {

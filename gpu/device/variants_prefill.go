@@ -26,8 +26,7 @@ var (
 	unrounded  = multiplier{"", kernels.MMA, kernels.Unrounded}
 	rounded    = multiplier{"_bf16", kernels.MMA, kernels.Rounded}
 	warpgroups = multiplier{"_wgmma", kernels.WGMMA, kernels.Rounded}
-	direct     = multiplier{"_direct_wgmma", kernels.Direct, kernels.Rounded} // of experts alone
-	cutGroups  = multiplier{"_cut_wgmma", kernels.WGMMA, kernels.Rounded}     // k cut, dense only
+	cutGroups  = multiplier{"_cut_wgmma", kernels.WGMMA, kernels.Rounded} // k cut, dense only
 	mxfp4      = multiplier{"_mx", kernels.MX, kernels.Rounded}
 )
 
@@ -46,12 +45,10 @@ func (s *step) denseWays() []multiplier {
 	return []multiplier{rounded, unrounded}
 }
 
-// expertWays are the ways of an MXFP4 matrix; direct products only if they are preferred.
-func (s *step) expertWays(kind Variant) []multiplier {
-	ways, suffix := s.denseWays(), Variant(direct.suffix)
+// expertWays are the ways of an MXFP4 matrix.
+func (s *step) expertWays() []multiplier {
+	ways := s.denseWays()
 	switch {
-	case ways[0] == warpgroups && s.preferred(kind+suffix):
-		return append([]multiplier{direct}, ways...)
 	case s.multiplier != nil:
 		return []multiplier{*s.multiplier}
 	case s.p.Settings.Compute == engine.MX && s.dev.target.Unit == kernels.MX:
@@ -156,7 +153,7 @@ func (s *step) prefillExperts(i int) phase {
 	if kind == "" || len(op.In) != 3 {
 		return phase{}
 	}
-	t, w, variant := s.best(kind, s.expertWays(kind))
+	t, w, variant := s.best(kind, s.expertWays())
 	if variant == "" {
 		return phase{}
 	}
@@ -166,7 +163,7 @@ func (s *step) prefillExperts(i int) phase {
 	switch w.unit {
 	case kernels.MMA:
 		return s.single(i, variant, t.PrefillExperts(e, w.terms))
-	case kernels.WGMMA, kernels.Direct:
+	case kernels.WGMMA:
 		e.From.X = s.terms.address
 		return s.single(i, variant, t.RoundRows(r, e.From.X, x, e.K, true),
 			t.PrefillExperts(e, w.terms))

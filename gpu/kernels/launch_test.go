@@ -57,13 +57,8 @@ func launchesOn(t Target) []Launch {
 		t.MatrixRate(MMA, 4, two, 3))
 	switch t.Unit {
 	case WGMMA:
-		d := t
-		d.Unit = Direct
-		all = append(all, t.RoundRows(rows(100), p, p, 64, true),
-			d.RoundRows(rows(9), p, p, 96, true),
-			d.PrefillExperts(gateUp(x), Rounded), d.PrefillExperts(down(x), Rounded),
-			t.MatrixProof(WGMMA, two),
-			t.MatrixProof(Direct, two),
+		all = append(all, t.RoundRows(rows(100), p, p, 64, false),
+			t.RoundRows(rows(9), p, p, 96, true), t.MatrixProof(WGMMA, two),
 			t.MatrixRate(WGMMA, 4, two, 3))
 	case MX:
 		four := []any{p, p, p, p, p}

@@ -16,13 +16,12 @@ const (
 type Unit uint8
 
 const (
-	MMA    Unit = iota // bf16 by a warp: mma.sync, MFMA or WMMA; every card has it
-	WGMMA              // bf16 by a warpgroup: sm_90a
-	Direct             // WGMMA with experts' weights from registers
-	MX                 // MXFP4 on both sides: sm_120a, sm_121a, gfx950; bf16 as MMA
+	MMA   Unit = iota // bf16 by a warp: mma.sync, MFMA or WMMA; every card has it
+	WGMMA             // bf16 by a warpgroup: sm_90a
+	MX                // MXFP4 on both sides: sm_120a, sm_121a, gfx950; bf16 as MMA
 )
 
-func (u Unit) suffix() string { return [...]string{"", "_wgmma", "_direct_wgmma", "_mx"}[u] }
+func (u Unit) suffix() string { return [...]string{"", "_wgmma", "_mx"}[u] }
 
 // tile is the rows that a block of a matrix kernel computes, and its shared memory.
 type tile struct {
@@ -34,27 +33,25 @@ const (
 	tileColumns = 128
 	wgmmaStage  = 128 * 64 * 2 // bytes of an operand
 	wgmmaSlack  = 1024         // operands begin at multiples of it
-	// two operands of 64 and 128 rows
+	// operands of 64 and 128 rows
 	wgmmaProof = wgmmaSlack + 3*wgmmaStage/2
 )
 
 var (
-	mmaTile = tile{64, 64 * (tileColumns + 4) * 4}
-	// three stages of activations, two of MXFP4 weights
-	wgmmaTile  = tile{128, wgmmaSlack + (3+2)*wgmmaStage}
-	directTile = tile{128, wgmmaSlack + 4*wgmmaStage}
+	mmaTile   = tile{64, 64 * (tileColumns + 4) * 4}
+	wgmmaTile = tile{128, wgmmaSlack + 4*wgmmaStage} // stages of tokens
 	// half of its results reuse the memory of the operands
 	mxTile = tile{128, 33792}
 )
 
 // RoundRows is To bf16 [rows, width] of x f32 [rows, width], the operands of a WGMMA target: in
-// order for a dense matrix; for MXFP4 in the order that has the unit's number.
+// order for a dense matrix, in shares for MXFP4.
 func (t Target) RoundRows(r Rows, to, x Pointer, width int, mxfp4 bool) Launch {
 	return r.cover("round_rows", ShareWidth(width)/8, 128, to, x, i32(width),
-		flag(mxfp4)*int32(t.Unit))
+		flag(mxfp4))
 }
 
-// ShareWidth is the width of rows of rounded activations that Direct reads.
+// ShareWidth is the width of rows in shares.
 func ShareWidth(width int) int { return divideUp(width, 64) * 64 }
 
 // PrefillLinears are up to three Products side by side on the X of the first: float32, by WGMMA
@@ -94,7 +91,7 @@ func (t Target) PrefillExperts(e Experts, terms Terms) Launch {
 	kernel, size := fmt.Sprintf("prefill_%s_%d", e.name(), terms), mmaTile
 	if terms == Rounded && t.Unit != MMA && (t.Unit == MX) == (e.From.Q != 0) {
 		kernel = "prefill_" + e.name() + t.Unit.suffix()
-		size = [...]tile{WGMMA: wgmmaTile, MX: mxTile, Direct: directTile}[t.Unit]
+		size = [...]tile{WGMMA: wgmmaTile, MX: mxTile}[t.Unit]
 	}
 	columns := e.N << min(e.Top, 1) // a gate and an up
 	// every expert may leave its last tile unfilled
@@ -135,14 +132,14 @@ func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
 }
 
 // MatrixProof multiplies a by b, transposed, into c by one of the target's units. list is c f32
-// [m, n], then a and b: bf16 [16, 16] and [16, 16]; by WGMMA and Direct [64, 16] and [128, 16]; by
-// MX both are [16, 128], each as codes u8 [16, 64] and scales u8 [16, 4].
+// [m, n], then a and b: bf16 [16, 16] and [16, 16]; by WGMMA both are [128, 16]; by MX both are
+// [16, 128], each as codes u8 [16, 64] and scales u8 [16, 4].
 func (t Target) MatrixProof(u Unit, list []any) Launch {
-	threads, shared := t.Warp, 0
-	if u == WGMMA || u == Direct {
-		threads, shared = 128, wgmmaProof
+	blocks, threads, shared := 1, t.Warp, 0
+	if u == WGMMA {
+		blocks, threads, shared = 2, 128, wgmmaProof
 	}
-	return launch("matrix_proof"+u.suffix(), grid(1), block(threads), shared, list...)
+	return launch("matrix_proof"+u.suffix(), grid(blocks), block(threads), shared, list...)
 }
 
 // rateThreads is the block size of MatrixRate; each group that drives the unit leaves its sums.

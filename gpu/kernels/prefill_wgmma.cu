@@ -1,16 +1,12 @@
-// Prefill's matrices on the matrix unit of sm_90a: prefill.cu's results by warpgroup products.
+// Prefill's dense matrices on the matrix unit of sm_90a: prefill.cu's results by warpgroup
+// products.
 //
 // A block makes 128 rows by 128 columns, two warpgroups below each other, 64 of k at a time. While
-// the matrix unit works on one step, the rows of bf16 that two steps later need are copied into
-// shared memory by the copies' own hardware, and the threads unpack MXFP4 weights of the next one
-// to bf16, where it is exact; those were asked for three steps before. Two blocks are on a
-// multiprocessor, so that one unpacks while the other multiplies. Activations come rounded to bf16
+// the matrix unit works on one step, what two steps later need is copied into shared memory by the
+// copies' own hardware. Two blocks are on a multiprocessor. Activations come rounded to bf16
 // (round_rows); prefill.cu with three terms is there for all of float32.
 //
 // What must stay true: k is a multiple of 32; weights and rows of x begin at multiples of 16.
-// Within a piece of eight, MXFP4 weights and their activations lie in the order 0 4 1 5 2 6 3 7:
-// two codes four apart are unpacked at once, and a sum does not mind.
-#include "expert.h"
 #include "pieces.h"
 #include "wgmma.h"
 
@@ -18,32 +14,8 @@
 
 constexpr int kWgTileRows = 128, kWgThreads = 256;
 constexpr int kWgResultStride = kWgColumns + 4;
-constexpr int kWgStages = 3;  // of rows that are copied: one is read, two are under way
+constexpr int kWgStages = 3;                       // one is read, two are under way
 constexpr int kWgOperand = kWgTileRows * kWgStep;  // bf16 of one stage of one
-
-// Both bf16 of a word times those of another.
-__device__ __forceinline__ unsigned multiply_bf16x2(unsigned a, unsigned b) {
-#if defined(GPU_NVIDIA)
-  unsigned r;
-  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
-  return r;
-#else
-  return to_bf16x2(low_bf16(a) * low_bf16(b), high_bf16(a) * high_bf16(b));
-#endif
-}
-
-// Eight packed E2M1 as bf16 in the order above; scale is twice the same bf16. The codes become
-// subnormal bf16 of 2^-126 their value.
-__device__ __forceinline__ uint4 unpack8_wg(unsigned q, unsigned scale) {
-  unsigned w[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const unsigned t = q >> (4 * i);
-    const unsigned pair = (t << 6 & 0x01c001c0u) | (t << 12 & 0x80008000u);
-    w[i] = multiply_bf16x2(multiply_bf16x2(pair, 0x7e807e80u), scale);
-  }
-  return uint4{w[0], w[1], w[2], w[3]};
-}
 
 // 128 rows of bf16, copied: a thread has piece threadIdx.x % 8 of rows threadIdx.x / 8 + 32 n.
 // Zeros where there is no row, and past k.
@@ -60,53 +32,10 @@ struct WgRows {
   }
 };
 
-// A dense matrix's rows: they are copied as the activations are.
-struct WgDense {
-  static constexpr int kAhead = 1, kStages = kWgStages;
-  WgRows rows;
-  __device__ __forceinline__ void copy(Copies& copies, bf16* stage, int k0) const {
-    rows.copy(copies, stage, k0);
-  }
-  __device__ __forceinline__ void fetch(int) {}
-  __device__ __forceinline__ void put(bf16*) const {}
-};
-
-// MXFP4: a block of 32 weights a thread, block threadIdx.x % 2 of row threadIdx.x / 2.
-struct WgMx {
-  static constexpr int kAhead = 3;  // steps that are asked for before they are needed
-  static constexpr int kStages = 2;
-  const uint8_t* blocks;
-  const uint8_t* scales;
-  int row;  // its first block, or -1 past the last row
-  int k;
-  uint4 q;
-  unsigned scale;
-  __device__ __forceinline__ void copy(Copies&, bf16*, int) const {}
-  __device__ __forceinline__ void fetch(int k0) {
-    const int b = k0 / kBlock + threadIdx.x % 2;
-    q = uint4{0, 0, 0, 0};
-    scale = 0;
-    if (row < 0 || b * kBlock >= k) return;
-    q = from_gpu_memory<uint4>(blocks + static_cast<int64_t>(row + b) * (kBlock / 2));
-    scale = from_gpu_memory<uint8_t>(scales + row + b);
-  }
-  __device__ __forceinline__ void put(bf16* to) const {
-    const unsigned half = scale == 0 ? 0x0040u : scale << 7, s = half | half << 16;
-    const int own = threadIdx.x / 2, k = threadIdx.x % 2 * kBlock;
-    *reinterpret_cast<uint4*>(to + operand_at(own, k)) = unpack8_wg(q.x, s);
-    *reinterpret_cast<uint4*>(to + operand_at(own, k + 8)) = unpack8_wg(q.y, s);
-    *reinterpret_cast<uint4*>(to + operand_at(own, k + 16)) = unpack8_wg(q.z, s);
-    *reinterpret_cast<uint4*>(to + operand_at(own, k + 24)) = unpack8_wg(q.w, s);
-  }
-};
-
 // The product of the tile into `result`, rows kWgResultStride apart; it lies where the stages were:
-// kWgStages of activations, then the weights'.
-template <class Weights>
-__device__ __forceinline__ void wg_product(float* result, const WgRows& rows,
-                                           const Weights& columns, int k) {
-  constexpr int kAhead = Weights::kAhead, kStages = Weights::kStages;
-  constexpr int kTurn = kAhead > 1 ? kAhead : 2;
+// those of activations, then the weights'.
+__device__ __forceinline__ void wg_product(float* result, const WgRows& rows, const WgRows& columns,
+                                           int k) {
   bf16* const xs = operands_in(result);
   bf16* const ws = xs + kWgStages * kWgOperand;
   float sum[kWgSums];
@@ -114,44 +43,36 @@ __device__ __forceinline__ void wg_product(float* result, const WgRows& rows,
   for (int i = 0; i < kWgSums; i++) sum[i] = 0;
   Pending pending = {};
   Copies copies = {};
-  Weights w[kAhead];
-#pragma unroll
-  for (int u = 0; u < kAhead; u++) (w[u] = columns).fetch(u * kWgStep);
 #pragma unroll
   for (int u = 0; u < 2; u++) {
     rows.copy(copies, xs + u * kWgOperand, u * kWgStep);
     columns.copy(copies, ws + u * kWgOperand, u * kWgStep);
     commit_copies(copies);
   }
-  w[0].put(ws);
-  int x_stage = 0, w_stage = 0;  // of the step that is multiplied
-  for (int turn = 0; turn < k; turn += kTurn * kWgStep) {
+  int stage = 0;  // of the step that is multiplied
+  for (int turn = 0; turn < k; turn += 2 * kWgStep) {
 #pragma unroll
-    for (int u = 0; u < kTurn; u++) {
+    for (int u = 0; u < 2; u++) {
       const int k0 = turn + u * kWgStep;
       if (k0 >= k) break;
       arrive(copies);  // this step's; the next one's may be under way
       publish();
       __syncthreads();  // this stage is filled, and both warpgroups have read the last one
-      const int x_free = x_stage == 0 ? kWgStages - 1 : x_stage - 1;
-      const int w_next = w_stage + 1 == kStages ? 0 : w_stage + 1;
-      rows.copy(copies, xs + x_free * kWgOperand, k0 + 2 * kWgStep);
-      columns.copy(copies, ws + x_free * kWgOperand, k0 + 2 * kWgStep);
+      const int free = stage == 0 ? kWgStages - 1 : stage - 1;
+      rows.copy(copies, xs + free * kWgOperand, k0 + 2 * kWgStep);
+      columns.copy(copies, ws + free * kWgOperand, k0 + 2 * kWgStep);
       commit_copies(copies);
-      w[u % kAhead].fetch(k0 + kAhead * kWgStep);  // where this stage came from
       begin_products(sum);
-      const bf16* const own = xs + x_stage * kWgOperand + threadIdx.x / 128 * kWgRows * kWgStep;
-      const bf16* const weights = ws + w_stage * kWgOperand;
+      const bf16* const own = xs + stage * kWgOperand + threadIdx.x / 128 * kWgRows * kWgStep;
+      const bf16* const weights = ws + stage * kWgOperand;
 #pragma unroll
       for (int kk = 0; kk < kWgStep; kk += 16)
         issue(pending, sum, descriptor(own + kk), descriptor(weights + kk));
       commit(pending);
-      if (k0 + kWgStep < k) w[(u + 1) % kAhead].put(ws + w_next * kWgOperand);
       // In the same turn of the loop: the assembler gives up overlap where accumulators of a
       // running product go round.
       wait(pending, sum);
-      x_stage = x_stage + 1 == kWgStages ? 0 : x_stage + 1;
-      w_stage = w_next;
+      stage = stage + 1 == kWgStages ? 0 : stage + 1;
     }
   }
   arrive_all(copies);
@@ -181,16 +102,15 @@ prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, co
       own_columns<kWgColumns>(blockIdx.x, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
   const Piece piece = own_piece((k + kWgStep - 1) / kWgStep);
   const int first = piece.first * kWgStep, end = piece.end * kWgStep;
-  WgDense weights = {};
-  WgRows activations = {};
-  weights.rows.x = own.w + first;
+  WgRows weights = {}, activations = {};
+  weights.x = own.w + first;
   activations.x = x + first;
-  weights.rows.k = activations.k = (end < k ? end : k) - first;
+  weights.k = activations.k = (end < k ? end : k) - first;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     const int row = row0 + threadIdx.x / 8 + i * 32, c = own.first + threadIdx.x / 8 + i * 32;
     activations.row[i] = row < live ? row * k : -1;
-    weights.rows.row[i] = c < own.n ? c * k : -1;
+    weights.row[i] = c < own.n ? c * k : -1;
   }
   wg_product(result, activations, weights, activations.k);
   leave_tile<kWgTileRows, kWgColumns>(y, result, kWgResultStride, row0, live, own, stride, add,
@@ -198,64 +118,9 @@ prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, co
 }
 EMULATE(prefill_linear_wgmma, 256)
 
-template <bool GATED>
-__device__ __forceinline__ void expert_tile_wg(float* y, const int* order, const int* groups,
-                                               const bf16* x, const uint8_t* blocks,
-                                               const uint8_t* scales, const bf16* bias, int n,
-                                               int k, int top, float limit) {
-  DYNAMIC_SHARED(float, result);
-  int expert, begin, end;
-  if (!find_tile(groups, blockIdx.y, kWgTileRows, &expert, &begin, &end))
-    return;  // the whole block
-  const int column0 = blockIdx.x * kWgColumns, own_column = column0 + threadIdx.x / 2;
-  WgMx weights = {};
-  weights.blocks = blocks;
-  weights.scales = scales;
-  weights.row = own_column < n ? (expert * n + own_column) * (k / kBlock) : -1;
-  weights.k = k;
-  WgRows activations = {};
-  activations.x = x;
-  activations.k = k;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const int place = begin + threadIdx.x / 8 + i * 32;
-    activations.row[i] = place < end ? order[place] / top * k : -1;
-  }
-  wg_product(result, activations, weights, k);
-  constexpr int kStep = GATED ? 2 : 1, kColumns = kWgColumns / kStep;
-  for (int i = threadIdx.x; i < kWgTileRows * kColumns; i += kWgThreads) {
-    const int place = begin + i / kColumns, c = column0 + i % kColumns * kStep;
-    if (place >= end || c >= n) continue;
-    const float* v = result + i / kColumns * kWgResultStride + i % kColumns * kStep;
-    const bf16* add = bias + static_cast<int64_t>(expert) * n + c;
-    float* to = y + static_cast<int64_t>(order[place]) * (n / kStep) + c / kStep;
-    *to = GATED ? clamped_swiglu(v[0] + from_bf16(add[0]), v[kStep - 1] + from_bf16(add[kStep - 1]),
-                                 limit)
-                : v[0] + from_bf16(add[0]);
-  }
-}
-
-// gate_up for many rows: n is the width of h; x bf16 [rows, k] in the order above.
-// grid (ceil(2n / 128), ceil(bucket slots / 128) + experts), shared 82944
-KERNEL(256, 2)
-prefill_gate_up_wgmma(float* h, const int* order, const int* groups, const bf16* x,
-                      const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
-                      int top, float limit) {
-  expert_tile_wg<true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
-}
-EMULATE(prefill_gate_up_wgmma, 256)
-
-// down for many rows: h bf16 [slots, k] in the order above.
-// grid (ceil(n / 128), ceil(bucket slots / 128) + experts), shared 82944
-KERNEL(256, 2)
-prefill_down_wgmma(float* y, const int* order, const int* groups, const bf16* h,
-                   const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
-  expert_tile_wg<false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
-}
-EMULATE(prefill_down_wgmma, 256)
-
-// One product of integers, exact in bf16: c[i][j] = sum over k of a[i][k] * b[j][k], a bf16
-// [64][16], b bf16 [128][16], c f32 [64][128]. As matrix_proof. grid (1), shared 25600
+// A product of integers each, exact in bf16, by warpgroups with a in shared memory and in
+// registers: c[i][j] = sum over k of a[i][k] * b[j][k], a bf16 [2][64][16], b bf16 [128][16], c f32
+// [2][64][128]. As matrix_proof. grid (2), shared 25600
 KERNEL(128)
 matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
   DYNAMIC_SHARED(bf16, dynamic);
@@ -264,17 +129,26 @@ matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
   for (int i = threadIdx.x; i < kWgColumns * 16; i += 128) bs[operand_at(i / 16, i % 16)] = b[i];
   publish();
   __syncthreads();
+  const unsigned* const words = reinterpret_cast<const unsigned*>(a + kWgRows * 16);
+  unsigned own[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    own[i] = words[(wg_row(threadIdx.x, i % 2 * 2) * 8) + i / 2 * 4 + threadIdx.x % 4];
   float sum[kWgSums];
 #pragma unroll
   for (int i = 0; i < kWgSums; i++) sum[i] = 0;
   Pending pending = {};
   begin_products(sum);
-  issue(pending, sum, descriptor(as), descriptor(bs));
+  if (blockIdx.x == 0)
+    issue(pending, sum, descriptor(as), descriptor(bs));
+  else
+    issue<kWgColumns>(pending, sum, own, descriptor(bs));
   commit(pending);
   wait(pending, sum);
+  float* const to = c + blockIdx.x * (kWgRows * kWgColumns);
 #pragma unroll
   for (int i = 0; i < kWgSums; i++)
-    c[wg_row(threadIdx.x, i) * kWgColumns + wg_column(threadIdx.x, i)] = sum[i];
+    to[wg_row(threadIdx.x, i) * kWgColumns + wg_column(threadIdx.x, i)] = sum[i];
 }
 EMULATE(matrix_proof_wgmma, 128)
 

@@ -1,6 +1,6 @@
-// Prefill's experts on the matrix unit of sm_90a: prefill_wgmma.cu's results with weights as the
-// unit's first operand. They go from memory through registers, where they are unpacked to bf16; an
-// expert's tokens are the columns of the second operand, in shared memory.
+// Prefill's experts on the matrix unit of sm_90a, with weights as its first operand. They go from
+// memory through registers, where they are unpacked to bf16; an expert's tokens are the columns of
+// the second operand, in shared memory.
 //
 // A block has kWgUp warpgroups below each other, 64 rows of weights each, by up to 128 tokens. A
 // step is 64 of k: while the unit multiplies the last one, a warpgroup unpacks this one's weights,
@@ -218,48 +218,20 @@ __device__ __forceinline__ void direct_experts(const WgExperts& e, const int* gr
 // gate_up for many rows: n is the width of h; x bf16 [rows, k] in shares (round_rows).
 // grid (ceil(2n / 128), ceil(bucket slots / 128) + experts), shared 66560
 KERNEL(256, 2)
-prefill_gate_up_direct_wgmma(float* h, const int* order, const int* groups, const bf16* x,
-                             const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,
-                             int k, int top, float limit) {
+prefill_gate_up_wgmma(float* h, const int* order, const int* groups, const bf16* x,
+                      const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
+                      int top, float limit) {
   direct_experts<true>({h, order, x, blocks, scales, bias, 2 * n, k, top, limit}, groups);
 }
-EMULATE(prefill_gate_up_direct_wgmma, 256)
+EMULATE(prefill_gate_up_wgmma, 256)
 
 // down for many rows: h bf16 [slots, k] in shares (round_rows).
 // grid (ceil(n / 128), ceil(bucket slots / 128) + experts), shared 66560
 KERNEL(256, 2)
-prefill_down_direct_wgmma(float* y, const int* order, const int* groups, const bf16* h,
-                          const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,
-                          int k) {
+prefill_down_wgmma(float* y, const int* order, const int* groups, const bf16* h,
+                   const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
   direct_experts<false>({y, order, h, blocks, scales, bias, n, k, 1, 0}, groups);
 }
-EMULATE(prefill_down_direct_wgmma, 256)
-
-// matrix_proof_wgmma with a in registers. grid (1), shared 25600
-KERNEL(128)
-matrix_proof_direct_wgmma(float* c, const bf16* a, const bf16* b) {
-  DYNAMIC_SHARED(bf16, dynamic);
-  bf16* const bs = operands_in(dynamic);
-  for (int i = threadIdx.x; i < kWgColumns * 16; i += 128) bs[operand_at(i / 16, i % 16)] = b[i];
-  publish();
-  __syncthreads();
-  unsigned own[4];
-  const unsigned* const words = reinterpret_cast<const unsigned*>(a);
-  const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-#pragma unroll
-  for (int i = 0; i < 4; i++) own[i] = words[(row + i % 2 * 8) * 8 + i / 2 * 4 + threadIdx.x % 4];
-  float sum[kWgSums];
-#pragma unroll
-  for (int i = 0; i < kWgSums; i++) sum[i] = 0;
-  Pending pending = {};
-  begin_products(sum);
-  issue<kWgColumns>(pending, sum, own, descriptor(bs));
-  commit(pending);
-  wait(pending, sum);
-#pragma unroll
-  for (int i = 0; i < kWgSums; i++)
-    c[wg_row(threadIdx.x, i) * kWgColumns + wg_column(threadIdx.x, i)] = sum[i];
-}
-EMULATE(matrix_proof_direct_wgmma, 128)
+EMULATE(prefill_down_wgmma, 256)
 
 #endif

@@ -39,15 +39,14 @@ __device__ __forceinline__ int share_word(int piece, int i, int wide) {
   return piece / (4 * own) * (16 * own) + piece % own * 16 + i * 4 + piece % (4 * own) / own;
 }
 
-// x f32 [rows, width] rounded to bf16, for products by warpgroups. With an order of 1 or 2 a piece
-// of eight becomes words of elements 0 and 4, 1 and 5, 2 and 6, 3 and 7, as codes of MXFP4 are
-// unpacked; 2: words in shares, rows of width rounded up to 64, with zeros. width a multiple of 8,
-// a thread a piece.
+// x f32 [rows, width] rounded to bf16, for products by warpgroups. With shares a piece of eight
+// becomes words of elements 0 and 4, 1 and 5, 2 and 6, 3 and 7, as codes of MXFP4 are unpacked, and
+// rows are as wide as width rounded up to 64, with zeros. width a multiple of 8, a thread a piece.
 // grid (ceil(width rounded up to 64 / 8 / 128), bucket rows)
 KERNEL(128)
-round_rows(const int* rows, bf16* y, const float* x, int width, int order) {
+round_rows(const int* rows, bf16* y, const float* x, int width, int shares) {
   const int row = blockIdx.y, piece = blockIdx.x * blockDim.x + threadIdx.x;
-  const int wide = order == 2 ? (width + 63) / 64 * 64 : width;
+  const int wide = shares ? (width + 63) / 64 * 64 : width;
   if (row >= *rows || piece * 8 >= wide) return;
   float4 u = {0, 0, 0, 0}, v = {0, 0, 0, 0};
   if (piece * 8 < width) {
@@ -56,18 +55,16 @@ round_rows(const int* rows, bf16* y, const float* x, int width, int order) {
     v = *reinterpret_cast<const float4*>(from + 4);
   }
   bf16* const to = y + static_cast<int64_t>(row) * wide;
-  uint4 w = {to_bf16x2(u.x, u.y), to_bf16x2(u.z, u.w), to_bf16x2(v.x, v.y), to_bf16x2(v.z, v.w)};
-  if (order)
-    w = uint4{to_bf16x2(u.x, v.x), to_bf16x2(u.y, v.y), to_bf16x2(u.z, v.z), to_bf16x2(u.w, v.w)};
-  if (order < 2) {
-    reinterpret_cast<uint4*>(to)[piece] = w;
+  if (!shares) {
+    reinterpret_cast<uint4*>(to)[piece] =
+        uint4{to_bf16x2(u.x, u.y), to_bf16x2(u.z, u.w), to_bf16x2(v.x, v.y), to_bf16x2(v.z, v.w)};
     return;
   }
   unsigned* const words = reinterpret_cast<unsigned*>(to);
-  words[share_word(piece, 0, wide)] = w.x;
-  words[share_word(piece, 1, wide)] = w.y;
-  words[share_word(piece, 2, wide)] = w.z;
-  words[share_word(piece, 3, wide)] = w.w;
+  words[share_word(piece, 0, wide)] = to_bf16x2(u.x, v.x);
+  words[share_word(piece, 1, wide)] = to_bf16x2(u.y, v.y);
+  words[share_word(piece, 2, wide)] = to_bf16x2(u.z, v.z);
+  words[share_word(piece, 3, wide)] = to_bf16x2(u.w, v.w);
 }
 EMULATE(round_rows, 128)
 

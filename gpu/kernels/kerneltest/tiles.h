@@ -23,19 +23,17 @@ inline reference::Row rounded(reference::Row x, int terms) {
   return x;
 }
 
-// y [rows + 2, width] is the activations as round_rows leaves them, held to what one bf16 keeps.
-// With order 2 rows are as wide as shared_width says.
+// y [rows + 2, width] is the activations as round_rows leaves them, held to what one bf16 keeps. In
+// shares rows are as wide as shared_width says.
 inline int shared_width(int width) { return (width + 63) / 64 * 64; }
-inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, int order) {
+inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, int shares) {
   Memory<int> count(std::vector<int>{rows});
-  const int wide = order == 2 ? shared_width(width) : width;
+  const int wide = shares ? shared_width(width) : width;
   launch("round_rows", {divide_up(wide / 8, 128), unsigned(rows) + 2}, 128, 0, count, y, x, width,
-         order);
-  const int paired[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+         shares);
   for (int i = 0; i < rows * wide; i++) {
     int at = i % wide;
-    if (order == 1) at = at / 8 * 8 + paired[at % 8];
-    if (order == 2) {  // a product's 16 of k: two of each of four lanes, then two more
+    if (shares) {  // a product's 16 of k: two of each of four lanes, then two more
       const int group = at / 128 * 128 + 128 > wide ? 64 : 128;
       const int lane = at % 8 / 2, word = at % group / 16 * 2 + at % 16 / 8;
       at = at / group * group + lane * group / 4 + word / 4 * 8 + word % 4 + at % 2 * 4;

@@ -4,29 +4,26 @@
 
 namespace {
 
-const Tiles kWgmma = {"_wgmma", 1, 128, 82944};
-const Tiles kDirect = {"_direct_wgmma", 1, 128, 66560};
+const Tiles kWgmma = {"_wgmma", 1, 128, 66560};
 const Tiles kWgmmaLinear = {"_wgmma", 1, 128, 99328};
 
 bool there() { return strcmp(emulator_layout(), "nv") == 0; }
 
-void proof_of(const char* kernel) {
+TEST(wgmma_proof) {
   if (!there()) return;
-  std::vector<bf16> a(64 * 16), b(128 * 16);
+  std::vector<bf16> a(128 * 16), b(128 * 16);
   for (bf16& v : a) v = to_bf16(float(below(33) - 16));
   for (bf16& v : b) v = to_bf16(float(below(33) - 16));
   Memory<bf16> ma(a), mb(b);
-  Memory<float> c(64 * 128);
-  launch(kernel, {1}, 128, 25600, c, ma, mb);
-  for (int i = 0; i < 64; i++)
+  Memory<float> c(128 * 128);
+  launch("matrix_proof_wgmma", {2}, 128, 25600, c, ma, mb);
+  for (int i = 0; i < 128; i++)
     for (int j = 0; j < 128; j++) {
       float want = 0;
       for (int k = 0; k < 16; k++) want += from_bf16(a[i * 16 + k]) * from_bf16(b[j * 16 + k]);
       if (c[i * 128 + j] != want) fail("c[%d][%d] is %g, not %g", i, j, c[i * 128 + j], want);
     }
 }
-TEST(wgmma_proof) { proof_of("matrix_proof_wgmma"); }
-TEST(wgmma_direct_proof) { proof_of("matrix_proof_direct_wgmma"); }
 
 // Both warpgroups leave their product, three times over.
 TEST(wgmma_rate) {
@@ -50,10 +47,8 @@ TEST(wgmma_rate) {
   untouched("c", c, 2 * 64 * 128);
 }
 
-// With weights as the first operand: `direct`.
-void wgmma_experts_of(bool direct, int rows, int hidden, int inter, int experts, int top,
-                      int favourite) {
-  const Tiles tiles = direct ? kDirect : kWgmma;
+void wgmma_experts_of(int rows, int hidden, int inter, int experts, int top, int favourite) {
+  const Tiles& tiles = kWgmma;
   Grouped g(rows, hidden, inter, experts, top, favourite);
   Memory<bf16> x((rows + 2) * shared_width(hidden)), h((g.slots + 2) * shared_width(inter));
   const auto behind = [](std::vector<uint8_t> v) {  // loads may reach past a matrix
@@ -62,11 +57,11 @@ void wgmma_experts_of(bool direct, int rows, int hidden, int inter, int experts,
   };
   Memory<uint8_t> up_blocks(behind(g.up.blocks)), up_scales(behind(g.up.scales));
   Memory<uint8_t> down_blocks(behind(g.down.blocks)), down_scales(behind(g.down.scales));
-  round_rows(x, g.x, rows, hidden, 1 + direct);
+  round_rows(x, g.x, rows, hidden, 1);
   launch(tiles.name("prefill_gate_up").c_str(), {divide_up(2 * inter, 128), g.tiles(tiles.rows)},
          256, tiles.shared, g.h, g.order, g.groups, x, up_blocks, up_scales, g.up_bias, inter,
          hidden, top, g.limit);
-  round_rows(h, g.h, g.slots, inter, 1 + direct);
+  round_rows(h, g.h, g.slots, inter, 1);
   launch(tiles.name("prefill_down").c_str(), {divide_up(hidden, 128), g.tiles(tiles.rows)}, 256,
          tiles.shared, g.y, g.order, g.groups, h, down_blocks, down_scales, g.down_bias, hidden,
          inter);
@@ -88,32 +83,22 @@ TEST(wgmma_linear_no_bias) {
 TEST(wgmma_linear_parts) {
   if (there()) linears_of(kWgmmaLinear, 7, 96, {200, 128, 30}, true, false);
 }
-TEST(wgmma_experts) {
-  if (there()) wgmma_experts_of(false, 100, 96, 64, 5, 2, 3);
-}
 // Rows of more steps than are asked for ahead, and a last turn of the loop that is not whole.
 TEST(wgmma_linear_long) {
   if (there()) linears_of(kWgmmaLinear, 9, 352, {40, 0, 0}, true, false);
 }
+// Tiles of 128, 96, 64 and 32 columns, two of them of one expert.
+TEST(wgmma_experts) {
+  if (there()) wgmma_experts_of(100, 96, 64, 5, 2, 3);
+}
+TEST(wgmma_experts_even) {
+  if (there()) wgmma_experts_of(68, 64, 96, 3, 3, 1);
+}
 TEST(wgmma_experts_long) {
-  if (there()) wgmma_experts_of(false, 7, 608, 352, 3, 2, 1);
+  if (there()) wgmma_experts_of(7, 608, 320, 3, 2, 1);
 }
 TEST(wgmma_experts_one_slot) {
-  if (there()) wgmma_experts_of(false, 1, 64, 96, 9, 1, 8);
-}
-
-// Tiles of 128, 96, 64 and 32 columns, two of them of one expert.
-TEST(wgmma_direct) {
-  if (there()) wgmma_experts_of(true, 100, 96, 64, 5, 2, 3);
-}
-TEST(wgmma_direct_even) {
-  if (there()) wgmma_experts_of(true, 68, 64, 96, 3, 3, 1);
-}
-TEST(wgmma_direct_long) {
-  if (there()) wgmma_experts_of(true, 7, 608, 320, 3, 2, 1);
-}
-TEST(wgmma_direct_one_slot) {
-  if (there()) wgmma_experts_of(true, 1, 64, 96, 9, 1, 8);
+  if (there()) wgmma_experts_of(1, 64, 96, 9, 1, 8);
 }
 
 }  // namespace
