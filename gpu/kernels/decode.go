@@ -128,12 +128,18 @@ func (t Target) DecodeAttend(a Attention, list Pointer, s Scratch, runs int) Lau
 	if most > SplitRows {
 		high, deep = min(most, max(SplitRows, 4*t.Processors/h.KV)), 1
 	}
-	// a block keeps its queries, and each warp's page and results
-	shared := 8*64*4 + threads/t.Warp*8*(32+66)*4
+	// By the matrix unit a block has a processor's registers, and in large steps several KV heads.
+	many := most > DecodeRows
+	if many && c.Elements == BF16 && t.Shared != amdShared {
+		high = min(most, divideUp(t.Processors, h.KV))
+		deep = min(deep, max(1, 2*t.Processors/(h.KV*high)))
+	}
+	// each warp's queries, or its page, and results
+	shared := threads / t.Warp * (64*t.Warp + 8*66*4)
 	return launch("decode_attend"+c.Elements.suffix(), grid(h.KV, high, deep), block(threads),
 		shared, a.Rows.Live, list, a.O, s.Partial, s.Arrived, a.QKV, c.Layer, a.Sinks,
 		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(a.Window),
-		i32(runs), a.Scale)
+		i32(runs), flag(many), a.Scale)
 }
 
 // DecodeRoute is Norm, the router's Linear and Route; without order and groups if order is 0.

@@ -16,16 +16,18 @@
 #ifndef OSSRUN_GPU_DECODE_ATTEND_H_
 #define OSSRUN_GPU_DECODE_ATTEND_H_
 
+#include "attend_unit.h"
 #include "cache.h"
 #include "decode.h"
 #include "grid.h"
 
 constexpr int kRunPages = 8;      // least pages in a run
 constexpr int kState = kDim + 2;  // floats of a run and head: values, largest logit, sum
+constexpr int kManyPages = 32;    // with many rows, which fill a card without their runs
 // Pages of each run, so that there are at most `runs`.
-__device__ __forceinline__ int pages_of_run(int pages, int runs) {
+__device__ __forceinline__ int pages_of_run(int pages, int runs, int least) {
   const int n = (pages + runs - 1) / runs;
-  return n < kRunPages ? kRunPages : n;
+  return n < least ? least : n;
 }
 
 // What a lane has of a page's keys or values, on its way: N dimensions of every kApart-th position.
@@ -252,20 +254,75 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
   }
 }
 
+#if defined(MATRIX_NV)
+// What a warp finds on the matrix unit, as attend_pages leaves it.
+__device__ __forceinline__ void leave_state(float* state, const UnitState& own, int lane) {
+  float* const to = state + lane / 4 * kState;
+#pragma unroll
+  for (int i = 0; i < 16; i++) to[lane % 4 * 16 + i] = value_of(own, i);
+  if (lane % 4 == 0) {
+    to[kDim] = own.largest;
+    to[kDim + 1] = own.sum;
+  }
+}
+
+// A row that sees few pages, by one warp for a KV head.
+template <class T>
+__device__ __forceinline__ void attend_alone(uint4* q, float* o, const float* qkv, const int* table,
+                                             int pages, int begin, int end, const T* cache,
+                                             const bf16* sinks, int64_t page_elements, int row,
+                                             int kv_head, int heads, int kv_heads, float scale) {
+  const int lane = thread_again() % WARP, group = heads / kv_heads, head = lane / 4;
+  const int64_t head0 = static_cast<int64_t>(kv_head) * group;
+  load_queries(q, qkv + (static_cast<int64_t>(row) * (heads + 2 * kv_heads) + head0) * kDim, group,
+               scale, lane);
+  UnitState own;
+  attend_unit(own, q, table, pages, 1, begin, end, cache, page_elements, kv_head, lane);
+  if (head >= group) return;
+  Merged all = {from_bf16(sinks[head0 + head]), 1, 0};
+  all.add(own.largest, own.sum, 0);
+  const float factor = fast_exp(own.largest - all.largest) / all.sum;
+  float* const to = o + (static_cast<int64_t>(row) * heads + head0 + head) * kDim + lane % 4 * 16;
+#pragma unroll
+  for (int i = 0; i < 16; i += 4)
+    *reinterpret_cast<float4*>(to + i) =
+        float4{value_of(own, i) * factor, value_of(own, i + 1) * factor,
+               value_of(own, i + 2) * factor, value_of(own, i + 3) * factor};
+}
+// The lane's queries in the block's memory.
+constexpr int kWarpQueries = 4 * WARP;
+__device__ __forceinline__ uint4* own_queries(float4* q) {
+  const int thread = thread_again();
+  return reinterpret_cast<uint4*>(q) + thread / WARP * kWarpQueries + thread % WARP;
+}
+constexpr bool kMatrixUnit = true;
+#else
+constexpr int kWarpQueries = 0;
+constexpr bool kMatrixUnit = false;
+#endif
+
 // list, where it is not null, has the rows of the step that this launch is for, `rows` of them;
 // else it is for all rows.
+//
+// With `many` a row that sees few pages is left to one block, whose warps have a KV head each: a
+// warp by itself takes as long as eight with nothing to share, so a processor does eight times as
+// many rows.
 template <class T, bool AHEAD = sizeof(T) < 4>
 __device__ __forceinline__ void attend_run(const Place& place, const int* rows, const int* list,
                                            float* o, float* partial, int* arrived, const float* qkv,
                                            const T* cache, const bf16* sinks, const int* positions,
                                            const int* tables, const int* table_at,
                                            int64_t page_elements, int heads, int kv_heads,
-                                           int window, int most_runs, float scale) {
+                                           int window, int most_runs, [[maybe_unused]] int many,
+                                           float scale) {
   DYNAMIC_SHARED(float4, q);                                   // [kGroup * kDim / 4]
   float* p = reinterpret_cast<float*>(q + kGroup * kDim / 4);  // weights of each warp's page
   float* state = p + kDecodeWarps * kPageTokens * kGroup;      // [kDecodeWarps * kGroup * kState]
+  constexpr bool kUnit = kMatrixUnit && sizeof(T) == sizeof(bf16);
+  if (kUnit) state = reinterpret_cast<float*>(q + kDecodeWarps * kWarpQueries);
   SHARED(int, flag, 1);
-  constexpr int kMine = kGroup * kDim / kDecodeThreads;  // results of a thread
+  constexpr int kMine = kGroup * kDim / kDecodeThreads;  // results of a thread, its own:
+  SHARED(Merged, merged, kMine * kDecodeThreads);        // a run needs the registers
   const int kv_head = place.x, live = *rows, group = heads / kv_heads;
   const int64_t head0 = static_cast<int64_t>(kv_head) * group;
   for (int at = place.y; at < live; at += place.ny) {
@@ -273,29 +330,55 @@ __device__ __forceinline__ void attend_run(const Place& place, const int* rows, 
     const int end = positions[row] + 1;
     const int begin = window > 0 && end > window ? end - window : 0;
     const int first = begin / kPageTokens, pages = (end + kPageTokens - 1) / kPageTokens - first;
-    const int per_run = pages_of_run(pages, most_runs), runs = (pages + per_run - 1) / per_run;
+    const int per_run = pages_of_run(pages, most_runs, many ? kManyPages : kRunPages);
+    const int runs = (pages + per_run - 1) / per_run;
     const int sharing = runs < place.nz ? runs : place.nz;  // blocks
     if (place.z >= sharing) continue;                       // the whole block
     const int* const table = tables + table_at[row] + first;
-    const float* from = qkv + (static_cast<int64_t>(row) * (heads + 2 * kv_heads) + head0) * kDim;
+    // again where they are needed: few registers are free meanwhile
+    const auto own_counter = [&] { return static_cast<int64_t>(row) * kv_heads + kv_head; };
+    const auto queries_of = [&](int kv_head) {
+      return qkv + (static_cast<int64_t>(row) * (heads + 2 * kv_heads) + kv_head * group) * kDim;
+    };
+#if defined(MATRIX_NV)
+    if (kUnit && many && pages <= kRunPages) {
+      if (at / place.ny % place.nx == place.x)
+        for (int h = warp_of(thread_again()); h < kv_heads; h += kDecodeWarps)
+          attend_alone(own_queries(q), o, qkv, table, pages, begin - first * kPageTokens,
+                       end - first * kPageTokens, cache, sinks, page_elements, row, h, heads,
+                       kv_heads, scale);
+      continue;
+    }
+#endif
     // Low and high halves of every eight apart: lanes that read eight in a row meet all banks.
-    for (int i = thread_again(); i < kGroup * kDim / 4; i += kDecodeThreads)
+    for (int i = thread_again(); !kUnit && i < kGroup * kDim / 4; i += kDecodeThreads)
       q[i / 16 * 16 + i % 2 * 8 + i % 16 / 2] =
-          i < group * kDim / 4 ? reinterpret_cast<const float4*>(from)[i] : float4{0, 0, 0, 0};
-    Merged merged[kMine];
+          i < group * kDim / 4 ? reinterpret_cast<const float4*>(queries_of(kv_head))[i]
+                               : float4{0, 0, 0, 0};
 #pragma unroll
     for (int n = 0; n < kMine; n++) {
-      const int g = (thread_again() + n * kDecodeThreads) / kDim;
-      merged[n] = {g < group ? from_bf16(sinks[head0 + g]) : 0.0f, 1, 0};
+      const int i = thread_again() + n * kDecodeThreads, g = i / kDim;
+      merged[i] = {g < group ? from_bf16(sinks[head0 + g]) : 0.0f, 1, 0};
     }
-    const int64_t own = static_cast<int64_t>(row) * kv_heads + kv_head;
     for (int run = place.z; run < runs; run += place.nz) {
       const int warp = warp_of(thread_again());
       const int last = (run + 1) * per_run < pages ? (run + 1) * per_run : pages;
-      attend_pages<T, AHEAD>(table, run * per_run + warp, last, begin - first * kPageTokens,
-                             end - first * kPageTokens, cache, page_elements, kv_head, q,
-                             p + warp * kPageTokens * kGroup, state + warp * kGroup * kState,
-                             scale);
+#if defined(MATRIX_NV)
+      if constexpr (kUnit) {
+        const int lane = thread_again() % WARP;
+        uint4* const queries = own_queries(q);
+        load_queries(queries, queries_of(kv_head), group, scale, lane);
+        UnitState own;
+        const int page = run * per_run + warp, at = (first + page) * kPageTokens;
+        attend_unit(own, queries, table + page, (last - page + kDecodeWarps - 1) / kDecodeWarps,
+                    kDecodeWarps, begin - at, end - at, cache, page_elements, kv_head, lane);
+        leave_state(state + warp * kGroup * kState, own, lane);
+      } else
+#endif
+        attend_pages<T, AHEAD>(table, run * per_run + warp, last, begin - first * kPageTokens,
+                               end - first * kPageTokens, cache, page_elements, kv_head, q,
+                               p + warp * kPageTokens * kGroup, state + warp * kGroup * kState,
+                               scale);
       __syncthreads();
       const int thread = thread_again();
       // The warps' findings, thread by thread, become the run's.
@@ -312,10 +395,10 @@ __device__ __forceinline__ void attend_run(const Place& place, const int* rows, 
           value = fmaf(s[d], keep, value);
         }
         if (sharing == 1) {
-          merged[n].add(largest, sum, value);
+          merged[i].add(largest, sum, value);
           continue;
         }
-        float* mine = partial + ((own * most_runs + run) * kGroup + g) * kState;
+        float* mine = partial + ((own_counter() * most_runs + run) * kGroup + g) * kState;
         mine[d] = value;
         if (d == 0) {
           mine[kDim] = largest;
@@ -326,20 +409,20 @@ __device__ __forceinline__ void attend_run(const Place& place, const int* rows, 
     }
     const int thread = thread_again();
     if (sharing > 1) {
-      if (!last_to_arrive(arrived + own, sharing, flag)) continue;
+      if (!last_to_arrive(arrived + own_counter(), sharing, flag)) continue;
       for (int run = 0; run < runs; run++)
 #pragma unroll
         for (int n = 0; n < kMine; n++) {
           const int i = thread + n * kDecodeThreads, g = i / kDim, d = i % kDim;
-          const float* s = partial + ((own * most_runs + run) * kGroup + g) * kState;
-          merged[n].add(s[kDim], s[kDim + 1], s[d]);
+          const float* s = partial + ((own_counter() * most_runs + run) * kGroup + g) * kState;
+          merged[i].add(s[kDim], s[kDim + 1], s[d]);
         }
     }
 #pragma unroll
     for (int n = 0; n < kMine; n++) {
       const int i = thread + n * kDecodeThreads;
       if (i < group * kDim)
-        o[(static_cast<int64_t>(row) * heads + head0) * kDim + i] = merged[n].value / merged[n].sum;
+        o[(static_cast<int64_t>(row) * heads + head0) * kDim + i] = merged[i].value / merged[i].sum;
     }
   }
 }
