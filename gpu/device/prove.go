@@ -87,9 +87,7 @@ func (d *Device) trials() []trial {
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, trial{"many rows, warpgroups", streamed, many, 1, &warpgroups, nil},
-			trial{"many rows, warpgroups in pieces", streamed, many, 1, &warpgroups,
-				[]Variant{PrefillLinear + Variant(cutGroups.suffix)}})
+		list = append(list, trial{"many rows, warpgroups", streamed, many, 1, &warpgroups, nil})
 	case kernels.MX:
 		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16",
 			Compute: engine.MX}, many, 1, &mxfp4, nil})

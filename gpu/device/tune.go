@@ -35,7 +35,7 @@ var parts = []part{
 	{"experts", []engine.Kind{engine.Route, engine.GateUp, engine.Down, engine.Combine},
 		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"}}},
 	{"dense", []engine.Kind{engine.Linear, engine.Rope, engine.WriteKV},
-		[][]Variant{{QKVUnit, LinearUnit}, {PrefillLinear + "_cut_wgmma"}}},
+		[][]Variant{{QKVUnit, LinearUnit}}},
 }
 
 // Timing is the time of one way in steps of so many rows.

@@ -49,9 +49,9 @@ func TestTheCardDecides(t *testing.T) {
 		}
 		return own
 	}
-	if dense := of("dense"); len(dense) != 8 || dense[0].Kernels != DecodeQKV || dense[0].Chosen ||
+	if dense := of("dense"); len(dense) != 6 || dense[0].Kernels != DecodeQKV || dense[0].Chosen ||
 		dense[1].Kernels != QKVUnit || !dense[1].Chosen ||
-		dense[5].Kernels != PrefillLinear+"_cut_wgmma" {
+		dense[5].Kernels != PrefillLinear+"_direct_wgmma" {
 		t.Errorf("%+v", dense)
 	}
 	experts := of("experts")

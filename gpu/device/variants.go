@@ -37,6 +37,7 @@ const (
 	Attend          Variant = "decode_attend"  // steps of any size
 	PrefillAttend   Variant = "prefill_attend" // on a bf16 cache
 	PrefillLinear   Variant = "prefill_linear"
+	DirectLinear    Variant = "prefill_linear_direct_wgmma" // of up to some dozens of rows
 	PrefillLinearQ8 Variant = "prefill_linear_q8"
 	PrefillGateUp   Variant = "prefill_gate_up"
 	PrefillDown     Variant = "prefill_down"
@@ -64,7 +65,7 @@ func Variants() []Variant {
 	for _, kind := range []Variant{StreamGateUp, StreamDown} {
 		list = append(list, kind, kind+"_bf16")
 	}
-	return append(list, PrefillLinear+"_cut_wgmma", PrefillLinearQ8, Sampling)
+	return append(list, DirectLinear, PrefillLinearQ8, Sampling)
 }
 
 // Disable takes variants out of use for programs compiled from now on.

@@ -26,7 +26,6 @@ var (
 	unrounded  = multiplier{"", kernels.MMA, kernels.Unrounded}
 	rounded    = multiplier{"_bf16", kernels.MMA, kernels.Rounded}
 	warpgroups = multiplier{"_wgmma", kernels.WGMMA, kernels.Rounded}
-	cutGroups  = multiplier{"_cut_wgmma", kernels.WGMMA, kernels.Rounded} // k cut, dense only
 	mxfp4      = multiplier{"_mx", kernels.MX, kernels.Rounded}
 )
 
@@ -106,29 +105,27 @@ func (s *step) prefillLinear(i int) phase {
 	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 {
 		return phase{}
 	}
-	ways := s.denseWays()
+	ways, parts := s.denseWays(), s.parts(op)
 	if slices.ContainsFunc(s.p.Ops, func(o *engine.Op) bool {
 		return o.Kind == engine.Route && o.In[0] == op.Out[0]
 	}) {
 		ways = []multiplier{unrounded}
-	} else if ways[0] == warpgroups && s.preferred(PrefillLinear+Variant(cutGroups.suffix)) {
-		ways = slices.Insert(ways, 0, cutGroups)
+	} else if ways[0] == warpgroups && s.multiplier == nil && s.dev.enabled(DirectLinear) {
+		if l, fits := s.dev.target.DirectLinears(parts, s.scratch); fits {
+			return s.single(i, DirectLinear, l)
+		}
 	}
 	t, w, variant := s.best(PrefillLinear, ways)
 	if variant == "" {
 		return phase{}
 	}
-	parts, scratch := s.parts(op), s.scratch
 	var list []kernels.Launch
 	if w.unit == kernels.WGMMA {
 		first := &parts[0]
 		list = append(list, t.RoundRows(first.Rows, s.terms.address, first.X.X, first.K, false))
 		first.X.X = s.terms.address
-		if w != cutGroups {
-			scratch = kernels.Scratch{}
-		}
 	}
-	return s.single(i, variant, append(list, t.PrefillLinears(parts, w.terms, scratch))...)
+	return s.single(i, variant, append(list, t.PrefillLinears(parts, w.terms, s.scratch))...)
 }
 
 func (s *step) linearQ8(i int) phase {

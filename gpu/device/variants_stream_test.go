@@ -21,6 +21,7 @@ const streamKernels = "stream_gate_up,stream_down, stream_gate_up_bf16,stream_do
 func TestStreamTaken(t *testing.T) {
 	dense := "norm:1 prefill_linear_wgmma:2 rope:1 prefill_attend_bf16:2 " +
 		"prefill_linear_wgmma:2 "
+	some := strings.ReplaceAll(dense, "_wgmma:2", "_direct_wgmma:1")
 	many := dense + "norm:1 prefill_linear:1 route:2 "
 	few := "decode_qkv:1 decode_attend:1 decode_linear:1 "
 	bf16, mx := engine.Settings{Compute: engine.Rounded}, engine.Settings{Compute: engine.MX}
@@ -41,15 +42,12 @@ func TestStreamTaken(t *testing.T) {
 		{"float32", "sm_90", streamKernels, engine.Settings{KVCacheDtype: "bf16"}, 8,
 			few + "decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"some rows", "sm_90", streamKernels, bf16, 64,
-			dense + "decode_route:1 stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+			some + "decode_route:1 stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
 		{"many rows", "sm_90", streamKernels, bf16, 300,
 			many + "prefill_gate_up_wgmma:2 prefill_down_wgmma:2 combine:1"},
 		{"eight rows on the unit", "sm_90", "decode_qkv_unit,decode_linear_unit", bf16, 8,
 			"decode_qkv_unit:1 decode_attend:1 decode_linear_unit:1 " +
 				"decode_route:1 decode_gate_up:1 decode_down:1"},
-		{"k in pieces", "sm_90", "prefill_linear_cut_wgmma", bf16, 9,
-			strings.ReplaceAll(dense, "_wgmma", "_cut_wgmma") +
-				"decode_route:1 prefill_gate_up_wgmma:2 prefill_down_wgmma:2 combine:1"},
 		{"few rows of MXFP4", "sm_120", streamKernels, mx, 8,
 			few + "decode_route:1 stream_gate_up:1 stream_down:1 combine:1"},
 	} {

@@ -268,7 +268,7 @@ func TestWrongKernels(t *testing.T) {
 		t.Errorf("exact: %s", got)
 	}
 	got = shown(compiled(t, dev, engine.Settings{Pages: 4, Compute: engine.Rounded}, 17), 1)
-	if !strings.Contains(got, "prefill_linear_wgmma:2") ||
+	if !strings.Contains(got, "prefill_linear_direct_wgmma:1") ||
 		!strings.Contains(got, "prefill_gate_up_bf16:1 prefill_down_wgmma:2") {
 		t.Errorf("rounded: %s", got)
 	}
@@ -281,8 +281,8 @@ func TestDispatch(t *testing.T) {
 	dense := "norm prefill_linear_1" + attention +
 		"prefill_linear_1 decode_route "
 	for _, x := range []struct{ arch, compute, want string }{
-		{"sm_90", engine.Rounded, "norm round_rows prefill_linear_wgmma" + attention +
-			"round_rows prefill_linear_wgmma decode_route " +
+		{"sm_90", engine.Rounded, "norm prefill_linear_direct_wgmma" + attention +
+			"prefill_linear_direct_wgmma decode_route " +
 			"round_rows prefill_gate_up_wgmma round_rows prefill_down_wgmma combine"},
 		{"sm_80", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_89", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},

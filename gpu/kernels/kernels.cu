@@ -15,6 +15,7 @@
 #include "prefill_mx.cu"
 #include "prefill_q8.cu"
 #include "prefill_wgmma.cu"
+#include "prefill_wgmma_dense.cu"
 #include "prefill_wgmma_experts.cu"
 #include "quantize.cu"
 #include "rope.cu"

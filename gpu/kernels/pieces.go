@@ -43,3 +43,23 @@ func (t Target) unit(rows, n, k int) (g [3]uint32, shared int) {
 	blocks := t.Processors * t.fits(residentMany, shared+static) / pieces
 	return grid(groups, max(1, min(tiles, blocks)/groups), pieces), shared
 }
+
+// DirectLinears are Products of up to 64 rows on float32, by WGMMA with weights from registers. A
+// block keeps its rows' whole share of k; none if that does not fit, or the sums into the scratch.
+func (t Target) DirectLinears(list []Product, s Scratch) (l Launch, fits bool) {
+	args, tiles := sideBySide(list, tileColumns)
+	columns, chunks := 16, list[0].K/32
+	for columns < list[0].Rows.Most {
+		columns *= 2
+	}
+	for pieces := max(1, min(t.Processors/tiles, chunks/2)); columns <= 64 && pieces <= 16; pieces++ {
+		stages := divideUp(divideUp(chunks, pieces), 2)
+		shared := wgmmaSlack + 4*columns*max(tileColumns+4, 32*stages)
+		if sums := tiles * pieces * columns * tileColumns * 4; shared+blockReserve <= t.Shared &&
+			(pieces == 1 || tiles <= pieceTiles && sums <= pieceBytes) {
+			return launch("prefill_linear_direct_wgmma", grid(1, tiles, pieces), block(512),
+				shared, s.args(args)...), true
+		}
+	}
+	return l, false
+}

@@ -39,9 +39,10 @@ __device__ __forceinline__ Piece own_piece(int steps) {
 // Adds `result` f32 [ROWS, COLUMNS], rows `stride` apart in shared memory, to what the other blocks
 // along z found of its first `live` rows. False to all blocks but the last to arrive, which has the
 // sum in its place. partial f32 [tiles, blocks along z, ROWS, COLUMNS]; arrived i32 [tiles], 0
-// before and after; with one block along z both may be null. All 256 threads; begins behind a
-// barrier and ends with one.
-template <int ROWS, int COLUMNS>
+// before and after; with one block along z both may be null. All THREADS; begins behind a barrier
+// and ends with one. The last block waits for memory once for many loads: alone, it has no other
+// warps to fill the time.
+template <int ROWS, int COLUMNS, int THREADS>
 __device__ __forceinline__ bool add_pieces(float* result, int stride, int live, int tile,
                                            float* partial, int* arrived, int* flag) {
   constexpr int kFours = COLUMNS / 4, kPiece = ROWS * kFours;
@@ -52,25 +53,33 @@ __device__ __forceinline__ bool add_pieces(float* result, int stride, int live, 
   const auto here = [=](int i) {
     return reinterpret_cast<float4*>(result + i / kFours * stride + i % kFours * 4);
   };
-  for (int i = threadIdx.x; i < count; i += kDecodeThreads) all[blockIdx.z * kPiece + i] = *here(i);
+  for (int i = threadIdx.x; i < count; i += THREADS) all[blockIdx.z * kPiece + i] = *here(i);
   if (!last_to_arrive(arrived + tile, pieces, flag)) return false;
-  for (int i = threadIdx.x; i < count; i += kDecodeThreads) {
-    constexpr int kAtOnce = 4;
-    float4 sum = {0, 0, 0, 0};
+  constexpr int kAtOnce = 3, kWide = 4;  // pieces, and places in each
+  for (int first = threadIdx.x; first < count; first += kWide * THREADS) {
+    float4 sum[kWide] = {};
     for (int p = 0; p < pieces; p += kAtOnce) {
-      float4 v[kAtOnce];
+      float4 v[kAtOnce][kWide];
 #pragma unroll
       for (int u = 0; u < kAtOnce; u++)
-        v[u] = p + u < pieces ? all[(p + u) * kPiece + i] : float4{0, 0, 0, 0};
 #pragma unroll
-      for (int u = 0; u < kAtOnce; u++) {
-        sum.x += v[u].x;
-        sum.y += v[u].y;
-        sum.z += v[u].z;
-        sum.w += v[u].w;
-      }
+        for (int w = 0; w < kWide; w++) {
+          const int i = first + w * THREADS;
+          v[u][w] = p + u < pieces && i < count ? all[(p + u) * kPiece + i] : float4{0, 0, 0, 0};
+        }
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++)
+#pragma unroll
+        for (int w = 0; w < kWide; w++) {
+          sum[w].x += v[u][w].x;
+          sum[w].y += v[u][w].y;
+          sum[w].z += v[u][w].z;
+          sum[w].w += v[u][w].w;
+        }
     }
-    *here(i) = sum;
+#pragma unroll
+    for (int w = 0; w < kWide; w++)
+      if (first + w * THREADS < count) *here(first + w * THREADS) = sum[w];
   }
   __syncthreads();
   return true;
@@ -78,21 +87,36 @@ __device__ __forceinline__ bool add_pieces(float* result, int stride, int live, 
 
 // y = the sums of a tile of ROWS by COLUMNS from row0 on, with bias; add: +=. Rows of y are
 // `stride` apart; the rest as in add_pieces.
-template <int ROWS, int COLUMNS, class W>
+template <int ROWS, int COLUMNS, int THREADS = kDecodeThreads, class W>
 __device__ __forceinline__ void leave_tile(float* y, float* result, int result_stride, int row0,
                                            int live, const OwnColumns<W>& own, int stride, int add,
                                            float* partial, int* arrived) {
+  static_assert(THREADS % COLUMNS == 0, "a thread has one column");
+  constexpr int kApart = THREADS / COLUMNS, kAtOnce = 8;  // rows of y that a thread asks for
   SHARED(int, flag, 1);
-  if (!add_pieces<ROWS, COLUMNS>(result, result_stride, live - row0,
-                                 blockIdx.y * gridDim.x + blockIdx.x, partial, arrived, flag))
+  if (!add_pieces<ROWS, COLUMNS, THREADS>(result, result_stride, live - row0,
+                                          blockIdx.y * gridDim.x + blockIdx.x, partial, arrived,
+                                          flag))
     return;
-  for (int i = threadIdx.x; i < ROWS * COLUMNS; i += kDecodeThreads) {
-    const int row = row0 + i / COLUMNS, c = own.first + i % COLUMNS;
-    if (row >= live || c >= own.n) continue;
-    float v = result[i / COLUMNS * result_stride + i % COLUMNS];
-    if (own.bias) v += from_bf16(own.bias[c]);
-    float* const to = y + static_cast<int64_t>(row) * stride + own.begin + c;
-    *to = add ? *to + v : v;
+  const int column = threadIdx.x % COLUMNS, c = own.first + column;
+  if (c >= own.n) return;
+  const int rows = live - row0 < ROWS ? live - row0 : ROWS;
+  const float bias = own.bias ? from_bf16(own.bias[c]) : 0.0f;
+  float* const to = y + static_cast<int64_t>(row0) * stride + own.begin + c;
+  for (int first = threadIdx.x / COLUMNS; first < rows; first += kAtOnce * kApart) {
+    float v[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; u++) {
+      const int row = first + u * kApart;
+      v[u] = add && row < rows ? to[static_cast<int64_t>(row) * stride] : 0.0f;
+    }
+#pragma unroll
+    for (int u = 0; u < kAtOnce; u++) {
+      const int row = first + u * kApart;
+      if (row < rows)
+        to[static_cast<int64_t>(row) * stride] =
+            v[u] + (result[row * result_stride + column] + bias);
+    }
   }
 }
 

@@ -43,8 +43,15 @@ func checkPieces(t *testing.T, target Target, n, k, rows, have, counts int) {
 				target.Processors, few.Kernel, blocks, few.Shared)
 		}
 	}
-	for _, l := range []Launch{few, target.PrefillLinears([]Product{product}, Rounded, meet),
-		target.PrefillLinears([]Product{product}, Unrounded, meet)} {
+	list := []Launch{few, target.PrefillLinears([]Product{product}, Rounded, meet),
+		target.PrefillLinears([]Product{product}, Unrounded, meet)}
+	if l, fits := target.DirectLinears([]Product{product}, meet); fits {
+		if int(l.Shared) > target.Shared {
+			t.Errorf("%d by %d, %d rows: %d bytes of shared memory", n, k, rows, l.Shared)
+		}
+		list = append(list, l)
+	}
+	for _, l := range list {
 		tiles, sums := int(l.Grid[0]*l.Grid[1]), 4*64*tileColumns
 		switch l.Kernel {
 		case "decode_linear_8":
@@ -72,9 +79,9 @@ func TestPiecesOfAnH200(t *testing.T) {
 	}{
 		{5120, 2880, 8, [3]uint32{1, 80, 3}}, {2880, 4096, 8, [3]uint32{1, 45, 5}},
 		{201088, 2880, 8, [3]uint32{1, 132, 1}},
-		{5120, 2880, 64, [3]uint32{40, 1, 6}}, {2880, 4096, 64, [3]uint32{23, 1, 11}},
-		{5120, 2880, 256, [3]uint32{40, 2, 3}}, {2880, 4096, 256, [3]uint32{23, 2, 5}},
-		{5120, 2880, 2048, [3]uint32{40, 16, 1}}, {201088, 2880, 16, [3]uint32{1571, 1, 1}},
+		{5120, 2880, 64, [3]uint32{1, 40, 6}}, {2880, 4096, 64, [3]uint32{1, 23, 11}},
+		{5120, 2880, 256, [3]uint32{2, 40, 3}}, {2880, 4096, 256, [3]uint32{2, 23, 5}},
+		{5120, 2880, 2048, [3]uint32{16, 40, 1}}, {201088, 2880, 16, [3]uint32{1, 1571, 1}},
 	} {
 		p := Product{Rows: Rows{Most: x.rows}, N: x.n, K: x.k}
 		l := target.PrefillLinears([]Product{p}, Rounded, meet)

@@ -136,7 +136,7 @@ __device__ __forceinline__ void linear_tile(const int* rows, float* y, float* pa
                                             const float* x, const OwnColumns<bf16>& own, int k,
                                             int stride, int add) {
   DYNAMIC_SHARED(float, result);
-  const int live = *rows, row0 = blockIdx.y * kTileRows;
+  const int live = *rows, row0 = blockIdx.x * kTileRows;
   if (row0 >= live) return;  // the whole block
   const int own_row = row0 + threadIdx.x / 4, column = own.first + threadIdx.x / 2;
   const Piece piece = own_piece(k / kTileK);
@@ -152,15 +152,16 @@ __device__ __forceinline__ void linear_tile(const int* rows, float* y, float* pa
 
 // linear for many rows of up to three matrices side by side, n0, n1 and n2 columns of y; those that
 // there are not have 0. TERMS ends the name. Blocks along z divide k, with partial and arrived as
-// in add_pieces. grid (ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), ceil(bucket rows / 64),
-// any), shared 33792
+// in add_pieces. Tiles of rows are neighbours: they find their weights in the second cache.
+// grid (ceil(bucket rows / 64), ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), any),
+// shared 33792
 KERNEL(256)
 prefill_linear_1(const int* rows, float* y, float* partial, int* arrived, const float* x,
                  const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
                  const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
                  int add) {
   linear_tile<1>(rows, y, partial, arrived, x,
-                 own_columns<kTileColumns>(blockIdx.x, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
+                 own_columns<kTileColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
                  k, stride, add);
 }
 EMULATE(prefill_linear_1, 256)
@@ -171,7 +172,7 @@ prefill_linear_3(const int* rows, float* y, float* partial, int* arrived, const 
                  const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
                  int add) {
   linear_tile<3>(rows, y, partial, arrived, x,
-                 own_columns<kTileColumns>(blockIdx.x, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
+                 own_columns<kTileColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
                  k, stride, add);
 }
 EMULATE(prefill_linear_3, 256)

@@ -69,7 +69,7 @@ func (t Target) PrefillLinears(list []Product, terms Terms, s Scratch) Launch {
 	if s != (Scratch{}) {
 		pieces = t.pieces(across*down, list[0].K, size.shared, 4*size.rows*tileColumns)
 	}
-	return launch(kernel, grid(across, down, pieces), block(threads), size.shared, s.args(args)...)
+	return launch(kernel, grid(down, across, pieces), block(threads), size.shared, s.args(args)...)
 }
 
 // sideBySide are the arguments of up to three Products in one launch, and their tiles of columns.

@@ -25,8 +25,9 @@ __device__ __forceinline__ uint2 widen(unsigned v) {
 }
 
 // linear_q8 for many rows of up to three matrices side by side, as in prefill_linear. Blocks along
-// z divide k, with partial and arrived as in add_pieces. grid (ceil(n0 / 128) + ceil(n1 / 128) +
-// ceil(n2 / 128), ceil(bucket rows / 64), any), shared 33792
+// z divide k, with partial and arrived as in add_pieces.
+// grid (ceil(bucket rows / 64), ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), any),
+// shared 33792
 KERNEL(256, 2)
 prefill_linear_q8(const int* rows, float* y, float* partial, int* arrived, const int8_t* q,
                   const float* d, const uint8_t* w0, const bf16* bias0, const uint8_t* w1,
@@ -37,10 +38,10 @@ prefill_linear_q8(const int* rows, float* y, float* partial, int* arrived, const
   bf16* const bs = as + kQRows * kQStride;
   SHARED(float, row_scales, kQRows);
   SHARED(float, column_scales, kQColumns);
-  const int live = *rows, row0 = blockIdx.y * kQRows;
+  const int live = *rows, row0 = blockIdx.x * kQRows;
   if (row0 >= live) return;  // the whole block
   const OwnColumns<uint8_t> own =
-      own_columns<kQColumns>(blockIdx.x, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
+      own_columns<kQColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
   const Piece piece = own_piece(k / kBlock);
   const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   const int down = warp / kQWarpsAcross * 32, across = warp % kQWarpsAcross * kQAcross * 16;

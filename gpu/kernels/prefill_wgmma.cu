@@ -88,7 +88,7 @@ __device__ __forceinline__ void wg_product(float* result, const WgRows& rows, co
 // linear for many rows of x bf16 [rows, k], of up to three matrices side by side: n0, n1 and n2
 // columns of y; those that there are not have 0. Blocks along z divide k, with partial and arrived
 // as in add_pieces.
-// grid (ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), ceil(bucket rows / 128), any),
+// grid (ceil(bucket rows / 128), ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), any),
 // shared 99328
 KERNEL(256, 2)
 prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, const bf16* x,
@@ -96,10 +96,10 @@ prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, co
                      const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
                      int add) {
   DYNAMIC_SHARED(float, result);
-  const int live = *rows, row0 = blockIdx.y * kWgTileRows;
+  const int live = *rows, row0 = blockIdx.x * kWgTileRows;
   if (row0 >= live) return;  // the whole block
   const OwnColumns<bf16> own =
-      own_columns<kWgColumns>(blockIdx.x, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
+      own_columns<kWgColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
   const Piece piece = own_piece((k + kWgStep - 1) / kWgStep);
   const int first = piece.first * kWgStep, end = piece.end * kWgStep;
   WgRows weights = {}, activations = {};

@@ -256,12 +256,14 @@ __device__ __forceinline__ void begin_products([[maybe_unused]] float (&c)[K]) {
 
 #if defined(GPU_NVIDIA)
 // Sixteen sums each in the text of an instruction, and 16 or 32 of them as its operands.
-#define WG_0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define WG_HALF "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WG_0 WG_HALF ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define WG_1 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define WG_2 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define WG_3 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define WG_FOUR(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
-#define WG_16(i) WG_FOUR(i), WG_FOUR(i + 4), WG_FOUR(i + 8), WG_FOUR(i + 12)
+#define WG_8(i) WG_FOUR(i), WG_FOUR(i + 4)
+#define WG_16(i) WG_8(i), WG_8(i + 8)
 #define WG_32(i) WG_16(i), WG_16(i + 16)
 #define WG_PRODUCT(N) "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 "
 #define WG_BY_OWN(N, SUMS, ...)                                                            \
@@ -286,8 +288,10 @@ __device__ __forceinline__ void issue([[maybe_unused]] Pending& pending, float (
 template <int N>
 __device__ __forceinline__ void issue([[maybe_unused]] Pending& pending, float (&c)[N / 2],
                                       const unsigned (&a)[4], uint64_t b) {
-  static_assert(N == 32 || N == 64 || N == 96 || N == 128, "columns that have an instruction here");
+  static_assert(N == 16 || N == 32 || N == 64 || N == 96 || N == 128,
+                "columns that have an instruction here");
 #if defined(GPU_NVIDIA)
+  if constexpr (N == 16) WG_BY_OWN(16, WG_HALF, WG_8(0));
   if constexpr (N == 32) WG_BY_OWN(32, WG_0, WG_16(0));
   if constexpr (N == 64) WG_BY_OWN(64, WG_0 WG_1, WG_32(0));
   if constexpr (N == 96) WG_BY_OWN(96, WG_0 WG_1 WG_2, WG_32(0), WG_16(32));

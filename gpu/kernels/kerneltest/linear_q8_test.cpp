@@ -61,7 +61,7 @@ void linears_of(const char* kernel, int at_once, int rows, int k, std::vector<in
     launch(kernel, {divide_up(n, 256 / emulator_warp()), groups}, 256, 0, count, y, q, d, w[0],
            biased(0), k, n, stride, int(add));
   else if (tiles)
-    launch(kernel, {across, groups, pieces}, 256, 33792, count, y, scratch.sums(), scratch.counts(),
+    launch(kernel, {groups, across, pieces}, 256, 33792, count, y, scratch.sums(), scratch.counts(),
            q, d, w[0], biased(0), w[1], biased(1), w[2], biased(2), columns[0], columns[1],
            columns[2], k, stride, int(add));
   else

@@ -13,6 +13,7 @@ struct Tiles {
   int terms;
   unsigned rows;
   size_t shared;
+  unsigned threads = 256;
   std::string name(const char* kernel) const { return std::string(kernel) + suffix; }
 };
 
@@ -69,8 +70,8 @@ inline void linears_of(const Tiles& tiles, int rows, int k, std::vector<int> col
   const auto biased = [&](int i) { return bias ? b[i].data() : nullptr; };
   const unsigned down = divide_up(bucket, tiles.rows);
   PieceScratch scratch(across * down, tiles.rows * 128, pieces);
-  launch(tiles.name("prefill_linear").c_str(), {across, down, pieces}, 256, tiles.shared, count, y,
-         scratch.sums(), scratch.counts(),
+  launch(tiles.name("prefill_linear").c_str(), {down, across, pieces}, tiles.threads, tiles.shared,
+         count, y, scratch.sums(), scratch.counts(),
          warpgroups ? static_cast<void*>(in.data()) : static_cast<void*>(x.data()), w[0], biased(0),
          w[1], biased(1), w[2], biased(2), columns[0], columns[1], columns[2], k, stride, int(add));
   scratch.check();

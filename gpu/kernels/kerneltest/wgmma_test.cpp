@@ -6,6 +6,7 @@ namespace {
 
 const Tiles kWgmma = {"_wgmma", 1, 128, 66560};
 const Tiles kWgmmaLinear = {"_wgmma", 1, 128, 99328};
+const Tiles kDirectLinear = {"_direct_wgmma", 1, 64, 1024 + 64 * 528, 512};
 
 bool there() { return strcmp(emulator_layout(), "nv") == 0; }
 
@@ -82,6 +83,19 @@ TEST(wgmma_linear_no_bias) {
 }
 TEST(wgmma_linear_parts) {
   if (there()) linears_of(kWgmmaLinear, 7, 96, {200, 128, 30}, true, false);
+}
+// Tiles of 64, 32 and 16 columns; pieces that begin and end in a half of 64.
+TEST(wgmma_direct_linear) {
+  if (there()) linears_of(kDirectLinear, 70, 224, {150, 0, 0}, true, true);
+}
+TEST(wgmma_direct_linear_32) {
+  if (there()) linears_of(kDirectLinear, 19, 256, {130, 64, 9}, true, false, 3);
+}
+TEST(wgmma_direct_linear_long) {
+  if (there()) linears_of(kDirectLinear, 9, 1056, {40, 0, 0}, false, true, 2);
+}
+TEST(wgmma_direct_linear_short) {
+  if (there()) linears_of(kDirectLinear, 1, 32, {20, 0, 0}, true, false);
 }
 // Rows of more steps than are asked for ahead, and a last turn of the loop that is not whole.
 TEST(wgmma_linear_long) {

@@ -1,0 +1,164 @@
+// A dense matrix by a step of some dozens of rows on the matrix unit of sm_90a, at the speed of the
+// memory: weights are the unit's first operand and go from memory into it through registers alone,
+// 16 bytes a load; the rows of the step are the columns of the second, in shared memory.
+//
+// A block has 128 rows of weights, two warpgroups below each other, and one piece of k, whose
+// halves two pairs of warpgroups take. It rounds the step's rows to bf16 once, while the first
+// weights are under way, and from there on no warp waits for another until its half is done.
+//
+// What must stay true: k is a multiple of 32; weights and rows of x begin at multiples of 16. A
+// lane's 16 bytes are eight of k in one row of weights, so of 32 of k a product takes the first
+// half of each lane's, the next one the other, on both sides. Columns without a row hold anything.
+#include "pieces.h"
+#include "wgmma.h"
+
+#if defined(MATRIX_WGMMA)
+
+constexpr int kLongThreads = 512, kLongRows = 2 * kWgRows;
+constexpr int kLongChunk = 32;  // of k: a lane's two loads, and two products
+constexpr int kLongDepth = 4;   // chunks that a lane has under way
+constexpr int kLongStride = kLongRows + 4;
+
+// Rows of a step, at most N, rounded into stages of 64 of k: a warp has a row, a lane four
+// elements.
+template <int N>
+__device__ __forceinline__ void stage_rounded(bf16* stages, const float* x, int rows, int k,
+                                              int count) {
+  constexpr int kWarps = kLongThreads / WARP, kAtOnce = 8;
+  const int lane = threadIdx.x % WARP, fours = count * (kLongChunk / 4);
+  unsigned* const words = reinterpret_cast<unsigned*>(stages);
+  for (int row = threadIdx.x / WARP; row < rows; row += kWarps) {
+    const float4* const from = reinterpret_cast<const float4*>(x + static_cast<int64_t>(row) * k);
+    for (int first = lane; first < fours; first += kAtOnce * WARP) {
+      float4 v[kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++)
+        if (first + u * WARP < fours) v[u] = from[first + u * WARP];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++) {
+        const int i = first + u * WARP, chunk = i / 8, piece = i % 2 * 2;
+        if (i >= fours) break;
+        unsigned* const to = words + chunk / 2 * (N * kWgStep / 2);
+        const int at = chunk % 2 * kLongChunk + i % 8 / 2 * 2;
+        to[operand_at(row, at + piece * 8) / 2] = to_bf16x2(v[u].x, v[u].y);
+        to[operand_at(row, at + piece * 8 + 8) / 2] = to_bf16x2(v[u].z, v[u].w);
+      }
+    }
+  }
+}
+
+struct LongLinear {
+  float* y;
+  float* partial;
+  int* arrived;
+  const float* x;
+  int k, stride, add;
+};
+
+// A warpgroup's weights: the lane's two rows, eight below each other, from its first chunk on.
+struct LongWeights {
+  const bf16* w[2];
+  int chunks;
+  uint4 q[kLongDepth][2];  // on their way
+
+  __device__ __forceinline__ void ask(int d, int chunk) {
+    if (chunk >= chunks) return;
+    q[d][0] = stream16(w[0] + chunk * kLongChunk);
+    q[d][1] = stream16(w[1] + chunk * kLongChunk);
+  }
+};
+
+// A tile of at most N rows of the step.
+template <int N>
+__device__ __forceinline__ void long_tile(const LongLinear& l, const OwnColumns<bf16>& own,
+                                          LongWeights& weights, const Piece& piece, int begin,
+                                          int row0, int live) {
+  DYNAMIC_SHARED(float, result);
+  bf16* const stages = operands_in(result);
+  const int group = threadIdx.x / 128, count = piece.end - piece.first;
+  const int rows = live - row0 < N ? live - row0 : N;
+  stage_rounded<N>(stages, l.x + static_cast<int64_t>(row0) * l.k + piece.first * kLongChunk, rows,
+                   l.k, count);
+  publish();
+  __syncthreads();
+  // Zero, which the assembler does not know: it would move words to where the unit wants them as
+  // soon as they are asked for, and so wait for each load.
+  const unsigned none = static_cast<unsigned>(l.add) >> 1;
+  float sum[N / 2];
+#pragma unroll
+  for (int i = 0; i < N / 2; i++) sum[i] = 0;
+  Pending pending = {};
+  for (int turn = 0; turn < weights.chunks; turn += kLongDepth) {
+#pragma unroll
+    for (int d = 0; d < kLongDepth; d++) {
+      if (turn + d >= weights.chunks) break;
+      const int chunk = begin + turn + d;
+      const uint4 u = weights.q[d][0], v = weights.q[d][1];
+      unsigned a[2][4] = {{u.x ^ none, v.x ^ none, u.y ^ none, v.y ^ none},
+                          {u.z ^ none, v.z ^ none, u.w ^ none, v.w ^ none}};
+      const uint64_t b = descriptor(stages + chunk / 2 * (N * kWgStep) + chunk % 2 * kLongChunk);
+      keep(a);
+      begin_products(sum);
+      issue<N>(pending, sum, a[0], b);
+      issue<N>(pending, sum, a[1], b + 2);  // 16 further of k are 32 bytes
+      commit(pending);
+      weights.ask(d, turn + d + kLongDepth);
+      wait(pending, sum);
+    }
+  }
+  __syncthreads();  // all have multiplied: the sums take the place of the stages
+  float* const to = result + wg_column(threadIdx.x, 0) * kLongStride + group % 2 * kWgRows +
+                    wg_row(threadIdx.x, 0);
+  const auto place = [=](int i) {
+    return to + ((i >> 2) * 8 + (i & 1)) * kLongStride + (i >> 1 & 1) * 8;
+  };
+  if (group / 2) {
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) *place(i) = sum[i];
+  }
+  __syncthreads();
+  if (group / 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) *place(i) = sum[i] + *place(i);
+  }
+  __syncthreads();
+  leave_tile<N, kLongRows, kLongThreads>(l.y, result, kLongStride, row0, live, own, l.stride, l.add,
+                                         l.partial, l.arrived);
+}
+
+// prefill_linear_wgmma of x f32 for steps of few rows: a block's share of k must fit.
+// grid (ceil(bucket rows / 64), columns as there, any), shared 1024 and for each of 16, 32 or 64
+// rows the greater of 528 and 128 * ceil(ceil(k / 32 / blocks along z) / 2)
+KERNEL(512)
+prefill_linear_direct_wgmma(const int* rows, float* y, float* partial, int* arrived, const float* x,
+                            const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
+                            const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k,
+                            int stride, int add) {
+  const OwnColumns<bf16> own =
+      own_columns<kLongRows>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
+  const Piece piece = own_piece(k / kLongChunk);
+  const int count = piece.end - piece.first, middle = (count + 1) / 2;
+  const int group = threadIdx.x / 128, begin = group / 2 ? middle : 0;
+  LongWeights weights = {};
+  weights.chunks = group / 2 ? count - middle : middle;
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const int c = own.first + group % 2 * kWgRows + wg_row(threadIdx.x, 0) + r * 8;
+    weights.w[r] = own.w + static_cast<int64_t>(c < own.n ? c : own.n - 1) * k +
+                   (piece.first + begin) * kLongChunk + threadIdx.x % 4 * 8;
+  }
+#pragma unroll
+  for (int d = 0; d < kLongDepth; d++) weights.ask(d, d);
+  const int live = *rows, row0 = blockIdx.x * 64;
+  if (row0 >= live) return;  // the whole block
+  const LongLinear l = {y, partial, arrived, x, k, stride, add};
+  if (live > 32)
+    long_tile<64>(l, own, weights, piece, begin, row0, live);
+  else if (live > 16)
+    long_tile<32>(l, own, weights, piece, begin, row0, live);
+  else
+    long_tile<16>(l, own, weights, piece, begin, row0, live);
+}
+EMULATE(prefill_linear_direct_wgmma, 512)
+
+#endif
