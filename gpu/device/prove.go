@@ -87,7 +87,9 @@ func (d *Device) trials() []trial {
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, trial{"many rows, warpgroups", streamed, many, 1, &warpgroups, nil})
+		list = append(list, trial{"many rows, warpgroups", streamed, many, 1, &warpgroups, nil},
+			trial{"many rows, streamed by warpgroups", streamed, many, 1, nil,
+				[]Variant{StreamGateUp + "_wgmma", StreamDown + "_wgmma"}})
 	case kernels.MX:
 		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16",
 			Compute: engine.MX}, many, 1, &mxfp4, nil})

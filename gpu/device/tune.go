@@ -33,7 +33,8 @@ type part struct {
 
 var parts = []part{
 	{"experts", []engine.Kind{engine.Route, engine.GateUp, engine.Down, engine.Combine},
-		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"}}},
+		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"},
+			{StreamGateUp + "_wgmma", StreamDown + "_wgmma"}}},
 	{"dense", []engine.Kind{engine.Linear, engine.Rope, engine.WriteKV},
 		[][]Variant{{QKVUnit, LinearUnit}}},
 }

@@ -34,6 +34,9 @@ func TestTheCardDecides(t *testing.T) {
 		"stream_gate_up_8_2": 8, "stream_down_8_2": 8, "round_rows": 1,
 		"decode_qkv_bf16_1": 3, "decode_qkv_bf16_4": 7, "decode_qkv_bf16_8": 4,
 		"prefill_gate_up_wgmma": 20, "prefill_down_wgmma": 20,
+		"stream_gate_up_wgmma_16": 30, "stream_down_wgmma_16": 30,
+		"stream_gate_up_wgmma_24": 30, "stream_down_wgmma_24": 30,
+		"stream_gate_up_wgmma_32": 30, "stream_down_wgmma_32": 30,
 		"stream_gate_up_16": 10, "stream_down_16": 10, // 16 rows of the tiny model
 		"stream_gate_up_32": 32, "stream_down_32": 32} // 32 rows
 	for kernel, n := range cost {
@@ -60,8 +63,10 @@ func TestTheCardDecides(t *testing.T) {
 		{"experts", 4, DecodeGateUp, 20, 0, false}, {"experts", 4, StreamGateUp, 17, 0, true},
 		{"experts", 16, "prefill_gate_up_wgmma", 43, 0, false},
 		{"experts", 16, "stream_gate_up_bf16", 21, 0, true},
+		{"experts", 16, "stream_gate_up_wgmma", 61, 0, false},
 		{"experts", 32, "prefill_gate_up_wgmma", 43, 0, true},
-		{"experts", 32, "stream_gate_up_bf16", 65, 0, false}} {
+		{"experts", 32, "stream_gate_up_bf16", 65, 0, false},
+		{"experts", 32, "stream_gate_up_wgmma", 61, 0, false}} {
 		if i >= len(experts) {
 			t.Fatalf("%v", experts)
 		}
@@ -96,7 +101,7 @@ func TestTheCardDecides(t *testing.T) {
 	dev.Disable(StreamGateUp)
 	uses(dev, 4, "decode_gate_up")
 	list, err = dev.Tune(t.Context())
-	if experts := of("experts"); err != nil || len(experts) != 6 ||
+	if experts := of("experts"); err != nil || len(experts) != 8 ||
 		experts[0].Kernels != DecodeGateUp || !experts[0].Chosen {
 		t.Errorf("%+v %v", list, err)
 	}

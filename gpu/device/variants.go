@@ -63,7 +63,7 @@ func Variants() []Variant {
 		}
 	}
 	for _, kind := range []Variant{StreamGateUp, StreamDown} {
-		list = append(list, kind, kind+"_bf16")
+		list = append(list, kind, kind+"_bf16", kind+"_wgmma")
 	}
 	return append(list, DirectLinear, PrefillLinearQ8, Sampling)
 }

@@ -46,9 +46,9 @@ func (s *step) preferred(v Variant) bool {
 }
 
 func (s *step) streamExperts(i int) phase {
-	op, spec := s.p.Ops[i], s.p.Spec
-	if op.Kind != engine.GateUp && op.Kind != engine.Down || len(op.In) != 3 ||
-		!s.dev.target.Streams(spec.Hidden, spec.Intermediate) {
+	op, spec, t := s.p.Ops[i], s.p.Spec, s.dev.target
+	kind := map[engine.Kind]Variant{engine.GateUp: StreamGateUp, engine.Down: StreamDown}[op.Kind]
+	if kind == "" || len(op.In) != 3 || !t.Streams(spec.Hidden, spec.Intermediate) {
 		return phase{}
 	}
 	terms, suffix := kernels.Split, Variant("")
@@ -61,12 +61,12 @@ func (s *step) streamExperts(i int) phase {
 	if many || !rounds {
 		return phase{}
 	}
-	variant := StreamGateUp + suffix
-	if op.Kind == engine.Down {
-		variant = StreamDown + suffix
+	variant, wide := kind+suffix, kind+Variant(warpgroups.suffix)
+	if t.Unit == kernels.WGMMA && terms == kernels.Rounded && !s.steady && s.preferred(wide) {
+		return s.single(i, wide, t.StreamWarpgroups(s.experts(op)))
 	}
 	if s.steady && s.dev.enabled(variant) || s.preferred(variant) {
-		return s.single(i, variant, s.dev.target.StreamExperts(s.experts(op), terms))
+		return s.single(i, variant, t.StreamExperts(s.experts(op), terms))
 	}
 	return phase{}
 }

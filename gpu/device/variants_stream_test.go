@@ -15,6 +15,7 @@ import (
 // The stream kernels: where they are used, what they compute, and the variable that names them.
 
 const streamKernels = "stream_gate_up,stream_down, stream_gate_up_bf16,stream_down_bf16"
+const streamWarpgroups = "stream_gate_up_wgmma,stream_down_wgmma"
 
 // TestStreamTaken: only where they are asked for, the mode rounds and experts have few tokens; a
 // wrong one is replaced like any other.
@@ -43,6 +44,8 @@ func TestStreamTaken(t *testing.T) {
 			few + "decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"some rows", "sm_90", streamKernels, bf16, 64,
 			some + "decode_route:1 stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+		{"by warpgroups", "sm_90", streamWarpgroups, bf16, 9,
+			some + "decode_route:1 stream_gate_up_wgmma:1 stream_down_wgmma:1 combine:1"},
 		{"many rows", "sm_90", streamKernels, bf16, 300,
 			many + "prefill_gate_up_wgmma:2 prefill_down_wgmma:2 combine:1"},
 		{"eight rows on the unit", "sm_90", "decode_qkv_unit,decode_linear_unit", bf16, 8,
@@ -92,8 +95,8 @@ func TestStreamLogits(t *testing.T) {
 			b.Tokens = append(b.Tokens, int32(7*i%90))
 		}
 		b.Seqs[0].Rows, b.LogitRows[0] = int32(x.rows), int32(x.rows-1)
-		var logits [2][]float32
-		for i, forced := range []string{streamKernels, ""} {
+		var logits [3][]float32
+		for i, forced := range []string{streamKernels, streamWarpgroups, ""} {
 			t.Run(fmt.Sprintf("%s %d rows %q", x.api, x.rows, forced), func(t *testing.T) {
 				t.Setenv(forcedKernels, forced)
 				dev, _ := open(t, x.api)
@@ -105,8 +108,9 @@ func TestStreamLogits(t *testing.T) {
 				hosttest.Check(t, eng.Close())
 			})
 		}
-		near(t, logits[0], logits[1], x.bound)
-		largest := slices.Max(logits[1])
+		near(t, logits[0], logits[2], x.bound)
+		near(t, logits[1], logits[2], x.bound)
+		largest := slices.Max(logits[2])
 		if !t.Failed() && largest < 0.1 {
 			t.Errorf("nothing to compare: the largest logit is %g", largest)
 		}

@@ -23,4 +23,5 @@
 #include "rows.cu"
 #include "sample.cu"
 #include "stream_experts.cu"
+#include "stream_wgmma.cu"
 #include "write_kv.cu"

@@ -57,6 +57,11 @@ func launchesOn(t Target) []Launch {
 		t.MatrixRate(MMA, 4, two, 3))
 	switch t.Unit {
 	case WGMMA:
+		for _, slots := range []int{80, 100, 160} { // of 8 experts: a tile of 16, 24 and 32
+			e, d := gateUp(x), down(x)
+			e.Slots, d.Slots = slots, slots
+			all = append(all, t.StreamWarpgroups(e), t.StreamWarpgroups(d))
+		}
 		all = append(all, t.RoundRows(rows(100), p, p, 64, false),
 			t.RoundRows(rows(9), p, p, 96, true), t.MatrixProof(WGMMA, two),
 			t.MatrixRate(WGMMA, 4, two, 3))

@@ -2,7 +2,7 @@ package kernels
 
 import "fmt"
 
-// The launches of stream_experts.cu: experts of up to some hundred rows.
+// The launches of stream_experts.cu and stream_wgmma.cu: experts of up to some hundred rows.
 
 const (
 	StreamTokens  = 32  // the most of an expert, in the mean, that these kernels are meant for
@@ -54,4 +54,16 @@ func (t Target) streamColumns(e Experts, terms Terms) int {
 		columns *= 2
 	}
 	return columns
+}
+
+// StreamWarpgroups is GateUp or Down on float32, rounded, by sm_90a's warpgroups, in tiles of 16,
+// 24 or 32 columns, as streamColumns.
+func (t Target) StreamWarpgroups(e Experts) Launch {
+	column := 128 * divideUp(e.K, 64)
+	fit := (t.Shared - blockReserve - wgmmaSlack) / column
+	columns := max(16, 8*min(4, fit/8, divideUp(3*e.Slots, 16*e.Experts)))
+	tiles := divideUp(e.Slots, columns) + min(e.Slots, e.Experts)
+	return launch(fmt.Sprintf("stream_%s_wgmma_%d", e.name(), columns),
+		grid(min(t.Processors, tiles*divideUp(e.N<<min(e.Top, 1), 256))), block(512),
+		wgmmaSlack+columns*column, e.args()...)
 }

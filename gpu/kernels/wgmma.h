@@ -45,6 +45,10 @@ __device__ __forceinline__ bf16* operands_in(void* dynamic) {
 #endif
 }
 
+// Its upper half: all but the address.
+constexpr uint64_t kUpperDescriptor =
+    static_cast<uint64_t>(1024 / 16) << 32 | static_cast<uint64_t>(1) << 62;
+
 // The descriptor of an operand from row 0 on, a multiple of eight rows from where it begins, and
 // from element k on, a multiple of 16: p is where row 0 begins, and k further. Addresses and
 // distances are in units of 16 bytes: eight rows lie 1024 bytes apart, and the swizzle is number 1.
@@ -56,7 +60,7 @@ __device__ __forceinline__ uint64_t descriptor(const bf16* p) {
   const unsigned at = shared_address(p);
 #endif
   return static_cast<uint64_t>((at & 0x3ffffu) >> 4) | static_cast<uint64_t>(1) << 16 |
-         static_cast<uint64_t>(1024 / 16) << 32 | static_cast<uint64_t>(1) << 62;
+         kUpperDescriptor;
 }
 
 #if defined(GPU_HOST)
@@ -101,7 +105,7 @@ inline int wg_unit_column(int lane, int i) { return i / 4 * 8 + (lane & 3) * 2 +
 inline void multiply_pending(uint64_t* all) {
   const auto of = [&](int lane) { return reinterpret_cast<const Pending*>(all[lane]); };
   const Pending& asked = *of(0);
-  float a[16][16], b[kWgMost][16], columns[16][16], c[kWgMost / 16][16][16];
+  float a[16][16], b[kWgMost][16] = {}, columns[16][16], c[kWgMost / 16][16][16];
   for (int p = 0; p < asked.due; p++) {
     const PendingProduct& first = asked.list[p];
     for (int lane = 0; lane < WARP; lane++) {
@@ -288,10 +292,11 @@ __device__ __forceinline__ void issue([[maybe_unused]] Pending& pending, float (
 template <int N>
 __device__ __forceinline__ void issue([[maybe_unused]] Pending& pending, float (&c)[N / 2],
                                       const unsigned (&a)[4], uint64_t b) {
-  static_assert(N == 16 || N == 32 || N == 64 || N == 96 || N == 128,
+  static_assert(N == 16 || N == 24 || N == 32 || N == 64 || N == 96 || N == 128,
                 "columns that have an instruction here");
 #if defined(GPU_NVIDIA)
   if constexpr (N == 16) WG_BY_OWN(16, WG_HALF, WG_8(0));
+  if constexpr (N == 24) WG_BY_OWN(24, WG_HALF ", %8, %9, %10, %11", WG_8(0), WG_FOUR(8));
   if constexpr (N == 32) WG_BY_OWN(32, WG_0, WG_16(0));
   if constexpr (N == 64) WG_BY_OWN(64, WG_0 WG_1, WG_32(0));
   if constexpr (N == 96) WG_BY_OWN(96, WG_0 WG_1 WG_2, WG_32(0), WG_16(32));

@@ -109,4 +109,47 @@ TEST(matrix_stream_same_bits) {
   }
 }
 
+// By warpgroups, in NVIDIA's layout only: tiles of so many columns.
+struct WideStream {
+  int columns;
+  void run(StreamedExperts& e, unsigned grid) const {
+    Grouped& g = e.g;
+    const std::string suffix = "_wgmma_" + std::to_string(columns);
+    const auto shared = [&](int k) { return size_t(1024) + divide_up(k, 64) * columns * 128; };
+    launch(("stream_gate_up" + suffix).c_str(), {grid}, 512, shared(g.hidden), g.h, g.order,
+           g.groups, g.x, e.up_blocks, e.up_scales, g.up_bias, g.inter, g.hidden, g.top, g.limit);
+    launch(("stream_down" + suffix).c_str(), {grid}, 512, shared(g.inter), g.y, g.order, g.groups,
+           g.h, e.down_blocks, e.down_scales, g.down_bias, g.hidden, g.inter);
+  }
+};
+
+void wide_of(int columns, int rows, int hidden, int inter, int experts, int top, int favourite,
+             unsigned grid) {
+  if (strcmp(emulator_layout(), "nv")) return;
+  StreamedExperts e(rows, hidden, inter, experts, top, favourite);
+  WideStream{columns}.run(e, grid);
+  e.g.check([](const reference::Row& x) { return in_terms(x, 1); });
+}
+
+// One token, more blocks than units; k of a share and half of a step; of one block.
+TEST(wide_stream_one) { wide_of(16, 1, 160, 32, 9, 4, 8, 7); }
+// Tiles that are divided evenly, experts without tokens, a last unit that is not full.
+TEST(wide_stream_16) {
+  wide_of(16, 23, 288, 160, 5, 2, 3, 3);
+  wide_of(16, 13, 96, 288, 5, 2, 3, 5);
+}
+TEST(wide_stream_24) {
+  wide_of(24, 31, 352, 96, 5, 2, 3, 2);
+  wide_of(24, 18, 96, 64, 5, 2, 3, 7);
+}
+TEST(wide_stream_32) {
+  wide_of(32, 45, 64, 128, 2, 2, 1, 3);
+  wide_of(32, 75, 128, 320, 4, 2, 1, 2);
+}
+// Rounds of loads, with and without half a share behind them.
+TEST(wide_stream_long) {
+  wide_of(16, 2, 1472, 640, 3, 1, 2, 2);
+  wide_of(16, 3, 832, 704, 2, 1, 1, 1);
+}
+
 }  // namespace

@@ -1,0 +1,341 @@
+// The experts of steps of some ten to 256 rows on sm_90a: streams (stream_experts.cu) whose weights
+// are the first operand of a warpgroup's products, out of registers.
+//
+// A tile of an expert's tokens is staged once, all of k, as the unit's second operand. A unit of
+// work is 64 rows a warpgroup by all of k, so no warp waits for another in the loop over weights.
+// Units of a tile are neighbours, and a block takes a run of them, all blocks of one length. The
+// first weights of the next unit are asked for before the sums of the last one are stored.
+//
+// What must stay true: n and k are multiples of 32; a token's sums do not depend on the others, and
+// are added up in one order of k. Columns without a token hold anything. Loads reach up to 512
+// bytes past blocks and scales, which must be readable. Loads under way need room in the first
+// cache: with more than 32 columns shared memory leaves too little.
+#include "grid.h"
+#include "tokens.h"
+#include "wgmma.h"
+
+#if defined(MATRIX_WGMMA)
+
+constexpr int kWideWarpgroups = 4, kWideThreads = kWideWarpgroups * 128;
+constexpr int kWideRows = kWideWarpgroups * kWgRows;
+constexpr int kWideShare = 128;  // of k: a lane has a block of each of its two rows
+constexpr int kWideDepth = 3;    // shares that a warp has under way
+
+// A lane's weights of a share.
+struct WideWeights {
+  uint4 q[2];
+  unsigned scale[2];
+};
+
+// Where a lane's rows begin.
+struct WideRows {
+  const uint8_t* blocks[2];
+  const uint8_t* scales[2];
+  // The share that is so many after this one.
+  __device__ __forceinline__ void ask(WideWeights& w, int after) const {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      w.q[r] = stream16(blocks[r] + after * (kWideShare / 2));
+      w.scale[r] = from_gpu_memory<uint8_t>(scales[r] + after * (kWideShare / kBlock));
+    }
+  }
+  // Half of one, of which a lane has half a block of each row.
+  __device__ __forceinline__ void ask_half(WideWeights& w, int after) const {
+    const int lane = threadIdx.x % 4;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      const uint2 q = from_gpu_memory<uint2>(blocks[r] + after * (kWideShare / 2) - lane * 8);
+      w.q[r] = uint4{q.x, q.y, 0, 0};
+      w.scale[r] =
+          from_gpu_memory<uint8_t>(scales[r] + after * (kWideShare / kBlock) - (lane + 1) / 2);
+    }
+  }
+  __device__ __forceinline__ void advance(int shares) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      blocks[r] += shares * (kWideShare / 2);
+      scales[r] += shares * (kWideShare / kBlock);
+    }
+  }
+};
+
+// Two codes of a word that are four apart, by a product in place of shifts: the integer unit has
+// half the rate of the others.
+__device__ __forceinline__ unsigned wide_pair(unsigned q, unsigned mask, unsigned by,
+                                              unsigned factor) {
+  return times_bf16x2(((q & mask) * by) & 0x81c081c0u, factor);
+}
+
+// The first operands of two products, from eight codes of each row: word i of each is row i % 2.
+__device__ __forceinline__ void unpack_wide(unsigned (&a)[2][4], unsigned q0, unsigned q1,
+                                            const unsigned (&factor)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const unsigned f = factor[r], q = r == 0 ? q0 : q1, upper = q >> 8;
+    a[0][r] = wide_pair(q, 0x000f000fu, 0x1040u, f);
+    a[0][2 + r] = wide_pair(q, 0x00f000f0u, 0x0104u, f);
+    a[1][r] = wide_pair(upper, 0x000f000fu, 0x1040u, f);
+    a[1][2 + r] = wide_pair(upper, 0x00f000f0u, 0x0104u, f);
+  }
+}
+
+// Asks for two products, and waits for the two before, whose first operands were in `older`. b is
+// the lower half of the second operand's descriptor: the compiler keeps it where the unit reads it.
+template <int N>
+__device__ __forceinline__ void multiply_wide(Pending& pending, float (&sum)[N / 2],
+                                              unsigned (&a)[2][4], unsigned (&older)[2][4],
+                                              unsigned b) {
+  keep(a);
+  begin_products(sum);
+  issue<N>(pending, sum, a[0], kUpperDescriptor | b);
+  issue<N>(pending, sum, a[1], kUpperDescriptor | (b + 2));  // 16 further of k are 32 bytes
+  commit(pending);
+  wait_older(pending, older);
+}
+
+// The products of half a share, whose codes are in words I and I + 1 of each row.
+template <int N, int I>
+__device__ __forceinline__ void multiply_half(Pending& pending, float (&sum)[N / 2],
+                                              unsigned (&a)[2][2][4], const WideWeights& w,
+                                              unsigned b) {
+  const unsigned factor[2] = {Unpacker(w.scale[0]).factor, Unpacker(w.scale[1]).factor};
+  unpack_wide(a[0], I ? w.q[0].z : w.q[0].x, I ? w.q[1].z : w.q[1].x, factor);
+  multiply_wide<N>(pending, sum, a[0], a[1], b);
+  unpack_wide(a[1], I ? w.q[0].w : w.q[0].y, I ? w.q[1].w : w.q[1].y, factor);
+  multiply_wide<N>(pending, sum, a[1], a[0], b + 4);
+}
+
+// Stages `live` rows of x, row order[i] / top the i-th, rounded: a warp takes eight by a share of
+// k, of which a lane has eight of each lane's weights.
+template <int N>
+__device__ __forceinline__ void stage_wide(bf16* staged, const float* x, const int* order, int live,
+                                           int top, int k) {
+  const int thread = thread_again(), lane = thread % WARP, words = lane / 8;
+  const int steps = (k + kWgStep - 1) / kWgStep, eights = (live + 7) / 8;
+#pragma unroll 1
+  for (int i = thread / WARP; i < eights * ((steps + 1) / 2); i += kWideThreads / WARP) {
+    const int share = i / eights, token = i % eights * 8 + lane % 8;
+    const bool whole = 2 * share + 1 < steps;
+    if (token >= live || (!whole && words > 1)) continue;
+    const int apart = whole ? 32 : 16, first = share * kWideShare + words * 8;
+    const float* const from = x + static_cast<int64_t>(order[token] / top) * k + first;
+    float4 v[4][2];
+#pragma unroll
+    for (int s = 0; s < 4; s++)
+#pragma unroll
+      for (int u = 0; u < 2; u++)
+        v[s][u] = first + s * apart < k ? reinterpret_cast<const float4*>(from + s * apart)[u]
+                                        : float4{0, 0, 0, 0};
+    unsigned word[4][4];  // of a piece, of a lane of the operand
+#pragma unroll
+    for (int s = 0; s < 4; s++) {
+      word[0][s] = to_bf16x2(v[s][0].x, v[s][1].x);
+      word[1][s] = to_bf16x2(v[s][0].y, v[s][1].y);
+      word[2][s] = to_bf16x2(v[s][0].z, v[s][1].z);
+      word[3][s] = to_bf16x2(v[s][0].w, v[s][1].w);
+    }
+    bf16* const step = staged + (2 * share + words / 2) * (N * kWgStep);
+#pragma unroll
+    for (int p = 0; p < 4; p++)
+      *reinterpret_cast<uint4*>(step + operand_at(token, (words % 2 * 4 + p) * 8)) =
+          uint4{word[p][0], word[p][1], word[p][2], word[p][3]};
+  }
+}
+
+// A tile of an expert's tokens: places begin to end of order. Those of an expert, whose last place
+// is before `stop`, have about as many each, a multiple of eight.
+template <int N>
+struct WideTile {
+  int group, expert, begin, end, stop, each;
+  // Of the group, whose places begin at `start`, its tile `number`.
+  __device__ __forceinline__ void take(const int* groups, int start, int number) {
+    expert = groups[1 + 2 * group];
+    stop = groups[2 + 2 * group];
+    const int tiles = (stop - start + N - 1) / N;
+    each = ((stop - start + tiles - 1) / tiles + 7) / 8 * 8;
+    begin = start + number * each;
+    end = begin + each < stop ? begin + each : stop;
+  }
+  __device__ __forceinline__ void find(const int* groups, int number) {
+    int start = 0;
+    for (group = 0;; group++) {
+      const int places = groups[2 + 2 * group] - start, tiles = (places + N - 1) / N;
+      if (number < tiles) break;
+      number -= tiles;
+      start += places;
+    }
+    take(groups, start, number);
+  }
+  // After the last one it stays.
+  __device__ __forceinline__ void next(const int* groups) {
+    if (end < stop) {
+      begin = end;
+      end = begin + each < stop ? begin + each : stop;
+    } else if (group + 1 < groups[0]) {
+      group++;
+      take(groups, stop, 0);
+    }
+  }
+};
+
+struct WideExperts {
+  float* y;
+  const int* order;
+  const int* groups;
+  const float* x;
+  const uint8_t* blocks;
+  const uint8_t* scales;
+  const bf16* bias;
+  int n, k, top;
+  float limit;
+};
+
+template <int N, bool GATED>
+__device__ __forceinline__ void wide_experts(const WideExperts& e) {
+  DYNAMIC_SHARED(bf16, dynamic);
+  bf16* const staged = operands_in(dynamic);
+  SHARED(WideTile<N>, tiles, 2);           // this one and the next
+  constexpr int kShare = N * kWgStep / 4;  // between the operands of shares, as descriptors have it
+  constexpr int kNext = GATED ? 1 : 8;     // from a lane's row to its other one
+  const int steps = (e.k + kWgStep - 1) / kWgStep, whole = steps / 2;
+  const int units = (e.n + kWideRows - 1) / kWideRows;
+  const int all = same_in_warp(count_tiles(e.groups, N, threadIdx.x % WARP)) * units;
+  const int grid = gridDim.x, block = blockIdx.x, longer = all % grid;
+  const int begin = all / grid * block + (block < longer ? block : longer);
+  int remaining = all / grid + (block < longer);
+  if (remaining == 0) return;  // the whole block
+  int unit = begin % units;
+  if (threadIdx.x == 0) tiles[1].find(e.groups, begin / units);
+  __syncthreads();
+  const auto own_row = [&](int thread) {
+    return unit * kWideRows + thread / WARP * 16 + thread % WARP / 4 * (GATED ? 2 : 1);
+  };
+  WideRows rows;
+  WideWeights ahead[kWideDepth], half;
+  const auto aim = [&](int expert) {
+    const int thread = thread_again(), own = own_row(thread);
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      const int row = own + r * kNext < e.n ? own + r * kNext : e.n - 1;
+      const int at = (expert * e.n + row) * (e.k / kBlock) + thread % 4;  // far below 2^31
+      rows.blocks[r] = e.blocks + static_cast<int64_t>(at) * (kBlock / 2);
+      rows.scales[r] = e.scales + at;
+    }
+    rows.ask_half(half, whole);  // of rows without one it is not used
+#pragma unroll
+    for (int d = 0; d < kWideDepth; d++) rows.ask(ahead[d], d);
+  };
+  aim(tiles[1].expert);
+  const unsigned operands = static_cast<unsigned>(descriptor(staged));
+  bool fresh = true;
+#pragma unroll 1
+  for (; remaining > 0; remaining--) {
+    if (fresh) {
+      __syncthreads();  // all have multiplied the tile before
+      if (threadIdx.x == 0) {
+        tiles[0] = tiles[1];
+        tiles[1].next(e.groups);
+      }
+      __syncthreads();
+      stage_wide<N>(staged, e.x, e.order + tiles[0].begin, tiles[0].end - tiles[0].begin, e.top,
+                    e.k);
+      publish();
+      __syncthreads();
+    }
+    float sum[N / 2];
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) sum[i] = 0;
+    unsigned a[2][2][4] = {};
+    Pending pending = {};
+    if (steps % 2) multiply_half<N, 0>(pending, sum, a, half, operands + whole * kShare);
+    unsigned b = operands;
+#pragma unroll 1
+    for (int c = 0; c < whole; c += kWideDepth) {
+#pragma unroll
+      for (int d = 0; d < kWideDepth; d++) {
+        if (c + d >= whole) break;
+        multiply_half<N, 0>(pending, sum, a, ahead[d], b);
+        multiply_half<N, 2>(pending, sum, a, ahead[d], b + kShare / 2);
+        if (c + d + kWideDepth < whole) rows.ask(ahead[d], d + kWideDepth);
+        b += kShare;
+      }
+      rows.advance(kWideDepth);
+    }
+    wait(pending, sum);
+    const int thread = thread_again(), row = own_row(thread);
+    const int live = tiles[0].end - tiles[0].begin;
+    const int* const order = e.order + tiles[0].begin;
+    const bf16* const add = e.bias + static_cast<int64_t>(tiles[0].expert) * e.n;
+    fresh = ++unit == units;
+    if (fresh) unit = 0;
+    if (remaining > 1) aim(tiles[fresh].expert);
+    if (row >= e.n) continue;
+    const bool both = row + kNext < e.n;
+    const float bias0 = from_bf16(add[row]), bias1 = both ? from_bf16(add[row + kNext]) : 0;
+#pragma unroll
+    for (int i = 0; i < N / 2; i += i % 2 ? 3 : 1) {  // row 0; row 1 has its sums two behind
+      const int token = wg_column(thread, i);
+      if (token >= live) continue;
+      float* const to = e.y + static_cast<int64_t>(order[token]) * (GATED ? e.n / 2 : e.n);
+      const float v0 = fmaf(sum[i], kStreamUnscale, bias0);
+      const float v1 = fmaf(sum[i + 2], kStreamUnscale, bias1);
+      if (GATED) {
+        to[row / 2] = clamped_swiglu(v0, v1, e.limit);
+      } else {
+        to[row] = v0;
+        if (both) to[row + kNext] = v1;
+      }
+    }
+  }
+}
+
+// gate_up of float32, rounded; the name ends in the most tokens of a tile. n is the width of h.
+// grid (any), shared 1024 + 128 * columns * ceil(k / 64)
+KERNEL(512)
+stream_gate_up_wgmma_16(float* h, const int* order, const int* groups, const float* x,
+                        const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,
+                        int k, int top, float limit) {
+  wide_experts<16, true>({h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});
+}
+EMULATE(stream_gate_up_wgmma_16, 512)
+
+KERNEL(512)
+stream_gate_up_wgmma_24(float* h, const int* order, const int* groups, const float* x,
+                        const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,
+                        int k, int top, float limit) {
+  wide_experts<24, true>({h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});
+}
+EMULATE(stream_gate_up_wgmma_24, 512)
+
+KERNEL(512)
+stream_gate_up_wgmma_32(float* h, const int* order, const int* groups, const float* x,
+                        const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,
+                        int k, int top, float limit) {
+  wide_experts<32, true>({h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});
+}
+EMULATE(stream_gate_up_wgmma_32, 512)
+
+// down of float32, likewise.
+// grid (any), shared as above
+KERNEL(512)
+stream_down_wgmma_16(float* y, const int* order, const int* groups, const float* h,
+                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
+  wide_experts<16, false>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});
+}
+EMULATE(stream_down_wgmma_16, 512)
+
+KERNEL(512)
+stream_down_wgmma_24(float* y, const int* order, const int* groups, const float* h,
+                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
+  wide_experts<24, false>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});
+}
+EMULATE(stream_down_wgmma_24, 512)
+
+KERNEL(512)
+stream_down_wgmma_32(float* y, const int* order, const int* groups, const float* h,
+                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
+  wide_experts<32, false>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});
+}
+EMULATE(stream_down_wgmma_32, 512)
+
+#endif
