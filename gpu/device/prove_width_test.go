@@ -21,7 +21,7 @@ func TestProveWidth(t *testing.T) {
 		{"", "", 1}, {"decode_gate_up", "decode_gate_up", 1},
 		{"", "", 4}, {"", "", 16}, {"", "", 17}, {"", "", 129},
 		{"decode_route", "decode_route", 17},
-		{"prefill_down_wgmma", "prefill_down_wgmma", 17},
+		{"prefill_down_wgmma", "prefill_gate_up_wgmma", 17},
 	}) {
 		t.Run(x.kernel, func(t *testing.T) {
 			dev, f := openWith(t, driver.CUDA, Options{Arch: "sm_90"})

@@ -56,16 +56,13 @@ func (v Variant) replacement() string {
 func Variants() []Variant {
 	list := []Variant{DecodeQKV, QKVUnit, DecodeLinear, LinearUnit, DecodeRoute, DecodeGateUp,
 		DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
-	for _, kind := range []Variant{PrefillLinear, PrefillGateUp, PrefillDown} {
-		list = append(list, kind, kind+"_bf16", kind+"_wgmma")
-		if kind != PrefillLinear {
-			list = append(list, kind+"_mx")
-		}
+	for _, kind := range []Variant{PrefillLinear, PrefillGateUp, PrefillDown, StreamGateUp,
+		StreamDown} {
+		list = append(list, kind, kind+"_bf16")
 	}
-	for _, kind := range []Variant{StreamGateUp, StreamDown} {
-		list = append(list, kind, kind+"_bf16", kind+"_wgmma")
-	}
-	return append(list, DirectLinear, PrefillLinearQ8, Sampling)
+	return append(list, PrefillGateUp+"_mx", PrefillDown+"_mx", PrefillLinear+"_wgmma",
+		DirectLinear, PrefillGateUp+"_wgmma", StreamGateUp+"_wgmma", StreamDown+"_wgmma",
+		PrefillLinearQ8, Sampling)
 }
 
 // Disable takes variants out of use for programs compiled from now on.
@@ -112,7 +109,7 @@ func (s *step) cut() error {
 		if s.p.Rows <= kernels.RouteRows && s.shaped() {
 			matchers = append(matchers, s.decodeRoute)
 		}
-		matchers = append(matchers, s.prefillLinear, s.prefillExperts, s.linearQ8)
+		matchers = append(matchers, s.prefillLinear, s.expertPair, s.prefillExperts, s.linearQ8)
 	}
 	for i := 0; i < len(s.p.Ops); {
 		var ph phase

@@ -11,9 +11,8 @@ import (
 // The variants of steps of many rows: matrices and attention on the matrix unit.
 //
 // The compute mode decides what the unit gets: all of float32 in three bf16 terms, the activation
-// rounded to bf16, or, for the experts, two terms of MXFP4. A card's better unit is tried before
-// the one that every card has. A way that was found wrong is replaced by the next that is as exact,
-// and in the end by the reference kernels.
+// rounded to bf16, or, for the experts, two terms of MXFP4. A card's better unit is tried
+// first. A way that was found wrong is replaced by the next, in the end by the reference kernels.
 
 // A multiplier is a matrix unit and the form of the activations.
 type multiplier struct {
@@ -44,20 +43,8 @@ func (s *step) denseWays() []multiplier {
 	return []multiplier{rounded, unrounded}
 }
 
-// expertWays are the ways of an MXFP4 matrix.
-func (s *step) expertWays() []multiplier {
-	ways := s.denseWays()
-	switch {
-	case s.multiplier != nil:
-		return []multiplier{*s.multiplier}
-	case s.p.Settings.Compute == engine.MX && s.dev.target.Unit == kernels.MX:
-		return append([]multiplier{mxfp4}, ways...)
-	}
-	return ways
-}
-
-// attentionWays: attention multiplies by the unit that every card has.
-func (s *step) attentionWays() []multiplier {
+// commonWays are by the unit that every card has: of attention, and of one of the experts' matrices.
+func (s *step) commonWays() []multiplier {
 	ways := slices.DeleteFunc(s.denseWays(),
 		func(w multiplier) bool { return w.unit != kernels.MMA })
 	if len(ways) == 0 {
@@ -84,12 +71,10 @@ func (s *step) prefillAttend(i int) phase {
 		return phase{}
 	}
 	a := s.attention(op)
-	t, w, variant := s.best(PrefillAttend, s.attentionWays())
+	t, w, variant := s.best(PrefillAttend, s.commonWays())
 	if variant == "" || !kernels.PrefillAttends(a.Heads, a.Cache) {
 		return phase{}
 	}
-	// This kernel reads adjacent rows of a sequence together. The kernel for few rows is faster for
-	// single rows, as in decode: they have pages of their own.
 	splitSingles := kernels.Attends(a.Heads) && s.dev.enabled(Attend)
 	list := []kernels.Launch{t.PrefillAttend(a, w.terms, splitSingles)}
 	if splitSingles {
@@ -119,13 +104,12 @@ func (s *step) prefillLinear(i int) phase {
 	if variant == "" {
 		return phase{}
 	}
-	var list []kernels.Launch
-	if w.unit == kernels.WGMMA {
-		first := &parts[0]
-		list = append(list, t.RoundRows(first.Rows, s.terms.address, first.X.X, first.K, false))
-		first.X.X = s.terms.address
+	if w.unit != kernels.WGMMA {
+		return s.single(i, variant, t.PrefillLinears(parts, w.terms, s.scratch))
 	}
-	return s.single(i, variant, append(list, t.PrefillLinears(parts, w.terms, s.scratch))...)
+	round := t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X.X, parts[0].K, false)
+	parts[0].X.X = s.terms.address
+	return s.single(i, variant, round, t.PrefillLinears(parts, w.terms, s.scratch))
 }
 
 func (s *step) linearQ8(i int) phase {
@@ -143,6 +127,21 @@ func (s *step) linearQ8(i int) phase {
 	return s.single(i, variant, l)
 }
 
+// expertPair are both matrices by warpgroups, if nothing else reads h: bf16 in the memory of float32.
+func (s *step) expertPair(i int) phase {
+	ops := s.run(i, engine.GateUp, engine.Down)
+	if ops == nil || s.denseWays()[0] != warpgroups || !s.dev.enabled(PrefillGateUp+"_wgmma") ||
+		len(ops[0].In) != 3 || ops[1].In[2] != ops[0].Out[0] || !s.dead(ops[0].Out[0], i+2) {
+		return phase{}
+	}
+	t, up, x := s.dev.target, s.experts(ops[0]), s.terms.address
+	round := t.RoundRows(s.rows(ops[0].In[2]), x, up.From.X, up.K, true)
+	up.From.X = x
+	return phase{from: i, to: i + 2, variant: PrefillGateUp + "_wgmma", results: ops[1].Out,
+		launches: []kernels.Launch{round, t.PrefillExperts(up, kernels.Rounded),
+			t.PrefillExperts(s.experts(ops[1]), kernels.Rounded)}}
+}
+
 // prefillExperts is GateUp or Down on float32, which is first cut into terms for MX.
 func (s *step) prefillExperts(i int) phase {
 	op := s.p.Ops[i]
@@ -150,38 +149,35 @@ func (s *step) prefillExperts(i int) phase {
 	if kind == "" || len(op.In) != 3 {
 		return phase{}
 	}
-	t, w, variant := s.best(kind, s.expertWays())
+	ways := s.commonWays()
+	if s.p.Settings.Compute == engine.MX && s.dev.target.Unit == kernels.MX {
+		ways = append([]multiplier{mxfp4}, ways...)
+	}
+	t, w, variant := s.best(kind, ways)
 	if variant == "" {
 		return phase{}
 	}
 	e := s.experts(op)
-	// one memory serves all terms: each is read by the launch right after the one that writes it
-	r, x := s.rows(op.In[2]), e.From.X
-	switch w.unit {
-	case kernels.MMA:
+	if w.unit == kernels.MMA {
 		return s.single(i, variant, t.PrefillExperts(e, w.terms))
-	case kernels.WGMMA:
-		e.From.X = s.terms.address
-		return s.single(i, variant, t.RoundRows(r, e.From.X, x, e.K, true),
-			t.PrefillExperts(e, w.terms))
 	}
+	// one memory serves all terms: the launch right after the one that writes them reads them
+	r, x := s.rows(op.In[2]), e.From.X
 	codes, _ := kernels.TermsMXBytes(r.Most, e.K)
 	e.From = kernels.Activations{Q: s.terms.address, D: s.terms.address + kernels.Pointer(codes)}
 	return s.single(i, variant, t.QuantizeMX(r, e.From, x, e.K), t.PrefillExperts(e, w.terms))
 }
 
-// termsBytes is the memory for a program's activations as the matrix unit takes them, those of one
-// operation: rounded to bf16, or the experts' as terms of MXFP4. 0: it takes float32.
+// termsBytes is the memory for activations as the matrix unit takes them, of one operation or of both
+// of the experts: in bf16, or as terms of MXFP4. 0: it takes float32.
 func termsBytes(spec models.Spec, compute string, rows int, unit kernels.Unit) int64 {
-	inner := spec.ExpertsPerToken * kernels.ShareWidth(spec.Intermediate)
 	switch {
 	case rows <= kernels.DecodeRows:
 	case unit == kernels.WGMMA && compute == engine.Rounded:
-		return 2 * int64(rows) * int64(max(kernels.ShareWidth(spec.Hidden), spec.Heads*spec.HeadDim,
-			inner))
+		return 2 * int64(rows) * int64(max(kernels.ShareWidth(spec.Hidden), spec.Heads*spec.HeadDim))
 	case unit == kernels.MX && compute == engine.MX:
 		in, inScales := kernels.TermsMXBytes(rows, spec.Hidden)
-		h, hScales := kernels.TermsMXBytes(rows, inner)
+		h, hScales := kernels.TermsMXBytes(rows, spec.ExpertsPerToken*spec.Intermediate)
 		return max(in+inScales, h+hScales)
 	}
 	return 0

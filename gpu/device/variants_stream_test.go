@@ -47,7 +47,7 @@ func TestStreamTaken(t *testing.T) {
 		{"by warpgroups", "sm_90", streamWarpgroups, bf16, 9,
 			some + "decode_route:1 stream_gate_up_wgmma:1 stream_down_wgmma:1 combine:1"},
 		{"many rows", "sm_90", streamKernels, bf16, 300,
-			many + "prefill_gate_up_wgmma:2 prefill_down_wgmma:2 combine:1"},
+			many + "prefill_gate_up_wgmma:3 combine:1"},
 		{"eight rows on the unit", "sm_90", "decode_qkv_unit,decode_linear_unit", bf16, 8,
 			"decode_qkv_unit:1 decode_attend:1 decode_linear_unit:1 " +
 				"decode_route:1 decode_gate_up:1 decode_down:1"},

@@ -98,8 +98,7 @@ func TestVariantsTaken(t *testing.T) {
 		{"prefill of 8-bit weights", engine.Settings{Dense: engine.DenseQ8,
 			Compute: engine.Rounded}, 17,
 			"norm:1 quantize:1 prefill_linear_q8:1 rope:1 prefill_attend_bf16:2 " +
-				"quantize:1 prefill_linear_q8:1 decode_route:1 prefill_gate_up_wgmma:2 " +
-				"prefill_down_wgmma:2 combine:1"},
+				"quantize:1 prefill_linear_q8:1 decode_route:1 prefill_gate_up_wgmma:3 combine:1"},
 		{"a tap inside the norm and the projections",
 			engine.Settings{Taps: []string{"layer0.input_layernorm"}}, 1,
 			"norm:1 tap:1 decode_linear:3 rope:1 decode_attend:1 decode_linear:1 " +
@@ -269,7 +268,7 @@ func TestWrongKernels(t *testing.T) {
 	}
 	got = shown(compiled(t, dev, engine.Settings{Pages: 4, Compute: engine.Rounded}, 17), 1)
 	if !strings.Contains(got, "prefill_linear_direct_wgmma:1") ||
-		!strings.Contains(got, "prefill_gate_up_bf16:1 prefill_down_wgmma:2") {
+		!strings.Contains(got, "prefill_gate_up_bf16:1 prefill_down_bf16:1") {
 		t.Errorf("rounded: %s", got)
 	}
 }
@@ -283,7 +282,7 @@ func TestDispatch(t *testing.T) {
 	for _, x := range []struct{ arch, compute, want string }{
 		{"sm_90", engine.Rounded, "norm prefill_linear_direct_wgmma" + attention +
 			"prefill_linear_direct_wgmma decode_route " +
-			"round_rows prefill_gate_up_wgmma round_rows prefill_down_wgmma combine"},
+			"round_rows prefill_gate_up_wgmma prefill_down_wgmma combine"},
 		{"sm_80", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_89", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_100", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},

@@ -55,6 +55,14 @@ __device__ __forceinline__ bool find_even_tile(const int* groups, int tile, int 
   return true;
 }
 
+// Where word i of a piece lies in a row in shares: of 128 elements, four pieces are the share of
+// each of the four lanes that have a row of the unit's first operand, and each product of 16 takes
+// two words of each lane. Of a last 64, a share is two pieces.
+__device__ __forceinline__ int share_word(int piece, int i, int wide) {
+  const int own = piece / 16 * 128 + 128 > wide ? 2 : 4;
+  return piece / (4 * own) * (16 * own) + piece % own * 16 + i * 4 + piece % (4 * own) / own;
+}
+
 // One lane's share of a row's product with x: every WARP-th block of 32.
 __device__ __forceinline__ float mxfp4_part(const uint8_t* blocks, const uint8_t* scales,
                                             const float* x, int k, int lane) {

@@ -44,8 +44,8 @@ var (
 	mxTile = tile{128, 33792}
 )
 
-// RoundRows is To bf16 [rows, width] of x f32 [rows, width], the operands of a WGMMA target: in
-// order for a dense matrix, in shares for MXFP4.
+// RoundRows is To bf16 [rows, width] of x f32 [rows, width], the operands of WGMMA: in order for a
+// dense matrix, in shares for MXFP4.
 func (t Target) RoundRows(r Rows, to, x Pointer, width int, mxfp4 bool) Launch {
 	return r.cover("round_rows", ShareWidth(width)/8, 128, to, x, i32(width),
 		flag(mxfp4))
@@ -85,8 +85,8 @@ func sideBySide(list []Product, columns int) (args []any, tiles int) {
 		flag(list[0].Add)), tiles
 }
 
-// PrefillExperts is GateUp or Down on float32, by WGMMA on bf16 (RoundRows), or by MX on terms of
-// MXFP4 (QuantizeMX).
+// PrefillExperts is GateUp or Down on float32, by WGMMA on bf16 in shares, as it leaves h, or by MX
+// on terms of MXFP4 (QuantizeMX).
 func (t Target) PrefillExperts(e Experts, terms Terms) Launch {
 	kernel, size := fmt.Sprintf("prefill_%s_%d", e.name(), terms), mmaTile
 	if terms == Rounded && t.Unit != MMA && (t.Unit == MX) == (e.From.Q != 0) {

@@ -101,7 +101,7 @@ __device__ __forceinline__ void multiply_wg(Pending& pending, float (&sum)[N / 2
 }
 
 struct WgExperts {
-  float* y;
+  void* y;
   const int* order;
   const bf16* x;
   const uint8_t* blocks;
@@ -116,6 +116,19 @@ struct WgExperts {
 struct WgTile {
   int expert, begin, end;
 };
+
+// clamped_swiglu to about 2^-20, by the unit for such functions: bf16 keeps nine bits of it.
+__device__ __forceinline__ float quick_swiglu(float gate, float up, float limit) {
+  gate = fminf(gate, limit);
+  up = fminf(fmaxf(up, -limit), limit);
+  float v = 1.0f + fast_exp(-1.702f * gate);
+#if defined(GPU_NVIDIA)
+  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(v));
+#else
+  v = 1.0f / v;
+#endif
+  return gate * v * (up + 1.0f);
+}
 
 // A tile of an expert's rows by its tokens, at most N.
 template <bool GATED, int N>
@@ -178,19 +191,34 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, co
   const int thread = thread_again(), own = own_row(thread), next = own + kNext;
   const int begin = tile->begin, end = tile->end;
   const float bias0 = from_bf16(e.bias[row_of(own)]), bias1 = from_bf16(e.bias[row_of(next)]);
+  if (GATED) {
+    // Lanes with elements of h four apart have the halves of words: each leaves one of two tokens'.
+    const int element = own / 2, wide = (n / 2 + 63) / 64 * 64, upper = element % 8 / 4;
+    const int word = share_word(element / 8, element % 4, wide);
+    const unsigned keep = own < n ? ~0u : 0;  // zeros past the last element
+#pragma unroll
+    for (int i = 0; i < N / 2; i += 4) {  // of the gate; the up has its sums two behind
+      float v[2];
+#pragma unroll
+      for (int c = 0; c < 2; c++)
+        v[c] = quick_swiglu(fmaf(sum[i + c], kStreamUnscale, bias0),
+                            fmaf(sum[i + c + 2], kStreamUnscale, bias1), e.limit);
+      const float other = __shfl_xor_sync(FULL, upper ? v[0] : v[1], 16);
+      const unsigned two = upper ? to_bf16x2(other, v[1]) : to_bf16x2(v[0], other);
+      const int place = begin + wg_column(thread, i) + upper;
+      if (place < end && element < wide)
+        static_cast<unsigned*>(e.y)[static_cast<int64_t>(e.order[place]) * (wide / 2) + word] =
+            two & keep;
+    }
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < N / 2; i += i % 2 ? 3 : 1) {  // row 0; row 1 has its sums two behind
     const int place = begin + wg_column(thread, i);
     if (place >= end || own >= n) continue;
-    float* const to = e.y + static_cast<int64_t>(e.order[place]) * (GATED ? n / 2 : n);
-    const float v0 = fmaf(sum[i], kStreamUnscale, bias0);
-    const float v1 = fmaf(sum[i + 2], kStreamUnscale, bias1);
-    if (GATED) {
-      to[own / 2] = clamped_swiglu(v0, v1, e.limit);
-    } else {
-      to[own] = v0;
-      if (next < n) to[next] = v1;
-    }
+    float* const to = static_cast<float*>(e.y) + static_cast<int64_t>(e.order[place]) * n;
+    to[own] = fmaf(sum[i], kStreamUnscale, bias0);
+    if (next < n) to[next] = fmaf(sum[i + 2], kStreamUnscale, bias1);
   }
 }
 
@@ -215,17 +243,17 @@ __device__ __forceinline__ void direct_experts(const WgExperts& e, const int* gr
     direct_tile<GATED, 32>(e, stages, tile);
 }
 
-// gate_up for many rows: n is the width of h; x bf16 [rows, k] in shares (round_rows).
-// grid (ceil(2n / 128), ceil(bucket slots / 128) + experts), shared 66560
+// gate_up for many rows: n is the width of h, bf16 [slots, n] in shares; x bf16 [rows, k] in shares
+// (round_rows). grid (ceil(2n / 128), ceil(bucket slots / 128) + experts), shared 66560
 KERNEL(256, 2)
-prefill_gate_up_wgmma(float* h, const int* order, const int* groups, const bf16* x,
+prefill_gate_up_wgmma(bf16* h, const int* order, const int* groups, const bf16* x,
                       const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
                       int top, float limit) {
   direct_experts<true>({h, order, x, blocks, scales, bias, 2 * n, k, top, limit}, groups);
 }
 EMULATE(prefill_gate_up_wgmma, 256)
 
-// down for many rows: h bf16 [slots, k] in shares (round_rows).
+// down for many rows: h bf16 [slots, k] in shares.
 // grid (ceil(n / 128), ceil(bucket slots / 128) + experts), shared 66560
 KERNEL(256, 2)
 prefill_down_wgmma(float* y, const int* order, const int* groups, const bf16* h,

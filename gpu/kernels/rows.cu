@@ -3,7 +3,7 @@
 // `rows` points to the step's live count in device memory, since a captured graph is launched for
 // as many rows as its bucket has: blocks past the count do nothing, and rows past it stay
 // untouched.
-#include "number.h"
+#include "expert.h"
 
 // x[row] = embedding[tokens[row]], eight elements a thread: a row's loads are all under way at
 // once. x f32 [rows, hidden], embedding bf16 [vocab, hidden], hidden a multiple of 8. grid
@@ -30,14 +30,6 @@ gather(const int* logit_rows, float* y, const float* x, const int* logit_row, in
       reinterpret_cast<const float4*>(x)[static_cast<int64_t>(logit_row[row]) * count + i];
 }
 EMULATE(gather, 128)
-
-// Where word i of a piece lies in a row in shares: of 128 elements, four pieces are the share of
-// each of the four lanes that have a row of the unit's first operand, and each product of 16 takes
-// two words of each lane. Of a last 64, a share is two pieces.
-__device__ __forceinline__ int share_word(int piece, int i, int wide) {
-  const int own = piece / 16 * 128 + 128 > wide ? 2 : 4;
-  return piece / (4 * own) * (16 * own) + piece % own * 16 + i * 4 + piece % (4 * own) / own;
-}
 
 // x f32 [rows, width] rounded to bf16, for products by warpgroups. With shares a piece of eight
 // becomes words of elements 0 and 4, 1 and 5, 2 and 6, 3 and 7, as codes of MXFP4 are unpacked, and

@@ -24,21 +24,23 @@ inline reference::Row rounded(reference::Row x, int terms) {
   return x;
 }
 
-// y [rows + 2, width] is the activations as round_rows leaves them, held to what one bf16 keeps. In
-// shares rows are as wide as shared_width says.
+// A row in shares is as wide as shared_width, and shared_element is which element lies at a place.
 inline int shared_width(int width) { return (width + 63) / 64 * 64; }
+inline int shared_element(int at, int wide) {
+  // a product's 16 of k: two of each of four lanes, then two more
+  const int group = at / 128 * 128 + 128 > wide ? 64 : 128;
+  const int lane = at % 8 / 2, word = at % group / 16 * 2 + at % 16 / 8;
+  return at / group * group + lane * group / 4 + word / 4 * 8 + word % 4 + at % 2 * 4;
+}
+
+// y [rows + 2, width] is the activations as round_rows leaves them, held to what one bf16 keeps.
 inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, int shares) {
   Memory<int> count(std::vector<int>{rows});
   const int wide = shares ? shared_width(width) : width;
   launch("round_rows", {divide_up(wide / 8, 128), unsigned(rows) + 2}, 128, 0, count, y, x, width,
          shares);
   for (int i = 0; i < rows * wide; i++) {
-    int at = i % wide;
-    if (shares) {  // a product's 16 of k: two of each of four lanes, then two more
-      const int group = at / 128 * 128 + 128 > wide ? 64 : 128;
-      const int lane = at % 8 / 2, word = at % group / 16 * 2 + at % 16 / 8;
-      at = at / group * group + lane * group / 4 + word / 4 * 8 + word % 4 + at % 2 * 4;
-    }
+    const int at = shares ? shared_element(i % wide, wide) : i % wide;
     const float want = at < width ? from_bf16(to_bf16(x[i / wide * width + at])) : 0;
     if (from_bf16(y[i]) != want) fail("y[%d] is not x[%d]", i, at);
   }
