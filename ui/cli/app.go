@@ -157,7 +157,14 @@ OpenAI-compatible port.
 			nearest := cmp.Or(suggestVerb(name), models.Nearest(name, verbs))
 			return fail(exitUsage, "%s", unknown("command", name, nearest, "ossrun --help"))
 		}
-		return cli.ShowAppHelp(c)
+		if !isTerminal(t.In) || !isTerminal(t.Out) {
+			return cli.ShowAppHelp(c)
+		}
+		words, err := chooseStart(c.Context, t)
+		if err != nil || words == nil {
+			return err
+		}
+		return app.RunContext(c.Context, append([]string{app.Name}, words...))
 	}
 	return app
 }

@@ -6,6 +6,7 @@
 package cli
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strings"
@@ -54,20 +55,87 @@ func variables() (list []variable) {
 	return list
 }
 
-// manual is ossrun(1), generated from the same commands and flags as --help.
-func manual(app *cli.App) (string, error) {
-	page, err := app.ToManWithSection(1)
-	b := strings.Builder{}
-	b.WriteString(page + ".SH ENVIRONMENT\n")
+// roff is text as the manual's language has it.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	for _, mark := range []string{".", "'"} { // at the start of a line they would be requests
+		text = strings.ReplaceAll("\n"+text, "\n"+mark, "\n\\&"+mark)[1:]
+	}
+	return text
+}
+
+// writeProse writes a description: paragraphs are filled, examples and tables stay as they are.
+func writeProse(b *strings.Builder, text string) {
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		form := "%s\n"
+		if strings.Contains(paragraph, "  ") || strings.HasPrefix(paragraph, "Example:") {
+			form = ".nf\n%s\n.fi\n"
+		}
+		fmt.Fprintf(b, ".PP\n"+form, roff(paragraph))
+	}
+}
+
+// writeManual writes the section of a verb, and of those below it.
+func writeManual(b *strings.Builder, name string, cmd *cli.Command) {
+	fmt.Fprintf(b, ".SH %s\n\\fB%s\\fR %s\n", roff(strings.ToUpper(name)), roff(name),
+		roff(cmd.ArgsUsage))
+	writeProse(b, cmd.Usage+"\n\n"+cmd.Description)
+	sections := map[string]*strings.Builder{}
+	var groups []string
+	for _, f := range cmd.Flags {
+		f := f.(shownFlag)
+		if !f.IsVisible() {
+			continue
+		}
+		group := cmp.Or(f.GetCategory(), "Flags")
+		if sections[group] == nil {
+			sections[group], groups = &strings.Builder{}, append(groups, group)
+		}
+		usage, standard := usageAndDefault(f)
+		value, usage := unquote(usage)
+		label := `\fB--` + f.Names()[0] + `\fR`
+		if last := f.Names()[len(f.Names())-1]; len(last) == 1 {
+			label += `, \fB-` + last + `\fR`
+		}
+		if f.TakesValue() {
+			label += ` \fI` + cmp.Or(value, "VALUE") + `\fR`
+		}
+		if standard != "" {
+			usage += " (default: " + standard + ")"
+		}
+		fmt.Fprintf(sections[group], ".TP\n%s\n%s\n", label, roff(usage))
+	}
+	for _, g := range groups {
+		fmt.Fprintf(b, ".SS %s\n%s", roff(g), sections[g])
+	}
+	for _, below := range cmd.Subcommands {
+		writeManual(b, name+" "+below.Name, below)
+	}
+}
+
+// manual is ossrun(1), made of the same commands and flags as --help.
+func manual(app *cli.App) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, ".TH OSSRUN 1\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n", app.Name, roff(app.Usage))
+	for _, cmd := range app.VisibleCommands() {
+		fmt.Fprintf(b, ".TP\n\\fB%s %s\\fR %s\n%s\n", app.Name, cmd.Name, roff(cmd.ArgsUsage),
+			roff(cmd.Usage))
+	}
+	b.WriteString(".SH DESCRIPTION\n")
+	writeProse(b, app.Description)
+	for _, cmd := range app.VisibleCommands() {
+		writeManual(b, app.Name+" "+cmd.Name, cmd)
+	}
+	b.WriteString(".SH ENVIRONMENT\n")
 	for _, v := range variables() {
-		fmt.Fprintf(&b, ".TP\n%s\n%s\n", strings.Join(v.names, ", "), v.does)
+		fmt.Fprintf(b, ".TP\n%s\n%s\n", strings.Join(v.names, ", "), roff(v.does))
 	}
 	b.WriteString(".SH EXIT STATUS\n")
 	for _, e := range exitCodes {
-		fmt.Fprintf(&b, ".TP\n%d\n%s\n", e.code, e.means)
+		fmt.Fprintf(b, ".TP\n%d\n%s\n", e.code, roff(e.means))
 	}
 	b.WriteString(".SH FILES\n.TP\n~/.config/ossrun/config.yaml\ndefaults of flags\n" +
 		".TP\n~/.cache/huggingface/hub\nmodels, shared with Hugging Face's own tools\n" +
 		".SH SEE ALSO\nhttps://github.com/ossrun/ossrun\n")
-	return b.String(), err
+	return b.String()
 }
