@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"embed"
 	"fmt"
 	"io"
 	"slices"
@@ -15,41 +16,8 @@ import (
 	"github.com/ossrun/ossrun/models/checkpoint"
 )
 
-const bashCompletion = `# ossrun completion for bash.
-# Put  source <(ossrun completion bash)  into ~/.bashrc
-_ossrun() {
-  local word="${COMP_WORDS[COMP_CWORD]}" found
-  local words=("${COMP_WORDS[@]:0:COMP_CWORD}")
-  if [[ "$word" == -* ]]; then words+=("$word"); fi
-  found=$("${words[@]}" --generate-bash-completion 2>/dev/null | sed 's/:.*//')
-  mapfile -t COMPREPLY < <(compgen -W "$found" -- "$word")
-}
-complete -o bashdefault -o default -F _ossrun ossrun
-`
-
-const zshCompletion = `#compdef ossrun
-# ossrun completion for zsh: put  source <(ossrun completion zsh)  into ~/.zshrc after compinit
-_ossrun() {
-  local -a found words_before
-  words_before=("${(@)words[1,CURRENT-1]}")
-  if [[ "${words[CURRENT]}" == -* ]]; then words_before+=("${words[CURRENT]}"); fi
-  found=("${(@f)$("${words_before[@]}" --generate-bash-completion 2>/dev/null)}")
-  if [[ -n "${found[1]}" ]]; then _describe 'ossrun' found; else _files; fi
-}
-compdef _ossrun ossrun
-`
-
-const fishCompletion = `# ossrun completion for fish: ~/.config/fish/completions/ossrun.fish
-function __ossrun
-  set -l words (commandline -opc)
-  set -l word (commandline -ct)
-  if string match -q -- '-*' $word
-    set -a words $word
-  end
-  $words --generate-bash-completion 2>/dev/null | string replace ':' \t
-end
-complete -c ossrun -n 'count (__ossrun) >/dev/null' -f -a '(__ossrun)'
-`
+//go:embed completion
+var completions embed.FS
 
 func completionCommand() *cli.Command {
 	return &cli.Command{
@@ -61,18 +29,11 @@ func completionCommand() *cli.Command {
 			"         ossrun completion man | man -l -",
 		Action: func(c *cli.Context) error {
 			var script string
-			switch strings.Join(c.Args().Slice(), " ") {
-			case "bash":
-				script = bashCompletion
-			case "zsh":
-				script = zshCompletion
-			case "fish":
-				script = fishCompletion
-			case "man":
-				script = manual(c.App)
-			default:
-				return fail(exitUsage, "completion needs bash, zsh, fish or man, not %q",
-					strings.Join(c.Args().Slice(), " "))
+			name := strings.Join(c.Args().Slice(), " ")
+			if text, err := completions.ReadFile("completion/ossrun." + name); err == nil {
+				script = string(text)
+			} else if script = manual(c.App); name != "man" {
+				return fail(exitUsage, "completion needs bash, zsh, fish or man, not %q", name)
 			}
 			_, err := io.WriteString(c.App.Writer, script)
 			return err

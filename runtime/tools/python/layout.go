@@ -7,6 +7,7 @@
 package python
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,18 +32,9 @@ type layout struct {
 
 // layoutScript is the script that prints an interpreter's layout. The files that a process has
 // mapped are the libraries that it cannot start without.
-const layoutScript = `
-import json, os, sys, sysconfig
-real, p = os.path.realpath, sysconfig.get_paths()
-mapped = set()
-if os.path.exists("/proc/self/maps"):
-    mapped = {line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if "/" in line}
-print(json.dumps({
-    "program": real(getattr(sys, "_base_executable", "") or sys.executable),
-    "prefixes": sorted({real(sys.base_prefix), real(sys.base_exec_prefix)}),
-    "library": sorted({real(p["stdlib"]), real(p["platstdlib"])}),
-    "sites": sys.prefix != sys.base_prefix and sorted({real(p["purelib"]), real(p["platlib"])}) or [],
-    "mapped": sorted(path for path in mapped if os.path.isfile(path))}))`
+//
+//go:embed layout.py
+var layoutScript string
 
 type installed struct {
 	Program                          string
