@@ -122,7 +122,8 @@ func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
 	return t, errors.Join(err, graph.Close(), h.close())
 }
 
-// choose marks the fastest way of each bucket; of few rows that which is faster in all together.
+// choose marks the fastest way of each bucket; of few rows that which is faster in all together, by
+// the time of a row: most steps have one.
 func choose(list []Timing) {
 	type way struct {
 		part string
@@ -133,7 +134,7 @@ func choose(list []Timing) {
 	for _, t := range list {
 		if t.Rows <= kernels.DecodeRows {
 			w := way{t.Part, t.Kernels}
-			few[w] += t.Micros
+			few[w] += t.Micros / float64(t.Rows)
 			buckets[w]++
 			most[t.Part] = max(most[t.Part], buckets[w])
 		}

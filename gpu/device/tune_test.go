@@ -32,7 +32,7 @@ func TestTheCardDecides(t *testing.T) {
 	dev, f := open(t, driver.CUDA)
 	cost := map[string]time.Duration{"decode_gate_up": 10, "decode_down": 10, "combine": 1,
 		"stream_gate_up_8_2": 8, "stream_down_8_2": 8, "round_rows": 1,
-		"decode_qkv_bf16_1": 3, "decode_qkv_bf16_4": 7, "decode_qkv_bf16_8": 4,
+		"decode_qkv_bf16_1": 3, "decode_qkv_bf16_4": 12, "decode_qkv_bf16_8": 4,
 		"prefill_gate_up_wgmma": 20, "prefill_down_wgmma": 20,
 		"stream_gate_up_wgmma_16": 30, "stream_down_wgmma_16": 30,
 		"stream_gate_up_wgmma_24": 30, "stream_down_wgmma_24": 30,
@@ -104,6 +104,19 @@ func TestTheCardDecides(t *testing.T) {
 	if experts := of("experts"); err != nil || len(experts) != 8 ||
 		experts[0].Kernels != DecodeGateUp || !experts[0].Chosen {
 		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// TestARowOfFewCounts: a way that is slower with one row must gain more than that with several.
+func TestARowOfFewCounts(t *testing.T) {
+	for _, several := range []float64{42, 140} {
+		list := []Timing{{"dense", 1, DecodeQKV, 20, 0, false}, {"dense", 1, QKVUnit, 28, 0, false},
+			{"dense", 8, DecodeQKV, several, 0, false}, {"dense", 8, QKVUnit, 28, 0, false}}
+		choose(list)
+		if unit := several > 100; list[0].Chosen == unit || list[2].Chosen == unit ||
+			list[1].Chosen != unit || list[3].Chosen != unit {
+			t.Errorf("%v: %+v", several, list)
+		}
 	}
 }
 
