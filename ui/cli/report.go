@@ -230,10 +230,19 @@ func (d *progressLine) draw(w io.Writer, text string, done, total int64) {
 			progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionShowDescriptionAtLineEnd(),
 			progressbar.OptionUseANSICodes(true),
-			progressbar.OptionSetTheme(progressbar.ThemeASCII))
+			progressbar.OptionEnableColorCodes(true),
+			progressbar.OptionSetTheme(barTheme()))
 	}
 	d.progressBar.Describe(text)
 	_ = d.progressBar.Set64(min(done, total)) // a bar that cannot be drawn must not stop the work
+}
+
+// barTheme is the bar's look: in the chat's colours, or without.
+func barTheme() progressbar.Theme {
+	if os.Getenv("NO_COLOR") != "" {
+		return progressbar.ThemeASCII
+	}
+	return progressbar.Theme{Saucer: "[cyan]━[reset]", SaucerPadding: "[dim]━[reset]"}
 }
 
 // erase clears the bar's line until the next draw.
