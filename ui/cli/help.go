@@ -61,37 +61,40 @@ type shownFlag interface {
 	cli.CategorizableFlag
 }
 
-// helpTemplate is commandHelp with a verb's flags, or only the few named ones.
-func helpTemplate(cmd *cli.Command, names []string) string {
-	var groups []string
-	sections := map[string]*strings.Builder{}
-	flags := 0
+// flagGroups writes the visible flags of a verb, or only the few named ones, by groups in order.
+func flagGroups(cmd *cli.Command, names []string, write func(*strings.Builder, shownFlag)) (
+	groups []string, sections map[string]*strings.Builder, flags int) {
+	sections = map[string]*strings.Builder{}
 	for _, f := range cmd.Flags {
 		f := f.(shownFlag)
 		if !f.IsVisible() {
 			continue
 		}
 		flags++
-		group := f.GetCategory()
+		group := cmp.Or(f.GetCategory(), "Flags")
 		if names != nil {
 			if group = "Common flags"; !slices.Contains(names, f.Names()[0]) {
 				continue
 			}
 		}
 		if sections[group] == nil {
-			sections[group] = &strings.Builder{}
-			fmt.Fprintf(sections[group], "\n%s:\n", cmp.Or(group, "Flags"))
-			groups = append(groups, group)
+			sections[group], groups = &strings.Builder{}, append(groups, group)
 		}
-		writeFlag(sections[group], f)
+		write(sections[group], f)
 	}
 	const last = string(groupSettings) // has the config file
 	if i := slices.Index(groups, last); i >= 0 {
 		groups = append(slices.Delete(groups, i, i+1), last)
 	}
+	return groups, sections, flags
+}
+
+// helpTemplate is commandHelp with a verb's flags, or only the few named ones.
+func helpTemplate(cmd *cli.Command, names []string) string {
+	groups, sections, flags := flagGroups(cmd, names, writeFlag)
 	var b strings.Builder
 	for _, g := range groups {
-		b.WriteString(sections[g].String())
+		fmt.Fprintf(&b, "\n%s:\n%s", g, sections[g])
 	}
 	literally := func(text string) string {
 		return strings.ReplaceAll(text, "{{", `{{"{{"}}`) // which prints {{
@@ -119,18 +122,30 @@ func wrapText(description string) string {
 	return b.String()
 }
 
-func writeFlag(b *strings.Builder, f cli.DocGenerationFlag) {
+// flagParts are a flag's short name, its value and what it does.
+func flagParts(f shownFlag) (short, value, usage string) {
 	usage, standard := usageAndDefault(f)
-	placeholder, usage := unquote(usage)
-	label := "  --" + f.Names()[0]
+	value, usage = unquote(usage)
 	if last := f.Names()[len(f.Names())-1]; len(last) == 1 {
-		label += ", -" + last
+		short = last
 	}
-	if f.TakesValue() {
-		label += " " + cmp.Or(placeholder, "VALUE")
+	if value = cmp.Or(value, "VALUE"); !f.TakesValue() {
+		value = ""
 	}
 	if standard != "" {
 		usage += " (default: " + standard + ")"
+	}
+	return short, value, usage
+}
+
+func writeFlag(b *strings.Builder, f shownFlag) {
+	short, value, usage := flagParts(f)
+	label := "  --" + f.Names()[0]
+	if short != "" {
+		label += ", -" + short
+	}
+	if value != "" {
+		label += " " + value
 	}
 	if len(label) >= flagColumn {
 		label += "\n" + strings.Repeat(" ", flagColumn)

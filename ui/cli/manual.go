@@ -6,7 +6,6 @@
 package cli
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	"strings"
@@ -80,31 +79,14 @@ func writeManual(b *strings.Builder, name string, cmd *cli.Command) {
 	fmt.Fprintf(b, ".SH %s\n\\fB%s\\fR %s\n", roff(strings.ToUpper(name)), roff(name),
 		roff(cmd.ArgsUsage))
 	writeProse(b, cmd.Usage+"\n\n"+cmd.Description)
-	sections := map[string]*strings.Builder{}
-	var groups []string
-	for _, f := range cmd.Flags {
-		f := f.(shownFlag)
-		if !f.IsVisible() {
-			continue
-		}
-		group := cmp.Or(f.GetCategory(), "Flags")
-		if sections[group] == nil {
-			sections[group], groups = &strings.Builder{}, append(groups, group)
-		}
-		usage, standard := usageAndDefault(f)
-		value, usage := unquote(usage)
+	groups, sections, _ := flagGroups(cmd, nil, func(b *strings.Builder, f shownFlag) {
+		short, value, usage := flagParts(f)
 		label := `\fB--` + f.Names()[0] + `\fR`
-		if last := f.Names()[len(f.Names())-1]; len(last) == 1 {
-			label += `, \fB-` + last + `\fR`
+		if short != "" {
+			label += `, \fB-` + short + `\fR`
 		}
-		if f.TakesValue() {
-			label += ` \fI` + cmp.Or(value, "VALUE") + `\fR`
-		}
-		if standard != "" {
-			usage += " (default: " + standard + ")"
-		}
-		fmt.Fprintf(sections[group], ".TP\n%s\n%s\n", label, roff(usage))
-	}
+		fmt.Fprintf(b, ".TP\n%s \\fI%s\\fR\n%s\n", label, value, roff(usage))
+	})
 	for _, g := range groups {
 		fmt.Fprintf(b, ".SS %s\n%s", roff(g), sections[g])
 	}
