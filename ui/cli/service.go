@@ -8,6 +8,7 @@ package cli
 
 import (
 	"bytes"
+	"embed"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/adrg/xdg"
 	"github.com/urfave/cli/v2"
@@ -91,17 +93,17 @@ func serviceFor(system string, words []string) (service, error) {
 		user := func(words ...string) []string {
 			return append([]string{"systemctl", "--user"}, words...)
 		}
-		return service{file, systemdUnit(words), [][]string{user("daemon-reload"),
+		return service{file, serviceFile("systemd.service", words), [][]string{user("daemon-reload"),
 			user("enable", "--now", unitName)}, [][]string{user("disable", "--now", unitName)},
 			user("--no-pager", "status", unitName)}, nil
 	case "darwin":
 		file := filepath.Join(xdg.Home, "Library", "LaunchAgents", agentName+".plist")
-		return service{file, launchdAgent(words), [][]string{{"launchctl", "load", "-w", file}},
+		return service{file, serviceFile("launchd.plist", words), [][]string{{"launchctl", "load", "-w", file}},
 			[][]string{{"launchctl", "unload", "-w", file}}, []string{"launchctl", "list",
 				agentName}}, nil
 	case "windows":
 		file := filepath.Join(xdg.StateHome, "ossrun", "service.xml")
-		return service{file, windowsTask(words), [][]string{{"schtasks", "/Create", "/F", "/TN",
+		return service{file, serviceFile("task.xml", words), [][]string{{"schtasks", "/Create", "/F", "/TN",
 			taskName, "/XML", file}, {"schtasks", "/Run", "/TN", taskName}},
 			[][]string{{"schtasks", "/End", "/TN", taskName},
 				{"schtasks", "/Delete", "/F", "/TN", taskName}},
@@ -110,61 +112,24 @@ func serviceFor(system string, words []string) (service, error) {
 	return service{}, fail(exitFailure, "service knows Linux, macOS and Windows, not %s", system)
 }
 
-// systemdUnit restarts a failed server, and allows running answers as much time as serve does.
-// Wrong usage and missing models would only fail again.
-func systemdUnit(words []string) string {
+//go:embed service
+var serviceFiles embed.FS
+
+// serviceFile is a system's file for a server that is started by words. It restarts a failed one,
+// and allows running answers as much time as serve does; wrong usage and missing models would only
+// fail again.
+func serviceFile(name string, words []string) string {
 	special := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%")
 	quoted := mapSlice(words, func(w string) string { return `"` + special.Replace(w) + `"` })
-	return "[Unit]\nDescription=ossrun: an OpenAI-compatible server for gpt-oss\n" +
-		"After=network.target\n\n[Service]\nExecStart=" + strings.Join(quoted, " ") +
-		"\nRestart=on-failure\nRestartSec=5\nRestartPreventExitStatus=2 3\n" +
-		"TimeoutStopSec=40\n\n[Install]\nWantedBy=default.target\n"
-}
-
-func launchdAgent(words []string) string {
-	var list strings.Builder
-	for _, w := range words {
-		list.WriteString("    <string>" + escapeXML(w) + "</string>\n")
-	}
-	log := escapeXML(filepath.Join(xdg.Home, "Library", "Logs", "ossrun.log"))
-	return `<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-  <key>Label</key><string>` + agentName + `</string>
-  <key>ProgramArguments</key>
-  <array>
-` + list.String() + `  </array>
-  <key>RunAtLoad</key><true/>
-  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
-  <key>ThrottleInterval</key><integer>5</integer>
-  <key>ExitTimeOut</key><integer>40</integer>
-  <key>StandardErrorPath</key><string>` + log + `</string>
-  <key>StandardOutPath</key><string>` + log + `</string>
-</dict>
-</plist>
-`
-}
-
-func windowsTask(words []string) string {
-	return `<?xml version="1.0" encoding="UTF-8"?>
-<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
-  <Triggers><LogonTrigger><Enabled>true</Enabled></LogonTrigger></Triggers>
-  <Settings>
-    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
-    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
-    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
-    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
-    <RestartOnFailure><Interval>PT1M</Interval><Count>100</Count></RestartOnFailure>
-  </Settings>
-  <Actions>
-    <Exec>
-      <Command>` + escapeXML(words[0]) + `</Command>
-      <Arguments>` + escapeXML(strings.Join(mapSlice(words[1:], windowsWord), " ")) + `</Arguments>
-    </Exec>
-  </Actions>
-</Task>
-`
+	texts := template.Must(template.New("").Funcs(template.FuncMap{"xml": escapeXML}).
+		ParseFS(serviceFiles, "service/*"))
+	var b strings.Builder
+	// the files are part of the program, and a builder takes everything
+	_ = texts.ExecuteTemplate(&b, name, map[string]any{"Name": agentName, "Words": words,
+		"Quoted":    strings.Join(quoted, " "),
+		"Arguments": strings.Join(mapSlice(words[1:], windowsWord), " "),
+		"Log":       filepath.Join(xdg.Home, "Library", "Logs", "ossrun.log")})
+	return b.String()
 }
 
 // windowsWord quotes for Windows, where a backslash is special only before a quote.
