@@ -93,18 +93,21 @@ func serviceFor(system string, words []string) (service, error) {
 		user := func(words ...string) []string {
 			return append([]string{"systemctl", "--user"}, words...)
 		}
-		return service{file, serviceFile("systemd.service", words), [][]string{user("daemon-reload"),
-			user("enable", "--now", unitName)}, [][]string{user("disable", "--now", unitName)},
+		return service{file, serviceFile("systemd.service", words),
+			[][]string{user("daemon-reload"), user("enable", "--now", unitName)},
+			[][]string{user("disable", "--now", unitName)},
 			user("--no-pager", "status", unitName)}, nil
 	case "darwin":
 		file := filepath.Join(xdg.Home, "Library", "LaunchAgents", agentName+".plist")
-		return service{file, serviceFile("launchd.plist", words), [][]string{{"launchctl", "load", "-w", file}},
-			[][]string{{"launchctl", "unload", "-w", file}}, []string{"launchctl", "list",
-				agentName}}, nil
+		return service{file, serviceFile("launchd.plist", words),
+			[][]string{{"launchctl", "load", "-w", file}},
+			[][]string{{"launchctl", "unload", "-w", file}},
+			[]string{"launchctl", "list", agentName}}, nil
 	case "windows":
 		file := filepath.Join(xdg.StateHome, "ossrun", "service.xml")
-		return service{file, serviceFile("task.xml", words), [][]string{{"schtasks", "/Create", "/F", "/TN",
-			taskName, "/XML", file}, {"schtasks", "/Run", "/TN", taskName}},
+		return service{file, serviceFile("task.xml", words),
+			[][]string{{"schtasks", "/Create", "/F", "/TN", taskName, "/XML", file},
+				{"schtasks", "/Run", "/TN", taskName}},
 			[][]string{{"schtasks", "/End", "/TN", taskName},
 				{"schtasks", "/Delete", "/F", "/TN", taskName}},
 			[]string{"schtasks", "/Query", "/V", "/FO", "LIST", "/TN", taskName}}, nil
