@@ -1,6 +1,7 @@
 // Bare ossrun on a terminal: a menu of what people begin with. Elsewhere it prints the help.
 //
-// What must stay true: it fits 12 rows of 40 columns; it takes no step that its row does not name.
+// What must stay true: it fits 12 rows of 40 columns (Bubble Tea cuts what is
+// wider); it takes no step that its row does not name.
 
 package cli
 
@@ -15,7 +16,7 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// startChoices are command lines and what they do; a key chooses each.
+// startChoices are command lines and what they do.
 var startChoices = []struct{ line, help string }{
 	{"chat", "talk to the best model"},
 	{"serve", "an OpenAI port for programs"},
@@ -27,7 +28,6 @@ var startChoices = []struct{ line, help string }{
 type startMenu struct {
 	palette term.Palette
 	index   int
-	width   int
 	chosen  bool
 }
 
@@ -35,34 +35,23 @@ func (m *startMenu) Init() tea.Cmd { return nil }
 
 func (m *startMenu) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	n := len(startChoices)
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.width = msg.Width
-	case tea.KeyMsg:
-		switch key := msg.String(); key {
-		case "up", "k", "shift+tab":
-			m.index = (m.index + n - 1) % n
-		case "down", "j", "tab":
-			m.index = (m.index + 1) % n
-		case "enter":
-			m.chosen = true
-			return m, tea.Quit
-		case "esc", "q", "ctrl+c", "ctrl+d":
-			return m, tea.Quit
-		default:
-			for i, c := range startChoices {
-				if key == c.line[:1] {
-					m.index, m.chosen = i, true
-					return m, tea.Quit
-				}
-			}
-		}
+	key, _ := msg.(tea.KeyMsg)
+	switch key.String() {
+	case "up", "shift+tab":
+		m.index = (m.index + n - 1) % n
+	case "down", "tab":
+		m.index = (m.index + 1) % n
+	case "enter":
+		m.chosen = true
+		return m, tea.Quit
+	case "esc", "q", "ctrl+c", "ctrl+d":
+		return m, tea.Quit
 	}
 	return m, nil
 }
 
 func (m *startMenu) View() string {
-	if m.chosen || m.width == 0 {
+	if m.chosen {
 		return ""
 	}
 	rows := []term.Row{{{Text: "ossrun", Style: term.Bold},
@@ -77,11 +66,6 @@ func (m *startMenu) View() string {
 	}
 	rows = append(rows, nil, term.Row{{Text: "↑↓ choose, Enter starts, Esc leaves",
 		Style: term.Dim}})
-	for i, r := range rows {
-		if r.Width() > m.width { // Bubble Tea would fold it
-			rows[i] = term.Chop(r, m.width, term.Span{})[0]
-		}
-	}
 	return strings.Join(m.palette.PaintAll(rows), "\n") + "\n"
 }
 

@@ -20,7 +20,7 @@ func TestStartMenu(t *testing.T) {
 	}{
 		{"\x1b[A\r", 40, `an OpenAI port for programs\s*\n(?s:.*)Commands:`, "ready"},
 		{"\x1b[B\x1b[B\x1b[A\t\t\t\r", 80, `Commands:`, "ready"},
-		{"-", 200, `↑↓ choose, Enter starts, Esc leaves(?s:.*)Commands:`, "ready"},
+		{"\x1b[Z\r", 200, `↑↓ choose, Enter starts, Esc leaves(?s:.*)Commands:`, "ready"},
 		{"\x1b[Bq", 40, `❯ `, "Commands:|ready"},
 		{"\x1b", 12, `❯ chat  +\r?\n`, "Commands:|ready"},
 	} {
