@@ -75,13 +75,12 @@ func (s *step) prefillAttend(i int) phase {
 	if variant == "" || !kernels.PrefillAttends(a.Heads, a.Cache) {
 		return phase{}
 	}
-	splitSingles := kernels.Attends(a.Heads) && s.dev.enabled(Attend)
-	list := []kernels.Launch{t.PrefillAttend(a, w.terms, splitSingles)}
-	if splitSingles {
-		a.Rows.Live = s.state.address + 12
-		list = append(list, s.decodeAttend(a, s.array(aloneArray)))
+	if !kernels.Attends(a.Heads) || !s.dev.enabled(Attend) {
+		return s.single(i, variant, t.PrefillAttend(a, w.terms, 0))
 	}
-	return s.single(i, variant, list...)
+	runs := t.PrefillAttend(a, w.terms, s.state.address+12)
+	a.Rows.Live = s.state.address + 12
+	return s.single(i, variant, runs, s.decodeAttend(a, s.array(aloneArray)))
 }
 
 // prefillLinear is a projection. Rounding the router's, a small one, would choose other experts.

@@ -128,18 +128,19 @@ func (t Target) DecodeAttend(a Attention, list Pointer, s Scratch, runs int) Lau
 	if most > SplitRows {
 		high, deep = min(most, max(SplitRows, 4*t.Processors/h.KV)), 1
 	}
+	many := 0
 	// By the matrix unit a block has a processor's registers, and in large steps several KV heads.
-	many := most > DecodeRows
-	if many && c.Elements == BF16 && t.Shared != amdShared {
-		high = min(most, divideUp(t.Processors, h.KV))
-		deep = min(deep, max(1, 2*t.Processors/(h.KV*high)))
+	if most > DecodeRows && c.Elements == BF16 && t.Shared != amdShared {
+		many = 1 + min(1, most/17)
+		high = min(most, max(1, t.Processors/h.KV))
+		deep = min(deep, 3-many)
 	}
 	// each warp's queries, or its page, and results
 	shared := threads / t.Warp * (64*t.Warp + 8*66*4)
 	return launch("decode_attend"+c.Elements.suffix(), grid(h.KV, high, deep), block(threads),
 		shared, a.Rows.Live, list, a.O, s.Partial, s.Arrived, a.QKV, c.Layer, a.Sinks,
 		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(a.Window),
-		i32(runs), flag(many), a.Scale)
+		i32(runs), i32(many), a.Scale)
 }
 
 // DecodeRoute is Norm, the router's Linear and Route; without order and groups if order is 0.

@@ -304,9 +304,9 @@ constexpr bool kMatrixUnit = false;
 // list, where it is not null, has the rows of the step that this launch is for, `rows` of them;
 // else it is for all rows.
 //
-// With `many` a row that sees few pages is left to one block, whose warps have a KV head each: a
-// warp by itself takes as long as eight with nothing to share, so a processor does eight times as
-// many rows.
+// many: 1 makes runs longer, 2 also leaves a row that sees few pages to one block, whose warps have
+// a KV head each: a warp by itself takes as long as eight with nothing to share, so a processor
+// does eight times as many rows.
 template <class T, bool AHEAD = sizeof(T) < 4>
 __device__ __forceinline__ void attend_run(const Place& place, const int* rows, const int* list,
                                            float* o, float* partial, int* arrived, const float* qkv,
@@ -341,7 +341,7 @@ __device__ __forceinline__ void attend_run(const Place& place, const int* rows, 
       return qkv + (static_cast<int64_t>(row) * (heads + 2 * kv_heads) + kv_head * group) * kDim;
     };
 #if defined(MATRIX_NV)
-    if (kUnit && many && pages <= kRunPages) {
+    if (kUnit && many > 1 && pages <= kRunPages) {
       if (at / place.ny % place.nx == place.x)
         for (int h = warp_of(thread_again()); h < kv_heads; h += kDecodeWarps)
           attend_alone(own_queries(q), o, qkv, table, pages, begin - first * kPageTokens,

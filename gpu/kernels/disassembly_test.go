@@ -36,7 +36,7 @@ func matrixKernels(t Target) (dense, experts, attention []string) {
 		t.MatrixRate(t.Unit, 1, nil, 1).Kernel}
 	for _, e := range []Element{BF16, E4M3} {
 		attention = append(attention, t.PrefillAttend(Attention{r, p, p, Cache{Elements: e}, p,
-			Heads{8, 2, 64}, 0, 0.125}, Rounded, true).Kernel)
+			Heads{8, 2, 64}, 0, 0.125}, Rounded, 0).Kernel)
 	}
 	attention = append(attention, t.MatrixRate(MMA, 1, nil, 1).Kernel)
 	return dense, experts, attention

@@ -49,8 +49,8 @@ func launchesOn(t Target) []Launch {
 			t.PrefillExperts(gateUp(x), terms), t.PrefillExperts(down(x), terms))
 	}
 	for _, elements := range []Element{BF16, E4M3} {
-		all = append(all, t.PrefillAttend(attention(100, elements, 128), Rounded, true),
-			t.PrefillAttend(attention(100, elements, 0), Unrounded, false))
+		all = append(all, t.PrefillAttend(attention(100, elements, 128), Rounded, p),
+			t.PrefillAttend(attention(100, elements, 0), Unrounded, 0))
 	}
 	two := []any{p, p, p}
 	all = append(all, t.QuantizeMX(rows(100), q, p, 64), t.MatrixProof(MMA, two),

@@ -53,8 +53,7 @@ func (t Target) DirectLinears(list []Product, s Scratch) (l Launch, fits bool) {
 		columns *= 2
 	}
 	for pieces := max(1, min(t.Processors/tiles, chunks/2)); columns <= 64 && pieces <= 16; pieces++ {
-		stages := divideUp(divideUp(chunks, pieces), 2)
-		shared := wgmmaSlack + 4*columns*max(tileColumns+4, 32*stages)
+		shared := wgmmaSlack + 4*columns*max(tileColumns+4, 32*divideUp(chunks, 2*pieces))
 		if sums := tiles * pieces * columns * tileColumns * 4; shared+blockReserve <= t.Shared &&
 			(pieces == 1 || tiles <= pieceTiles && sums <= pieceBytes) {
 			return launch("prefill_linear_direct_wgmma", grid(1, tiles, pieces), block(512),

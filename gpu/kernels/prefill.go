@@ -57,17 +57,18 @@ func ShareWidth(width int) int { return divideUp(width, 64) * 64 }
 // PrefillLinears are up to three Products side by side on the X of the first: float32, by WGMMA
 // bf16 (RoundRows), or 8 bits. With a Scratch k is in pieces.
 func (t Target) PrefillLinears(list []Product, terms Terms, s Scratch) Launch {
-	kernel, size := fmt.Sprintf("prefill_linear_%d", terms), mmaTile
+	args, across := sideBySide(list, tileColumns)
+	kernel, size, most := fmt.Sprintf("prefill_linear_%d", terms), mmaTile, 16
 	switch {
 	case list[0].X.Q != 0:
 		kernel = "prefill_linear_q8"
-	case t.Unit == WGMMA && terms == Rounded:
+	case t.Unit == WGMMA && terms == Rounded: // the last block of a tile adds all pieces alone
 		kernel, size = "prefill_linear_wgmma", tile{128, wgmmaSlack + (3+3)*wgmmaStage}
+		most = max(1, t.Processors/across)
 	}
-	args, across := sideBySide(list, tileColumns)
 	down, pieces := divideUp(list[0].Rows.Most, size.rows), 1
 	if s != (Scratch{}) {
-		pieces = t.pieces(across*down, list[0].K, size.shared, 4*size.rows*tileColumns)
+		pieces = min(most, t.pieces(across*down, list[0].K, size.shared, 4*size.rows*tileColumns))
 	}
 	return launch(kernel, grid(down, across, pieces), block(threads), size.shared, s.args(args)...)
 }
@@ -118,8 +119,8 @@ func PrefillAttends(h Heads, c Cache) bool { return Attends(h) && c.Elements != 
 const prefillAttendShare = 4
 
 // PrefillAttend is Attention for many rows. It reads adjacent rows of one sequence together. Single
-// rows are slower; with runsOnly they are left to DecodeAttend.
-func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
+// rows are slower; where singles has their number they are left to DecodeAttend.
+func (t Target) PrefillAttend(a Attention, terms Terms, singles Pointer) Launch {
 	tileRows := map[Terms]int{Rounded: 16, Unrounded: 8}[terms]
 	name, c, h := "prefill_attend", a.Cache, a.Heads
 	if c.Elements == E4M3 {
@@ -128,7 +129,7 @@ func (t Target) PrefillAttend(a Attention, terms Terms, runsOnly bool) Launch {
 	return launch(fmt.Sprintf("%s_%d", name, terms), grid(h.KV, divideUp(a.Rows.Most, tileRows),
 		prefillAttendShare), block(16*tileRows), 0, a.Rows.Live, a.O, a.QKV, c.Layer, a.Sinks,
 		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(a.Window),
-		flag(runsOnly), a.Scale)
+		singles, a.Scale)
 }
 
 // MatrixProof multiplies a by b, transposed, into c by one of the target's units. list is c f32

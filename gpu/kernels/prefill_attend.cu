@@ -11,7 +11,7 @@
 // Rows of the step that follow each other in one sequence form a run and share the pages; a block
 // goes through the runs among its rows one by one, or shares them with the gridDim.z - 1 others. A
 // row that stands alone in its sequence has pages of its own, which decode_attend reads faster:
-// with `runs_only` such rows are left to it.
+// where `singles` says how many they are, they are left to it.
 //
 // K and V are exact as bf16, those of 8 bits too. Queries and weights are cut into TERMS bf16 that
 // add up to them, as in prefill.cu: with one term a result is off by at most 2^-8 of the largest
@@ -128,7 +128,7 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
                                             const T* cache, const bf16* sinks, const int* positions,
                                             const int* tables, const int* table_at,
                                             int64_t page_elements, int heads, int kv_heads,
-                                            int window, int runs_only, float scale) {
+                                            int window, const int* singles, float scale) {
   constexpr int kPacked = ROWS * kGroup, kThreads = kPacked * 2;
   SHARED(bf16, q, TERMS * kPacked * kHeadStride);
   SHARED(bf16, keys, kPageTokens * kHeadStride);
@@ -138,12 +138,12 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
 #endif
   // the last rows, which see most, go first
   const int kv_head = blockIdx.x, row0 = static_cast<int>(gridDim.y - 1 - blockIdx.y) * ROWS;
-  const int live = *rows;
-  if (row0 >= live) return;  // the whole block
+  const int live = *rows, left_out = singles ? *singles : 0;
+  if (row0 >= live || left_out == live) return;  // the whole block
   const int stop = row0 + ROWS < live ? row0 + ROWS : live;
   const int group = heads / kv_heads, head0 = kv_head * group;
   const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, tile0 = warp * kMine * 16;
-  if (runs_only) {
+  if (singles) {
     const int row = row0 + lane % ROWS;
     const bool ours = row < stop && !stands_alone(positions, table_at, row, live);
     if (warp_max(ours ? 1.0f : 0.0f) == 0) return;  // the whole block
@@ -172,7 +172,7 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
   for (unsigned n = 0; next < row0 + ROWS && next < *rows;) {
     const int first = next, live = *rows;
     next = run_end(positions, table_at, first, row0 + ROWS < live ? row0 + ROWS : live);
-    if (runs_only && next == first + 1 && stands_alone(positions, table_at, first, live)) continue;
+    if (singles && next == first + 1 && stands_alone(positions, table_at, first, live)) continue;
     if (n++ % gridDim.z != blockIdx.z) continue;
     const int position0 = positions[first], end = position0 + next - first;
     const int begin = window > 0 && position0 >= window ? position0 + 1 - window : 0;
@@ -309,25 +309,26 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
 }
 
 // attend for many rows, head dim 64, at most 8 query heads a KV head, a cache of bf16, or of e4m3
-// where the name has f8; TERMS ends it. runs_only: rows that stand alone in their sequence are left
-// out. qkv and cache lie at multiples of 16. grid (kv_heads, ceil(bucket rows / 16), any)
+// where the name has f8; TERMS ends it. singles: how many rows stand alone in their sequence,
+// which are left out; null: none is. qkv and cache lie at multiples of 16. grid (kv_heads,
+// ceil(bucket rows / 16), any)
 KERNEL(256, 2)
 prefill_attend_1(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
                  const int* positions, const int* tables, const int* table_at,
-                 int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
+                 int64_t page_elements, int heads, int kv_heads, int window, const int* singles,
                  float scale) {
   attend_rows<1, 16>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                     kv_heads, window, runs_only, scale);
+                     kv_heads, window, singles, scale);
 }
 EMULATE(prefill_attend_1, 256)
 
 KERNEL(256, 2)
 prefill_attend_f8_1(const int* rows, float* o, const float* qkv, const e4m3* cache,
                     const bf16* sinks, const int* positions, const int* tables, const int* table_at,
-                    int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
+                    int64_t page_elements, int heads, int kv_heads, int window, const int* singles,
                     float scale) {
   attend_rows<1, 16>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                     kv_heads, window, runs_only, scale);
+                     kv_heads, window, singles, scale);
 }
 EMULATE(prefill_attend_f8_1, 256)
 
@@ -335,19 +336,19 @@ EMULATE(prefill_attend_f8_1, 256)
 KERNEL(128)
 prefill_attend_3(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
                  const int* positions, const int* tables, const int* table_at,
-                 int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
+                 int64_t page_elements, int heads, int kv_heads, int window, const int* singles,
                  float scale) {
   attend_rows<3, 8>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                    kv_heads, window, runs_only, scale);
+                    kv_heads, window, singles, scale);
 }
 EMULATE(prefill_attend_3, 128)
 
 KERNEL(128)
 prefill_attend_f8_3(const int* rows, float* o, const float* qkv, const e4m3* cache,
                     const bf16* sinks, const int* positions, const int* tables, const int* table_at,
-                    int64_t page_elements, int heads, int kv_heads, int window, int runs_only,
+                    int64_t page_elements, int heads, int kv_heads, int window, const int* singles,
                     float scale) {
   attend_rows<3, 8>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                    kv_heads, window, runs_only, scale);
+                    kv_heads, window, singles, scale);
 }
 EMULATE(prefill_attend_f8_3, 128)

@@ -19,30 +19,34 @@ constexpr int kLongChunk = 32;  // of k: a lane's two loads, and two products
 constexpr int kLongDepth = 4;   // chunks that a lane has under way
 constexpr int kLongStride = kLongRows + 4;
 
-// Rows of a step, at most N, rounded into stages of 64 of k: a warp has a row, a lane four
-// elements.
+// Rows of a step, at most N, rounded into stages of 64 of k: a warp has rows, a lane four elements.
 template <int N>
 __device__ __forceinline__ void stage_rounded(bf16* stages, const float* x, int rows, int k,
                                               int count) {
-  constexpr int kWarps = kLongThreads / WARP, kAtOnce = 8;
+  constexpr int kWarps = kLongThreads / WARP, kAtOnce = 8, kRows = N > kWarps ? 2 : 1;
   const int lane = threadIdx.x % WARP, fours = count * (kLongChunk / 4);
   unsigned* const words = reinterpret_cast<unsigned*>(stages);
-  for (int row = threadIdx.x / WARP; row < rows; row += kWarps) {
+  for (int row = threadIdx.x / WARP; row < rows; row += kRows * kWarps) {
     const float4* const from = reinterpret_cast<const float4*>(x + static_cast<int64_t>(row) * k);
     for (int first = lane; first < fours; first += kAtOnce * WARP) {
-      float4 v[kAtOnce];
+      float4 v[kRows][kAtOnce];
 #pragma unroll
-      for (int u = 0; u < kAtOnce; u++)
-        if (first + u * WARP < fours) v[u] = from[first + u * WARP];
+      for (int r = 0; r < kRows; r++)
 #pragma unroll
-      for (int u = 0; u < kAtOnce; u++) {
-        const int i = first + u * WARP, chunk = i / 8, piece = i % 2 * 2;
-        if (i >= fours) break;
-        unsigned* const to = words + chunk / 2 * (N * kWgStep / 2);
-        const int at = chunk % 2 * kLongChunk + i % 8 / 2 * 2;
-        to[operand_at(row, at + piece * 8) / 2] = to_bf16x2(v[u].x, v[u].y);
-        to[operand_at(row, at + piece * 8 + 8) / 2] = to_bf16x2(v[u].z, v[u].w);
-      }
+        for (int u = 0; u < kAtOnce; u++)
+          if (row + r * kWarps < rows && first + u * WARP < fours)
+            v[r][u] = from[r * kWarps * (k / 4) + first + u * WARP];
+#pragma unroll
+      for (int r = 0; r < kRows; r++)
+#pragma unroll
+        for (int u = 0; u < kAtOnce; u++) {
+          const int i = first + u * WARP, chunk = i / 8, to_row = row + r * kWarps;
+          if (i >= fours || to_row >= rows) break;
+          unsigned* const to = words + chunk / 2 * (N * kWgStep / 2);
+          const int at = chunk % 2 * kLongChunk + i % 2 * 16 + i % 8 / 2 * 2;
+          to[operand_at(to_row, at) / 2] = to_bf16x2(v[r][u].x, v[r][u].y);
+          to[operand_at(to_row, at + 8) / 2] = to_bf16x2(v[r][u].z, v[r][u].w);
+        }
     }
   }
 }

@@ -211,8 +211,9 @@ TEST(decode_attend_bf16_window) {
 }
 // Rows of few pages by one block for all KV heads, others in runs.
 TEST(decode_attend_many) {
-  decode_attend_of<bf16>("decode_attend_bf16", {20, 10, 64}, {1, 290, 64, 33, 5}, 0, 2, 1);
-  decode_attend_of<bf16>("decode_attend_bf16", {16, 2, 64}, {1, 128, 129, 200}, 128, 1, 1);
+  decode_attend_of<bf16>("decode_attend_bf16", {20, 10, 64}, {1, 290, 64, 33, 5}, 0, 2, 2);
+  decode_attend_of<bf16>("decode_attend_bf16", {16, 2, 64}, {1, 128, 129, 200}, 128, 1, 2);
+  decode_attend_of<bf16>("decode_attend_bf16", {8, 1, 64}, {1300, 40}, 0, 3, 1);
 }
 
 // A layer's second half: route, gate and up, down.

@@ -70,7 +70,7 @@ void attend_of(int terms, Heads heads, std::vector<int> lengths, std::vector<int
   launch((kernel + (terms == 1 ? "_1" : "_3")).c_str(),
          {unsigned(heads.kv), divide_up(bucket, at_once), share}, at_once * 16, 0, t.count, o,
          t.qkv, t.layer(), t.sinks, t.positions, t.tables, t.table_at, t.page_elements, heads.query,
-         heads.kv, window, 0, t.scale);
+         heads.kv, window, nullptr, t.scale);
   near("o", o, t.want(window), terms == 1 ? 0x1p-8 : 1e-5, terms == 1 ? 1 : 0.1);
   untouched("o", o, size_t(t.rows()) * heads.query * heads.dim);
 }
@@ -88,12 +88,12 @@ TEST(matrix_attend_same_bits) {
   Attention<bf16> t(heads, {50, 80}, 1, {7, 20});
   Memory<float> o(27 * 8 * 64), alone(27 * 8 * 64);
   launch("prefill_attend_1", {1, 2, 2}, 256, 0, t.count, o, t.qkv, t.layer(), t.sinks, t.positions,
-         t.tables, t.table_at, t.page_elements, 8, 1, 32, 0, t.scale);
+         t.tables, t.table_at, t.page_elements, 8, 1, 32, nullptr, t.scale);
   const int first = 11;
   Memory<int> one(std::vector<int>{27 - first});
   launch("prefill_attend_1", {1, 1, 1}, 256, 0, one, alone, &t.qkv[first * heads.width()],
          t.layer(), t.sinks, &t.positions[first], t.tables, &t.table_at[first], t.page_elements, 8,
-         1, 32, 0, t.scale);
+         1, 32, nullptr, t.scale);
   if (memcmp(&o[first * 512], &alone[0], (27 - first) * 512 * 4))
     fail("other bits in another step");
 }
@@ -105,9 +105,12 @@ TEST(matrix_attend_runs_only) {
   const std::vector<int> chunks = {17, 1, 1, 1, 2, 1};
   Attention<bf16> t(heads, {33, 40, 1, 70, 64, 65}, 1, chunks);
   Memory<float> all(size_t(t.rows()) * 512), runs(size_t(t.rows()) * 512);
-  for (int only : {0, 1})
+  Memory<int> singles(std::vector<int>{4});
+  for (int* only : {static_cast<int*>(nullptr), t.count.data(), singles.data()}) {
     launch("prefill_attend_1", {1, 2, 2}, 256, 0, t.count, only ? runs : all, t.qkv, t.layer(),
            t.sinks, t.positions, t.tables, t.table_at, t.page_elements, 8, 1, 0, only, t.scale);
+    if (only != singles.data()) untouched("rows that all stand alone", runs, 0);
+  }
   int row = 0;
   for (int chunk : chunks)
     for (int i = 0; i < chunk; i++, row++) {
