@@ -1,7 +1,6 @@
-// Bare ossrun on a terminal: a menu of what people begin with. Elsewhere it prints the help.
+// ossrun without a command on a terminal: a menu of first commands. A pipe gets the help.
 //
-// What must stay true: it fits 12 rows of 40 columns (Bubble Tea cuts what is
-// wider); it takes no step that its row does not name.
+// What must stay true: it fits 12 rows of 40 columns; Bubble Tea cuts wider ones.
 
 package cli
 
