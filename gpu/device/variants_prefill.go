@@ -43,7 +43,7 @@ func (s *step) denseWays() []multiplier {
 	return []multiplier{rounded, unrounded}
 }
 
-// commonWays are by the unit that every card has: of attention, and of one of the experts' matrices.
+// commonWays are by the unit that every card has: of attention, and of one matrix of the experts.
 func (s *step) commonWays() []multiplier {
 	ways := slices.DeleteFunc(s.denseWays(),
 		func(w multiplier) bool { return w.unit != kernels.MMA })
@@ -126,7 +126,7 @@ func (s *step) linearQ8(i int) phase {
 	return s.single(i, variant, l)
 }
 
-// expertPair are both matrices by warpgroups, if nothing else reads h: bf16 in the memory of float32.
+// expertPair are both matrices by warpgroups, if nothing else reads h: bf16 where float32 would be.
 func (s *step) expertPair(i int) phase {
 	ops := s.run(i, engine.GateUp, engine.Down)
 	if ops == nil || s.denseWays()[0] != warpgroups || !s.dev.enabled(PrefillGateUp+"_wgmma") ||
@@ -167,13 +167,14 @@ func (s *step) prefillExperts(i int) phase {
 	return s.single(i, variant, t.QuantizeMX(r, e.From, x, e.K), t.PrefillExperts(e, w.terms))
 }
 
-// termsBytes is the memory for activations as the matrix unit takes them, of one operation or of both
-// of the experts: in bf16, or as terms of MXFP4. 0: it takes float32.
+// termsBytes is the memory for activations as the matrix unit takes them, of one operation or of
+// the experts' two: in bf16, or as terms of MXFP4. 0: it takes float32.
 func termsBytes(spec models.Spec, compute string, rows int, unit kernels.Unit) int64 {
 	switch {
 	case rows <= kernels.DecodeRows:
 	case unit == kernels.WGMMA && compute == engine.Rounded:
-		return 2 * int64(rows) * int64(max(kernels.ShareWidth(spec.Hidden), spec.Heads*spec.HeadDim))
+		width := max(kernels.ShareWidth(spec.Hidden), spec.Heads*spec.HeadDim)
+		return 2 * int64(rows) * int64(width)
 	case unit == kernels.MX && compute == engine.MX:
 		in, inScales := kernels.TermsMXBytes(rows, spec.Hidden)
 		h, hScales := kernels.TermsMXBytes(rows, spec.ExpertsPerToken*spec.Intermediate)

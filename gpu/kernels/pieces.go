@@ -52,7 +52,8 @@ func (t Target) DirectLinears(list []Product, s Scratch) (l Launch, fits bool) {
 	for columns < list[0].Rows.Most {
 		columns *= 2
 	}
-	for pieces := max(1, min(t.Processors/tiles, chunks/2)); columns <= 64 && pieces <= 16; pieces++ {
+	least := max(1, min(t.Processors/tiles, chunks/2))
+	for pieces := least; columns <= 64 && pieces <= 16; pieces++ {
 		shared := wgmmaSlack + 4*columns*max(tileColumns+4, 32*divideUp(chunks, 2*pieces))
 		if sums := tiles * pieces * columns * tileColumns * 4; shared+blockReserve <= t.Shared &&
 			(pieces == 1 || tiles <= pieceTiles && sums <= pieceBytes) {
