@@ -33,13 +33,12 @@ type startMenu struct {
 func (m *startMenu) Init() tea.Cmd { return nil }
 
 func (m *startMenu) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	n := len(startChoices)
 	key, _ := msg.(tea.KeyMsg)
 	switch key.String() {
 	case "up", "shift+tab":
-		m.index = (m.index + n - 1) % n
+		m.index = (m.index + len(startChoices) - 1) % len(startChoices)
 	case "down", "tab":
-		m.index = (m.index + 1) % n
+		m.index = (m.index + 1) % len(startChoices)
 	case "enter":
 		m.chosen = true
 		return m, tea.Quit
