@@ -2,8 +2,7 @@
 // Whether that is one card or several with the CPU, in this process or in a worker, is decided here
 // alone.
 //
-// What must stay true: a user who names GPUs gets those or an error; everything opened is closed
-// when a later step fails.
+// What must stay true: a user who names GPUs gets those or an error; a failure closes everything.
 package gpu
 
 import (

@@ -4,10 +4,8 @@
 // differ from step to step (number of rows, tokens, positions, block tables) are copied to device
 // memory before the graph runs (state.go), so one graph serves every step of a bucket. What must
 // stay true:
-//   - A step costs a copy in, a graph launch and a copy out; nothing is allocated and no kernel is
-//     launched by itself.
-//   - After any error of the driver all resources are given back, and the error says which call
-//     failed and why.
+//   - A step costs a copy in, a graph launch and a copy out, and allocates nothing.
+//   - After any error of the driver all resources are given back; the error names the failed call.
 //   - Memory is the driver's: no Go pointer outlives a call.
 package device
 
@@ -36,6 +34,7 @@ type Device struct {
 
 	reference bool      // only the reference kernels
 	forced    []Variant // that are used wherever they can be
+	overlaps  bool      // kernels may begin before the one in front of them has ended
 
 	mu       sync.Mutex // held while work is queued and waited for
 	loading  *loader
@@ -72,9 +71,11 @@ func Open(d *driver.Driver, o Options) (*Device, error) {
 	}
 	dev := &Device{arch: cmp.Or(o.Arch, g.Arch), reference: o.Reference,
 		shared: map[sharedName]sharer{}, disabled: map[Variant]bool{}}
-	if dev.forced, err = readForced(); err != nil {
-		return nil, err
+	version, failed := d.Version()
+	if dev.forced, dev.overlaps, err = readForced(); cmp.Or(err, failed) != nil {
+		return nil, cmp.Or(err, failed)
 	}
+	dev.overlaps = dev.overlaps && version >= 12030
 	if err := dev.open(g); err != nil {
 		return nil, fmt.Errorf("%s: %w", g.Name, err)
 	}
@@ -99,7 +100,8 @@ func (d *Device) open(g *driver.Device) (err error) {
 	if d.kernels, err = loadModules(d.ctx, d.arch, arch); err != nil {
 		return errors.Join(fmt.Errorf("load the kernels for %s: %w", d.arch, err), d.shut())
 	}
-	d.target.Unit, d.target.Shared = d.kernels.unit, kernels.SharedOf(d.arch)
+	d.overlaps = d.overlaps && d.kernels.arch.Overlaps()
+	d.target.Unit, d.target.Shared = d.kernels.arch.Unit, kernels.SharedOf(d.arch)
 	d.stream, d.staging, d.endEvent = d.res.stream(), d.res.host(stagingBytes), d.res.event(false)
 	if d.res.err != nil {
 		return errors.Join(d.res.err, d.shut())

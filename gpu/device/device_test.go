@@ -169,9 +169,9 @@ func TestProfile(t *testing.T) {
 			t.Errorf("%s: %d ns, %d bytes", x.Label, x.Nanoseconds, x.Bytes)
 		}
 	}
-	launches := f.Calls("cuLaunchKernel")
+	launches := f.Calls("cuLaunchKernel") + f.Calls("cuLaunchKernelEx")
 	if err := eng.Step(t.Context(), prompt(), timed); err != nil ||
-		f.Calls("cuLaunchKernel") != launches {
+		f.Calls("cuLaunchKernel")+f.Calls("cuLaunchKernelEx") != launches {
 		t.Errorf("a whole step launches kernels one by one, %v", err)
 	}
 	hosttest.Check(t, eng.Close())

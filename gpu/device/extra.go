@@ -7,8 +7,7 @@ import (
 )
 
 // Extra is the bytes that a card takes for an engine's steps besides weights, cache and scratch
-// (engine.PlanFor): logits, states, buffers between kernels, and sampling. It counts everything
-// that serving may need, also memory that is allocated on first use.
+// (engine.PlanFor): logits, states, buffers between kernels, sampling, also those of first use.
 //
 // What must stay true: Extra equals the allocated bytes of one engine on cards of this matrix unit
 // whose kernels have all their variants.

@@ -10,9 +10,8 @@ import (
 	"github.com/ossrun/ossrun/gpu/kernels"
 )
 
-// The kernels in a card's memory. Machine code for exactly this card is loaded whole, at once and
-// without the driver's compiler. If there is none, or the driver refuses it, PTX is loaded. The
-// driver compiles all PTX that it is given, so each kernel is cut out and loaded on first use.
+// The kernels in a card's memory. Machine code for exactly this card is loaded whole. If there is
+// none, or the driver refuses it, each kernel's PTX is cut out and compiled on first use.
 
 // modules are the loaded kernels of a device. They are guarded by the device's lock, or by the
 // device not being in use yet.
@@ -21,13 +20,13 @@ type modules struct {
 	ptx       []byte // nil if a whole image is loaded
 	loaded    []*driver.Module
 	functions map[string]*driver.Function
-	from      string       // the loaded image, for people
-	unit      kernels.Unit // the matrix unit that these kernels use
+	from      string // the loaded image, for people
+	arch      kernels.Arch
 }
 
 // loadModules chooses and loads the kernels for a card; a is the artefact's architecture.
 func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, err error) {
-	m = &modules{ctx: ctx, functions: map[string]*driver.Function{}, unit: a.Unit}
+	m = &modules{ctx: ctx, functions: map[string]*driver.Function{}, arch: a}
 	refused := ""
 	if c, ok := kernels.CubinFor(arch); ok && c.From == a.Name {
 		image, err := c.Read(assets.Kernels)
@@ -45,7 +44,7 @@ func loadModules(ctx *driver.Context, arch string, a kernels.Arch) (m *modules, 
 		refused = fmt.Sprintf(" (it refused the machine code for %s: %v)", c.Name, err)
 	}
 	if text, ok := kernels.TextFor(arch); ok {
-		a, m.unit = text, text.Unit
+		a, m.arch = text, text
 	}
 	image, err := a.Read(assets.Kernels)
 	if err != nil {

@@ -21,8 +21,7 @@ import (
 
 // Variants are used on a card only after they were proved right on it. A small model of random
 // weights goes through its phases one by one: each variant runs, memory is restored, the reference
-// kernels run, and the results are compared. It takes a moment, before a model is loaded. Fragment
-// layouts are proved by a product of integers, which is exact or wrong.
+// kernels run, and the results are compared. Products of integers prove fragment layouts.
 
 // Proof is the result of one variant on this card.
 type Proof struct {

@@ -162,10 +162,9 @@ func randomBF16(random *rand.Rand) uint16 {
 	return uint16(math.Float32bits(random.Float32()*4-2) >> 16)
 }
 
-// The rate of a matrix unit that nothing keeps waiting: a loop of products of random numbers that
-// stay where the unit reads them (gpu/kernels/matrix_rate.cu). The kernels' rates are shown as a
-// percentage of it. The loop uses the same instruction as the kernels: a card with a wider one can
-// reach more with that.
+// The rate of a matrix unit that nothing keeps waiting, by the kernels' instruction: products of
+// random numbers that stay where the unit reads them (gpu/kernels/matrix_rate.cu). The kernels'
+// rates are shown as a percentage of it.
 
 var unitNames = map[kernels.Unit]string{kernels.MMA: "bf16 by a warp",
 	kernels.WGMMA: "bf16 by a warpgroup", kernels.MX: "MXFP4 by MXFP4"}

@@ -10,10 +10,8 @@ import (
 )
 
 // Sampling on the card: the logits stay there. A step's sampling parameters are sent in one copy
-// after the forward pass. The tokens stay in the memory that the next step reads, and are also
-// copied to the host.
-//
-// Two samples may be under way: the host writes a slot while the device still reads the other.
+// after the forward pass. The tokens stay where the next step reads them, and are copied to the
+// host. Two samples may be under way: the host writes a slot while the device reads the other.
 
 // sampler is shared by a device's steps with one vocabulary, which use it one after another.
 type sampler struct {

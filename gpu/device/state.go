@@ -104,8 +104,7 @@ func (l layout) write(to []byte, b *engine.Batch, window, perToken int) int {
 // make the tables large, so all steps of a device share it.
 //
 // What must stay true: the queue that runs a step also writes its state, so the state is valid only
-// while the step runs. Code that needs data of an earlier queued step (sampling) must not read it
-// here.
+// while the step runs: sampling after it must not read it here.
 
 // stateMemory is shared by the steps of a device.
 type stateMemory struct {

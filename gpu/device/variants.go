@@ -17,8 +17,8 @@ import (
 //	up to some hundred         experts by the stream kernels (variants_stream.go)
 //
 // What must stay true: a variant leaves every buffer that is read later as the reference kernels
-// would, up to rounding. The reference kernels run if a variant does not fit a shape, has a tap in
-// its middle, or was found wrong on this card (Disable).
+// would, up to rounding. These run if a variant does not fit, has a tap in its middle, or is wrong
+// on this card (Disable).
 
 // Variant names a faster way of computing one or more operations.
 type Variant string

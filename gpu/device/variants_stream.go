@@ -21,21 +21,25 @@ const (
 	StreamDown   Variant = "stream_down"
 )
 
-// forcedKernels is the variable that names variants to use wherever they fit, separated by commas.
+// forcedKernels is the variable that names variants to use wherever they fit, separated by commas;
+// serial among them keeps kernels from overlapping.
 const forcedKernels = "OSSRUN_KERNELS"
 
-func readForced() (list []Variant, err error) {
+func readForced() (list []Variant, overlap bool, err error) {
+	overlap = true
 	for name := range strings.SplitSeq(os.Getenv(forcedKernels), ",") {
 		v := Variant(strings.TrimSpace(name))
 		switch {
 		case slices.Contains(Variants(), v):
 			list = append(list, v)
+		case v == "serial":
+			overlap = false
 		case v != "":
-			return nil, fmt.Errorf("%s: there is no kernel %q. Use decode_down, stream_down or "+
-				"others of docs/gpu.md", forcedKernels, name)
+			return nil, false, fmt.Errorf("%s: there is no kernel %q. Use decode_down, "+
+				"stream_down or others of docs/gpu.md", forcedKernels, name)
 		}
 	}
-	return list, nil
+	return list, overlap, nil
 }
 
 // preferred tells whether a variant that is no default is in use, and forced or of the way that the

@@ -76,8 +76,27 @@ func TestStreamTaken(t *testing.T) {
 // TestForcedKernelsAreNames: a name that is no variant's is an error that says so.
 func TestForcedKernelsAreNames(t *testing.T) {
 	t.Setenv(forcedKernels, "decode_down,stream_up")
-	if list, err := readForced(); err == nil || !strings.Contains(err.Error(), `"stream_up"`) {
+	if list, _, err := readForced(); err == nil || !strings.Contains(err.Error(), `"stream_up"`) {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// TestSerial: launches overlap on a card whose kernels wait for each other, unless that is off.
+func TestSerial(t *testing.T) {
+	for _, x := range []struct {
+		arch, forced string
+		overlap      bool
+	}{{"sm_90", "", true}, {"sm_86", "", false}, {"sm_90", "stream_down, serial", false}} {
+		t.Run(x.arch+" "+x.forced, func(t *testing.T) {
+			t.Setenv(forcedKernels, x.forced)
+			dev, f := openWith(t, driver.CUDA, Options{Arch: x.arch})
+			eng := hosttest.Must(engine.New(dev, tiny(t),
+				engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
+			if got := f.Calls("cuLaunchKernelEx") > 0; got != x.overlap {
+				t.Errorf("overlap %v", got)
+			}
+			hosttest.Check(t, eng.Close())
+		})
 	}
 }
 

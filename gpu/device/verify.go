@@ -23,9 +23,8 @@ import (
 )
 
 // Checks before a model is loaded whether the fast kernels are right on this very card, once: the
-// outcome is kept in a file. What must stay true: a record is read only by the same program on the
-// same kind of card under the same driver, and a kernel that was found wrong, now or earlier, is
-// disabled.
+// outcome is kept in a file. What must stay true: only the same program on the same kind of card
+// under the same driver reads a record, and a kernel that was once found wrong is disabled.
 
 // Verification is the outcome.
 type Verification struct {

@@ -111,9 +111,8 @@ func (c *Context) SameDriver(peer *Context) bool {
 	return c.d.api == peer.d.api && c.d.path == peer.d.path
 }
 
-// NVIDIA's cards that share the host's memory (DGX Spark, Jetson). Their driver counts only unused
-// memory as free, without the page cache of the model's own file, which Linux gives back on demand.
-// NVIDIA documents it ("Memory reporting differences with unified memory architecture").
+// NVIDIA's cards that share the host's memory (DGX Spark, Jetson). As documented, their driver
+// counts only unused memory as free, without the model's own pages, which Linux reclaims.
 
 // meminfo is Linux's report on its memory.
 var meminfo = "/proc/meminfo"

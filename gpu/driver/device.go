@@ -89,9 +89,8 @@ func (g *Device) arch() (string, error) {
 	return fmt.Sprintf("sm_%d%d", major, minor), err
 }
 
-// gcnArch reads the name in hipDeviceProp_tR0600, which is at the same place in the headers of 6.0
-// to 7. Text that is no such name is ignored. Older headers do not have the function, so it is not
-// in the table.
+// gcnArch reads the name in hipDeviceProp_tR0600, at the same place in the headers of 6.0 to 7, if
+// it is one. Older headers do not have the function, so it is not in the table.
 func (g *Device) gcnArch() string {
 	const place, length = 1160, 256
 	address, err := g.d.lib.symbol("hipGetDevicePropertiesR0600")

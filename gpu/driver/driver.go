@@ -1,19 +1,16 @@
 // Package driver reaches a GPU through the vendor's driver library alone: libcuda.so.1 or
-// libamdhip64.so, nvcuda.dll or amdhip64.dll, opened at run time. No SDK, no header and no library
-// is needed to build; without a driver everything still runs, and Open says in one sentence why it
-// is missing.
+// libamdhip64.so, nvcuda.dll or amdhip64.dll, opened at run time. Building needs no SDK; without a
+// driver everything still runs, and Open says in one sentence why it is missing.
 //
 // One vocabulary serves both vendors: Driver, Context, Module, Function, Stream, Event, Graph. What
 // must stay true:
 //   - Every error names the call, the driver's own code and the driver's own text (Error).
-//   - A call that works on a device makes the device current on the thread it runs on, so that
-//     goroutines may move between threads.
+//   - A call makes its device current on its thread: goroutines move between threads.
 //   - Nothing is freed by a finalizer: the maker of a thing frees it.
 //   - Pointers into Go memory reach the library only for the length of a call. Copies that continue
 //     after the call take HostMemory, which is pinned and not Go's; images that AMD's runtime keeps
 //     reading live as long as their Module.
-//   - A library whose functions were called is never unloaded: it has threads and exit handlers of
-//     its own.
+//   - A library whose functions were called is never unloaded: it has threads and exit handlers.
 package driver
 
 import (

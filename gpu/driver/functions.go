@@ -1,9 +1,8 @@
 package driver
 
 // The called functions of the two vendors' libraries, in one table. HIP copied the shape of CUDA's
-// driver interface, so one row serves both; a row that differs has two signatures, and driver.go
-// branches. Nothing here is read from a header: drivertest/declcheck turns this table into C++ that
-// compiles only if the vendors' headers agree with it, and .ci/run does that.
+// driver interface, so one row serves both; a row that differs has two signatures. .ci/run turns
+// this table into C++ that compiles only if the vendors' headers agree (drivertest/declcheck).
 
 // Declaration names a function and the shape of its arguments, a letter each:
 //
@@ -58,6 +57,7 @@ var (
 	moduleFunction    = declare("cuModuleGetFunction", "Www", "hipModuleGetFunction", "")
 	functionSet       = declare("cuFuncSetAttribute", "wii", "hipFuncSetAttribute", "")
 	launchKernel      = declare("cuLaunchKernel", "wiiiiiiiwWW", "hipModuleLaunchKernel", "")
+	launchKernelEx    = declare("cuLaunchKernelEx", "wwWW", "", "")
 	streamCreate      = declare("cuStreamCreate", "Wi", "hipStreamCreateWithFlags", "")
 	streamDestroy     = declare("cuStreamDestroy_v2", "w", "hipStreamDestroy", "")
 	streamWait        = declare("cuStreamWaitEvent", "wwi", "hipStreamWaitEvent", "")
@@ -124,6 +124,9 @@ var (
 	// the most dynamic shared memory; above 48 KiB it must be asked for
 	functionDynamic = sameConstant("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
 		"hipFuncAttributeMaxDynamicSharedMemorySize", 8)
+	// a kernel may begin before the one in front of it has ended
+	launchSerialization = sameConstant("CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION",
+		"", 6)
 	jitErrorLog     = sameConstant("CU_JIT_ERROR_LOG_BUFFER", "", 5)
 	jitErrorLogSize = sameConstant("CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES", "", 6)
 

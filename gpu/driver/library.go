@@ -11,9 +11,8 @@ package driver
 
 typedef uint64_t W;
 
-// Calls f with n words. Every argument of the functions in functions.go is an integer or a pointer,
-// and the calling conventions of x86-64 and AArch64 pass each of those in one register or one stack
-// slot of 8 bytes, whatever its declared width.
+// Calls f with n words. Arguments of the functions in functions.go are integers and pointers, which
+// x86-64 and AArch64 pass in one register or one stack slot of 8 bytes, whatever their width.
 static W ossrun_driver_call(uintptr_t at, const W* a, int n) {
   void* f = (void*)at;
   switch (n) {
@@ -58,9 +57,8 @@ type library struct{ handle unsafe.Pointer }
 // mostArguments is how many words a call can have.
 const mostArguments = 11
 
-// Candidates are the paths of a driver library, in order: the running driver's name, which the
-// loader searches, then the folders of distributions. AMD's release 5 is last: it is too old, and
-// /opt may have a newer one too.
+// Candidates are the paths of a driver library, in order: the running driver's name, then the
+// folders of distributions. AMD's release 5 is last: /opt may have a newer one too.
 func Candidates(api API) []string {
 	if api == HIP {
 		return []string{"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so",

@@ -104,9 +104,21 @@ func (s *Stream) Launch(f *Function, shape Shape, args []uint64) error {
 		pointers[i] = uintptr(unsafe.Pointer(&args[i]))
 	}
 	g, b := shape.Grid, shape.Block
-	if err := s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
-		uintptr(b[0]), uintptr(b[1]), uintptr(b[2]), uintptr(shape.Shared), s.handle,
-		uintptr(unsafe.Pointer(&pointers[0])), 0); err != nil {
+	var err error
+	if s.overlaps { // CUDA's CUlaunchConfig, with one attribute, in words of 8 bytes
+		attribute := [9]uint64{uint64(launchSerialization), 1}
+		pin.Pin(&attribute)
+		config := [7]uint64{uint64(g[0]) | uint64(g[1])<<32, uint64(g[2]) | uint64(b[0])<<32,
+			uint64(b[1]) | uint64(b[2])<<32, uint64(shape.Shared), uint64(s.handle),
+			uint64(uintptr(unsafe.Pointer(&attribute))), 1}
+		err = s.c.call(launchKernelEx, uintptr(unsafe.Pointer(&config)), f.handle,
+			uintptr(unsafe.Pointer(&pointers[0])), 0)
+	} else {
+		err = s.c.call(launchKernel, f.handle, uintptr(g[0]), uintptr(g[1]), uintptr(g[2]),
+			uintptr(b[0]), uintptr(b[1]), uintptr(b[2]), uintptr(shape.Shared), s.handle,
+			uintptr(unsafe.Pointer(&pointers[0])), 0)
+	}
+	if err != nil {
 		return fmt.Errorf("kernel %s, grid %v, block %v, %d bytes of shared memory: %w", f.name, g,
 			b, shape.Shared, err)
 	}

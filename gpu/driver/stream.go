@@ -12,9 +12,14 @@ import (
 
 // Stream is a queue of work, which runs in order and after the call that queued it has returned.
 type Stream struct {
-	c      *Context
-	handle uintptr
+	c        *Context
+	handle   uintptr
+	overlaps bool // of kernels
 }
+
+// Overlap lets kernels that are queued from now on begin while the one before ends: all must wait
+// for it themselves (await_grids in gpu.h). CUDA before 12.3 does not keep this in graphs.
+func (s *Stream) Overlap(on bool) { s.overlaps = on }
 
 // NewStream makes a queue that waits for no other.
 func (c *Context) NewStream() (*Stream, error) {

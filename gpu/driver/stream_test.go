@@ -10,6 +10,7 @@ import (
 
 	"github.com/ossrun/ossrun/gpu/driver"
 	"github.com/ossrun/ossrun/gpu/driver/drivertest"
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
 // Memory, queues, marks, kernels and graphs; and that the fake refuses what a driver refuses.
@@ -105,6 +106,43 @@ func TestLaunch(t *testing.T) {
 			t.Errorf("%q", got[512:544])
 		}
 		must(t, m.Close())
+	})
+}
+
+// TestOverlap: kernels that may begin before the one in front of them give the same, alone and in a
+// graph.
+func TestOverlap(t *testing.T) {
+	each(t, drivertest.Machine{}, func(t *testing.T, f *drivertest.Fake, c *driver.Context) {
+		if f.API() == driver.HIP {
+			return
+		}
+		m, k := kernel(t, f, c, "copy_rows")
+		b := newBench(t, c, 1024)
+		defer b.close(t)
+		launch := func() error {
+			return b.s.Launch(k, fourRows, args(b.device, b.device+512, b.device+256, 1))
+		}
+		b.s.Overlap(true)
+		g := hosttest.Must(b.s.Capture(launch))(t)
+		for _, queue := range []func() error{launch, func() error { return g.Launch(b.s) }} {
+			clear(b.host.Bytes())
+			copy(b.host.Bytes(), []byte{1, 0, 0, 0})
+			copy(b.host.Bytes()[256:], "four")
+			must(t, b.s.CopyIn(b.device, b.host, 0, 1024))
+			must(t, queue())
+			if got := string(b.read(t)[512:516]); got != "four" {
+				t.Errorf("%q", got)
+			}
+		}
+		b.s.Overlap(false)
+		must(t, launch())
+		if n := f.Calls("cuLaunchKernelEx"); n != 2 || f.Calls("cuLaunchKernel") != 1 {
+			t.Errorf("%d launches overlap", n)
+		}
+		f.FailCall("cuLaunchKernelEx", 1, 701)
+		b.s.Overlap(true)
+		contains(t, launch(), "kernel copy_rows, grid")
+		must(t, errors.Join(g.Close(), m.Close()))
 	})
 }
 

@@ -14,6 +14,7 @@ __device__ __forceinline__ void attend_head(const int* rows, float* o, const flo
                                             const int* tables, const int* table_at,
                                             int64_t page_elements, int heads, int kv_heads, int dim,
                                             int window, float scale) {
+  await_grids();
   const int lane = threadIdx.x % WARP, row = blockIdx.y;
   const int head = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
   if (row >= *rows || head >= heads) return;  // whole warps

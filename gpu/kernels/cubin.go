@@ -1,8 +1,7 @@
 package kernels
 
 // Cubins: our PTX, translated by NVIDIA's own assembler, so that a start need not wait for the
-// driver's compiler. They are for one family of cards each: for others, and for drivers that refuse
-// them, PTX is shipped as well.
+// driver's compiler. Other cards than theirs, and drivers that refuse them, get PTX.
 
 import (
 	"encoding/binary"
@@ -42,9 +41,8 @@ func (c Cubin) Flags() []string {
 // compatibility between them and cards.
 var tegra = map[int]bool{87: true, 101: true, 110: true}
 
-// CubinFor names the machine code for a card of a compute capability: "sm_86". Machine code runs on
-// the capability that it was made for and on higher minor numbers of the same major number; that of
-// an "a" architecture runs on its own cards only. False: there is none, so PTX is used.
+// CubinFor names the machine code for a card of a compute capability: "sm_86". It runs on its own
+// capability and higher minor numbers; that of an "a" architecture on its own alone. False: none.
 func CubinFor(arch string) (best Cubin, ok bool) {
 	card, isFamily, valid := capability(arch)
 	if !valid {
@@ -90,9 +88,8 @@ func (c Cubin) Read(files fs.FS) (image []byte, err error) {
 	return image, nil
 }
 
-// CubinVersion is the compute capability that a cubin was assembled for, times ten. Its place in
-// the ELF file's flags was seen in the assembler's output: bits 0 to 7 in version 7 of the format,
-// 8 to 15 in version 8.
+// CubinVersion is the compute capability that a cubin was assembled for, times ten: in the ELF
+// file's flags bits 0 to 7 in version 7 of the format, 8 to 15 in version 8.
 func CubinVersion(image []byte) (int, bool) {
 	const machine, flags = 18, 48 // offsets in the header of a 64-bit ELF file
 	if len(image) < 64 || string(image[:4]) != "\x7fELF" ||

@@ -46,10 +46,9 @@ func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 const MostShared = 48 << 10
 
 // shared is the launch of a kernel whose warps take units of work (columns, or pairs of them) one
-// after another, for `copies` row groups or slots. Copies are along x: their blocks run together
-// and read the weights from the L2 cache. All blocks are resident at once, because each must stage
-// its activations, and there are as many as fit, so that every processor has equal work. A block
-// has `memory` bytes, and the registers of a processor have room for `resident`.
+// after another, for `copies` row groups or slots along x, which read the weights from the L2 cache
+// together. As many blocks as are resident at once, since each stages its activations: one has
+// `memory` bytes, and the registers of a processor have room for `resident`.
 func (t Target) shared(kernel string, copies, units, resident, memory int, args ...any) Launch {
 	blocks := t.Processors * t.fits(resident, memory) / copies
 	return launch(kernel, grid(copies, max(1, min(divideUp(units, threads/t.Warp), blocks))),

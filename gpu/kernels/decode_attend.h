@@ -315,6 +315,7 @@ __device__ __forceinline__ void attend_run(const Place& place, const int* rows, 
                                            int64_t page_elements, int heads, int kv_heads,
                                            int window, int most_runs, [[maybe_unused]] int many,
                                            float scale) {
+  await_grids();
   DYNAMIC_SHARED(float4, q);                                   // [kGroup * kDim / 4]
   float* p = reinterpret_cast<float*>(q + kGroup * kDim / 4);  // weights of each warp's page
   float* state = p + kDecodeWarps * kPageTokens * kGroup;      // [kDecodeWarps * kGroup * kState]

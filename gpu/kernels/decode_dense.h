@@ -28,6 +28,7 @@ __device__ __forceinline__ void linear_rows(const Place& place, const int* rows,
   };
   if (c < n) ask();
   if (row0 >= live) return;  // the whole block
+  await_grids();
   stage_rows<ROWS>(place.thread, staged, x + static_cast<int64_t>(row0) * k, norm, eps, k,
                    live - row0, part);
   __syncthreads();
@@ -87,6 +88,7 @@ __device__ __forceinline__ void qkv_rows(const Place& place, const int* rows, fl
   const int64_t apart = static_cast<int64_t>(half) * k;
   if (p < pairs) ahead.ask({low_row, low_row + apart}, 0, k / 8, lane);
   if (row0 >= live) return;  // the whole block
+  await_grids();
   stage_rows<ROWS>(place.thread, staged, x + static_cast<int64_t>(row0) * k, norm, eps, k,
                    live - row0, part);
   __syncthreads();

@@ -25,6 +25,7 @@ __device__ __forceinline__ void route_row(const Place& place, const int* rows, i
   Pieces<1, 2 * kInFlight> ahead = {};
   if (e < count) ahead.ask(columns, 0, k / 8, lane);
   if (row >= live) return;  // the whole block
+  await_grids();
   stage_rows<1>(place.thread, staged, x + static_cast<int64_t>(row) * k, norm, eps, k, 1, part);
   __syncthreads();
   if (place.y == 0)
@@ -60,6 +61,7 @@ __device__ __forceinline__ void gate_up_slot(const Place& place, const int* rows
                                              const int* experts, const float* t,
                                              const uint8_t* blocks, const uint8_t* scales,
                                              const bf16* bias, int n, int k, int top, float limit) {
+  await_grids();
   DYNAMIC_SHARED(float4, staged);
   const int slot = place.x;
   if (slot >= *rows * top) return;  // the whole block
@@ -117,6 +119,7 @@ __device__ __forceinline__ void down_row(const Place& place, const int* rows, fl
                                          const int* experts, const float* weights, const float* h,
                                          const uint8_t* blocks, const uint8_t* scales,
                                          const bf16* bias, int n, int k, int top) {
+  await_grids();
   DYNAMIC_SHARED(float4, staged);
   SHARED(int64_t, block_of,
          kMostTop);  // where each one's row 0 begins, less its place in the sequence

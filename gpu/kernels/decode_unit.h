@@ -175,6 +175,7 @@ __device__ __forceinline__ void unit_rows(const Place& place, const int* rows, f
   int tile = place.y;
   if (tile < tiles) aim(tile);
   if (live <= 0) return;  // the whole block
+  await_grids();
   stage_terms(staged, squares, x + static_cast<int64_t>(row0) * k, norm, live, k,
               first * kUnitPieces, last * kUnitPieces, pitch, lane, warp);
   __syncthreads();

@@ -25,6 +25,7 @@ __device__ __forceinline__ ExpertRow expert_row(const int* order, const int* gro
 KERNEL(256)
 gate_up(float* h, const int* order, const int* groups, const float* x, const uint8_t* blocks,
         const uint8_t* scales, const bf16* bias, int n, int k, int top, float limit) {
+  await_grids();
   const ExpertRow r = expert_row(order, groups, n);
   if (!r.live) return;  // whole warps
   const int lane = threadIdx.x % WARP;
@@ -45,6 +46,7 @@ KERNEL(256)
 gate_up_q8(float* h, const int* order, const int* groups, const int8_t* q, const float* d,
            const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k, int top,
            float limit) {
+  await_grids();
   const ExpertRow r = expert_row(order, groups, n);
   if (!r.live) return;
   const int lane = threadIdx.x % WARP;
@@ -65,6 +67,7 @@ EMULATE(gate_up_q8, 256)
 KERNEL(256)
 down(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
      const uint8_t* scales, const bf16* bias, int n, int k) {
+  await_grids();
   const ExpertRow r = expert_row(order, groups, n);
   if (!r.live) return;
   const int lane = threadIdx.x % WARP;
@@ -79,6 +82,7 @@ EMULATE(down, 256)
 KERNEL(256)
 down_q8(float* y, const int* order, const int* groups, const int8_t* q, const float* d,
         const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
+  await_grids();
   const ExpertRow r = expert_row(order, groups, n);
   if (!r.live) return;
   const int lane = threadIdx.x % WARP;
@@ -95,6 +99,7 @@ EMULATE(down_q8, 256)
 // grid (ceil(width / 4 / 128), bucket rows)
 KERNEL(128)
 combine(const int* rows, float* x, const float* y, const float* weights, int width, int top) {
+  await_grids();
   const int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x, count = width / 4;
   if (row >= *rows || i >= count) return;
   constexpr int kAtOnce = 4;

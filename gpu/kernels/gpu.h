@@ -227,6 +227,18 @@ __device__ __forceinline__ void fence_gpu() {
 #endif
 }
 
+// Waits for the grids that were launched before this one, then lets the next one begin. With
+// programmatic launches (driver.Stream) a grid begins once all blocks of the one before are here:
+// its launch and its first loads of weights hide behind that one.
+//
+// Every kernel calls it: then a grid that is here knows all earlier ones to be complete. Before it
+// a kernel reads weights, and what a copy wrote before the step, and writes nothing.
+__device__ __forceinline__ void await_grids() {
+#if defined(GPU_NVIDIA) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // ---- our own words
 #define KERNEL_BOUNDS(threads, blocks, ...) \
   extern "C" __global__ void __launch_bounds__(threads, blocks)

@@ -2,11 +2,13 @@ package kernels
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ossrun/ossrun/assets"
+	"github.com/ossrun/ossrun/gpu/driver/drivertest"
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
 )
 
@@ -35,6 +37,44 @@ func TestImagesHaveWhatTheirTargetsLaunch(t *testing.T) {
 		for _, l := range launchesOn(a.target()) {
 			if !slices.Contains(have, l.Kernel) {
 				t.Errorf("%s has no %s", a.Name, l.Kernel)
+			}
+		}
+	}
+}
+
+// Kernels whose launches overlap wait for the grids before them, in front of all that they write;
+// in PTX it can be read without tools.
+func TestKernelsAwaitGrids(t *testing.T) {
+	writes := regexp.MustCompile(`\s(st\.global|atom\.global|red\.global|cp\.async\.cg)`)
+	for _, a := range Archs {
+		if !a.HasText() {
+			continue
+		}
+		data := image(t, a)
+		for _, name := range hosttest.Must(Names(data))(t) {
+			before, after, waits := bytes.Cut(hosttest.Must(Only(data, name))(t),
+				[]byte("griddepcontrol.wait;"))
+			if waits != a.Overlaps() || bytes.Contains(after, []byte("griddepcontrol.wait;")) ||
+				waits && writes.Match(before) {
+				t.Errorf("%s: %s waits %v, and first %q", a.Name, name, waits,
+					writes.Find(before))
+			}
+		}
+	}
+}
+
+// The same of cubins, in the machine's own words.
+func TestCubinsAwaitGrids(t *testing.T) {
+	drivertest.Long(t)
+	for _, a := range Archs {
+		if a.Vendor == AMD || a.HasText() {
+			continue
+		}
+		names := hosttest.Must(Names(image(t, a)))(t)
+		for name, text := range machine(t, a, names) {
+			before, _, waits := strings.Cut(text, "ACQBULK")
+			if !waits || !strings.Contains(text, "PREEXIT") || strings.Contains(before, "STG") {
+				t.Errorf("%s: %s does not wait", a.Name, name)
 			}
 		}
 	}

@@ -8,6 +8,7 @@
 KERNEL(256)
 linear(const int* rows, float* y, const float* x, const bf16* w, const bf16* bias, int k, int n,
        int stride, int add) {
+  await_grids();
   const int lane = threadIdx.x % WARP, row = blockIdx.y;
   const int column = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
   if (row >= *rows || column >= n) return;  // whole warps

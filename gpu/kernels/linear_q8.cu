@@ -11,6 +11,7 @@
 KERNEL(256)
 linear_q8(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w,
           const bf16* bias, int k, int n, int stride, int add) {
+  await_grids();
   const int lane = threadIdx.x % WARP, row = blockIdx.y;
   const int column = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
   if (row >= *rows || column >= n) return;  // whole warps
@@ -96,6 +97,7 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
   };
   if (static_cast<int>(blockIdx.y) < groups) aim(blockIdx.y);
   if (row0 >= live) return;  // the whole block
+  await_grids();
   float* const scales = reinterpret_cast<float*>(staged + ROWS * (k / 4));
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {

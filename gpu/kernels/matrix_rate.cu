@@ -30,6 +30,7 @@ __device__ __forceinline__ void leave_rate(float* c, const Sums (&sum)[kRateA][k
 // transposed. c f32 [warps of the grid][16][16]: their sum. grid (any), block 256
 KERNEL(256)
 matrix_rate(float* c, const bf16* a, const bf16* b, int rounds) {
+  await_grids();
   SHARED(bf16, tile, (kRateA + kRateB) * 16 * kRateStride);
   for (int i = threadIdx.x; i < (kRateA + kRateB) * 256; i += blockDim.x)
     tile[i / 16 * kRateStride + i % 16] = i < kRateA * 256 ? a[i] : b[i - kRateA * 256];
@@ -57,6 +58,7 @@ EMULATE(matrix_rate, 256)
 KERNEL(256)
 matrix_rate_mx(float* c, const uint8_t* a, const uint8_t* a_scales, const uint8_t* b,
                const uint8_t* b_scales, int rounds) {
+  await_grids();
   constexpr int kRows = (kRateA + kRateB) * 16;
   SHARED(uint8_t, codes, kRows* kMxStride);
   SHARED(unsigned, scales, kRows);
@@ -91,6 +93,7 @@ EMULATE(matrix_rate_mx, 256)
 // multiprocessor waits for its products, the unit has those of the others. grid (any), shared 25600
 KERNEL(256)
 matrix_rate_wgmma(float* c, const bf16* a, const bf16* b, int rounds) {
+  await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16 *const as = operands_in(dynamic), *const bs = as + kWgRows * kWgStep;
   for (int i = threadIdx.x; i < kWgRows * kWgStep; i += blockDim.x)

@@ -10,6 +10,7 @@ constexpr int kNormThreads = 256, kNormAtOnce = 3;
 // grid (bucket rows)
 KERNEL(256)
 norm(const int* rows, float* y, const float* x, const bf16* w, int width, float eps) {
+  await_grids();
   SHARED(float, part, kNormThreads / WARP);
   constexpr int kStep = kNormAtOnce * kNormThreads;
   const int row = blockIdx.x, count = width / 4;

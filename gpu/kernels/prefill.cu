@@ -135,6 +135,7 @@ template <int TERMS>
 __device__ __forceinline__ void linear_tile(const int* rows, float* y, float* partial, int* arrived,
                                             const float* x, const OwnColumns<bf16>& own, int k,
                                             int stride, int add) {
+  await_grids();
   DYNAMIC_SHARED(float, result);
   const int live = *rows, row0 = blockIdx.x * kTileRows;
   if (row0 >= live) return;  // the whole block
@@ -184,6 +185,7 @@ __device__ __forceinline__ void expert_tile(float* y, const int* order, const in
                                             const float* x, const uint8_t* blocks,
                                             const uint8_t* scales, const bf16* bias, int n, int k,
                                             int top, float limit) {
+  await_grids();
   DYNAMIC_SHARED(float, result);
   int expert, begin, end;
   if (!find_tile(groups, blockIdx.y, kTileRows, &expert, &begin, &end)) return;  // the whole block
@@ -248,6 +250,7 @@ EMULATE(prefill_down_3, 256)
 // f32 [16][16]. grid (1), block WARP
 KERNEL(64)
 matrix_proof(float* c, const bf16* a, const bf16* b) {
+  await_grids();
   SHARED(bf16, tile, 2 * 16 * kTileStride);
   const int lane = threadIdx.x;
   for (int i = lane; i < 256; i += WARP) {

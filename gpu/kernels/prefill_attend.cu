@@ -129,6 +129,7 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
                                             const int* tables, const int* table_at,
                                             int64_t page_elements, int heads, int kv_heads,
                                             int window, const int* singles, float scale) {
+  await_grids();
   constexpr int kPacked = ROWS * kGroup, kThreads = kPacked * 2;
   SHARED(bf16, q, TERMS * kPacked * kHeadStride);
   SHARED(bf16, keys, kPageTokens * kHeadStride);

@@ -26,6 +26,7 @@ __device__ __forceinline__ unsigned to_e2m1(float y) {
 // grid (ceil(width / 32 / 64), bucket rows)
 KERNEL(64)
 quantize_mx(const int* rows, uint8_t* q, uint8_t* s, const float* x, int width) {
+  await_grids();
   const int row = blockIdx.y, b = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= *rows || b >= width / kBlock) return;
   float v[kBlock];
@@ -111,6 +112,7 @@ __device__ __forceinline__ void expert_tile_mx(float* y, const int* order, const
                                                const uint8_t* blocks, const uint8_t* scales,
                                                const bf16* bias, int n, int k, int top,
                                                float limit) {
+  await_grids();
   DYNAMIC_SHARED(float, result);  // half of the tile at a time, where the operands were
   uint8_t* const as = reinterpret_cast<uint8_t*>(result);
   uint8_t* const bs = as + kMxTerms * kMxRows * kMxStride;
@@ -221,6 +223,7 @@ EMULATE(prefill_down_mx, 256)
 KERNEL(64)
 matrix_proof_mx(float* c, const uint8_t* a, const uint8_t* a_scales, const uint8_t* b,
                 const uint8_t* b_scales) {
+  await_grids();
   SHARED(uint8_t, codes, 2 * 16 * kMxStride);
   SHARED(unsigned, scales, 2 * 16);
   const int lane = threadIdx.x;

@@ -33,6 +33,7 @@ prefill_linear_q8(const int* rows, float* y, float* partial, int* arrived, const
                   const float* d, const uint8_t* w0, const bf16* bias0, const uint8_t* w1,
                   const bf16* bias1, const uint8_t* w2, const bf16* bias2, int n0, int n1, int n2,
                   int k, int stride, int add) {
+  await_grids();
   DYNAMIC_SHARED(float, result);  // where the operands were
   bf16* const as = reinterpret_cast<bf16*>(result);
   bf16* const bs = as + kQRows * kQStride;

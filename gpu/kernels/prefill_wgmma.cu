@@ -95,6 +95,7 @@ prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, co
                      const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
                      const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
                      int add) {
+  await_grids();
   DYNAMIC_SHARED(float, result);
   const int live = *rows, row0 = blockIdx.x * kWgTileRows;
   if (row0 >= live) return;  // the whole block
@@ -123,6 +124,7 @@ EMULATE(prefill_linear_wgmma, 256)
 // [2][64][128]. As matrix_proof. grid (2), shared 25600
 KERNEL(128)
 matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
+  await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16 *const as = operands_in(dynamic), *const bs = as + kWgRows * kWgStep;
   for (int i = threadIdx.x; i < kWgRows * 16; i += 128) as[operand_at(i / 16, i % 16)] = a[i];

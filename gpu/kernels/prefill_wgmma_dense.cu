@@ -138,6 +138,7 @@ prefill_linear_direct_wgmma(const int* rows, float* y, float* partial, int* arri
                             const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
                             const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k,
                             int stride, int add) {
+  await_grids();
   const OwnColumns<bf16> own =
       own_columns<kLongRows>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
   const Piece piece = own_piece(k / kLongChunk);

@@ -224,6 +224,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, co
 
 template <bool GATED>
 __device__ __forceinline__ void direct_experts(const WgExperts& e, const int* groups) {
+  await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16* const stages = operands_in(dynamic);
   SHARED(WgTile, tile, 1);

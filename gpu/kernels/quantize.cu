@@ -7,6 +7,7 @@
 // One thread a block. grid (ceil(width / 32 / 64), bucket rows)
 KERNEL(64)
 quantize(const int* rows, int8_t* q, float* d, const float* x, int width) {
+  await_grids();
   const int row = blockIdx.y, b = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= *rows || b >= width / kBlock) return;
   const int64_t at = static_cast<int64_t>(row) * width + b * kBlock;

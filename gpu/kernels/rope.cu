@@ -6,6 +6,7 @@
 KERNEL(256)
 angles(const int* rows, float* a, const int* positions, const float* frequencies, int half,
        float scale) {
+  await_grids();
   const int row = blockIdx.x;
   if (row >= *rows) return;
   float* to = a + static_cast<int64_t>(row) * 2 * half;
@@ -24,6 +25,7 @@ EMULATE(angles, 256)
 // grid (ceil(heads * dim / 2 / 256), bucket rows)
 KERNEL(256)
 rope(const int* rows, float* x, const float* a, int heads, int dim, int stride) {
+  await_grids();
   const int row = blockIdx.y, half = dim / 2, i = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= *rows || i >= heads * half) return;
   const float* cosine = a + static_cast<int64_t>(row) * dim + i % half;

@@ -12,6 +12,7 @@
 KERNEL(256)
 route_choose(const int* rows, int* experts, float* weights, const float* router, int count,
              int top) {
+  await_grids();
   const int64_t row = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
   if (row >= *rows) return;  // the whole warp
   choose_by_warp(experts + row * top, weights + row * top, router + row * count, count, top,
@@ -23,6 +24,7 @@ EMULATE(route_choose, 256)
 // grid (1), any block, shared (block / WARP + 1) * count * 4
 KERNEL(1024)
 route_group(const int* rows, int* order, int* groups, const int* experts, int count, int top) {
+  await_grids();
   DYNAMIC_SHARED(int, places);
   SHARED(int, seen, 1024);
   group_slots(order, groups, experts, *rows * top, count, places, seen);

@@ -10,6 +10,7 @@
 // (ceil(hidden / 8 / 128), bucket rows)
 KERNEL(128)
 embed(const int* rows, float* x, const int* tokens, const bf16* embedding, int hidden) {
+  await_grids();
   const int row = blockIdx.y, at = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
   if (row >= *rows || at >= hidden) return;
   const uint4 v =
@@ -24,6 +25,7 @@ EMULATE(embed, 128)
 // grid (ceil(hidden / 4 / 128), bucket rows)
 KERNEL(128)
 gather(const int* logit_rows, float* y, const float* x, const int* logit_row, int hidden) {
+  await_grids();
   const int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x, count = hidden / 4;
   if (row >= *logit_rows || i >= count) return;
   reinterpret_cast<float4*>(y)[static_cast<int64_t>(row) * count + i] =
@@ -37,6 +39,7 @@ EMULATE(gather, 128)
 // grid (ceil(width rounded up to 64 / 8 / 128), bucket rows)
 KERNEL(128)
 round_rows(const int* rows, bf16* y, const float* x, int width, int shares) {
+  await_grids();
   const int row = blockIdx.y, piece = blockIdx.x * blockDim.x + threadIdx.x;
   const int wide = shares ? (width + 63) / 64 * 64 : width;
   if (row >= *rows || piece * 8 >= wide) return;
@@ -64,6 +67,7 @@ EMULATE(round_rows, 128)
 // grid (ceil(words / 256), bucket rows)
 KERNEL(256)
 copy_rows(const int* rows, unsigned* y, const unsigned* x, int words) {
+  await_grids();
   const int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= *rows || i >= words) return;
   y[static_cast<int64_t>(row) * words + i] = x[static_cast<int64_t>(row) * words + i];

@@ -115,6 +115,7 @@ __device__ __forceinline__ uint64_t block_highest(uint64_t v, uint64_t* part) {
 // grid (bucket rows)
 KERNEL(512)
 logit_stats(const int* logit_rows, LogitStats* stats, const float* logits, int vocab) {
+  await_grids();
   SHARED(uint64_t, part, kSampleWarps);
   const int row = blockIdx.x;
   if (row >= *logit_rows) return;
@@ -142,6 +143,7 @@ EMULATE(logit_stats, 512)
 // grid (ceil(most edits / 256))
 KERNEL(256)
 edit_logits(const int* count, LogitEdit* edits, float* logits, int vocab) {
+  await_grids();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= *count) return;
   LogitEdit& e = edits[i];
@@ -266,6 +268,7 @@ __device__ __forceinline__ uint64_t bin_sum(const unsigned* bins, int bin) {
 KERNEL(512)
 sample_look(const int* logit_rows, SampleState* states, const float* logits,
             const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
+  await_grids();
   SHARED(uint64_t, part, kSampleWarps);
   const int row = blockIdx.y, own = blockIdx.x;
   if (row >= *logit_rows) return;
@@ -288,6 +291,7 @@ EMULATE(sample_look, 512)
 KERNEL(512)
 sample_bins(const int* logit_rows, SampleState* states, const float* logits,
             const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
+  await_grids();
   SHARED(unsigned, bins, 3 * kBins);
   const int row = blockIdx.y, own = threadIdx.x;
   if (row >= *logit_rows) return;
@@ -359,6 +363,7 @@ __device__ __forceinline__ bool in_question(int k, int low, int high, int bin) {
 KERNEL(512)
 sample_weigh(const int* logit_rows, SampleState* states, const float* logits,
              const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
+  await_grids();
   SHARED(uint64_t, part, kSampleWarps);
   SHARED(uint64_t, masses, kBins);
   SHARED(CutBins, cuts, 1);
@@ -500,6 +505,7 @@ __device__ __forceinline__ uint64_t share_of(uint64_t u, uint64_t whole) {
 KERNEL(512)
 sample(const int* logit_rows, SampleState* states, const float* logits, const SampleRow* params,
        const unsigned* masks, int vocab, int mask_words, int* tokens) {
+  await_grids();
   SHARED(uint64_t, part, kSampleWarps);
   SHARED(unsigned, parts, 2 * kBins);
   SHARED(int, found, 1);
@@ -565,6 +571,7 @@ EMULATE(sample, 512)
 KERNEL(512)
 top_logits(const int* logit_rows, int* ids, float* values, const float* logits, int vocab,
            int count) {
+  await_grids();
   SHARED(uint64_t, part, kSampleWarps);
   const int row = blockIdx.x;
   if (row >= *logit_rows) return;

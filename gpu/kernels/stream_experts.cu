@@ -23,6 +23,7 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
                                                const float* x, const uint8_t* blocks,
                                                const uint8_t* scales, const bf16* bias, int n,
                                                int k, int top, float limit) {
+  await_grids();
   constexpr int kTokens = COLUMNS / TERMS, kTiles = (COLUMNS + 15) / 16;
   DYNAMIC_SHARED(uint4, staged);
   SHARED(float, part, 2 * kStreamPieces * COLUMNS * kSumStride);

@@ -192,6 +192,7 @@ struct WideExperts {
 
 template <int N, bool GATED>
 __device__ __forceinline__ void wide_experts(const WideExperts& e) {
+  await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16* const staged = operands_in(dynamic);
   SHARED(WideTile<N>, tiles, 2);           // this one and the next

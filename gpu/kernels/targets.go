@@ -36,9 +36,8 @@ type Arch struct {
 // Archs are all of them. AMD's compiler must know the silicon's faults. clang-19 does not know that
 // a GFX12 reads a scalar register's old value after some vector instructions (LLVM 20 puts
 // s_wait_alu there), nor that instructions which empty a cache must be waited for (LLVM 21), and it
-// leaves loads that look in shared memory first (flat) in half of the kernels. PTX runs on its
-// architecture and, without the final a, on all later ones of NVIDIA. With the a it runs only on
-// the cards of its cubin, so that text is not shipped.
+// leaves flat loads in half of the kernels. PTX runs on its architecture and on all later ones of
+// NVIDIA; with a final a only on the cards of its cubin, so that text is not shipped.
 var Archs = []Arch{
 	{"sm_80", NVIDIA, 32, "clang-19", "+ptx80", MMA},
 	{"sm_120", NVIDIA, 32, "clang-22", "+ptx87", MMA},
@@ -115,6 +114,9 @@ func TextFor(card string) (best Arch, ok bool) {
 
 // HasText tells whether the architecture's PTX is shipped.
 func (a Arch) HasText() bool { return a.Vendor == NVIDIA && !strings.HasSuffix(a.Name, "a") }
+
+// Overlaps tells whether its kernels wait for earlier ones themselves (await_grids in gpu.h).
+func (a Arch) Overlaps() bool { return a.Vendor == NVIDIA && a.Name != "sm_80" }
 
 // File is the name in assets/kernels of the code object or text; "": none is shipped.
 func (a Arch) File() string {

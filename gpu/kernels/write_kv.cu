@@ -6,6 +6,7 @@ __device__ __forceinline__ void write_row(const int* rows, T* cache, float* qkv,
                                           const float* angles, const int* positions,
                                           const int* tables, const int* table_at,
                                           int64_t page_elements, int heads, int kv_heads, int dim) {
+  await_grids();
   const int row = blockIdx.y, half = dim / 2, width = heads + 2 * kv_heads;
   const int at = blockIdx.x * blockDim.x + threadIdx.x, head = at / half, i = at % half;
   if (row >= *rows || head >= width || (!angles && head < heads)) return;

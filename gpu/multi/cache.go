@@ -22,8 +22,7 @@ import (
 // A page's layout depends on its kind, which only steps tell. Bytes written from outside stay on
 // the host until a step uses the page. Few pages wait like this: those that return after a swap.
 //
-// What must stay true: written bytes are read back, and a step's keys and values are read as it
-// left them.
+// What must stay true: written bytes are read back, and keys and values as a step left them.
 
 // Kinds of pages.
 const (

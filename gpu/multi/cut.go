@@ -7,8 +7,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Cuts the tape: which device runs which operations, which buffers it needs first, and which device
-// has them.
+// Cuts the tape: which device runs which operations, and which buffers it needs from which one.
 //
 // What must stay true: a buffer crosses exactly if the next device to read it lacks its last value,
 // once for each value and device.

@@ -1,17 +1,15 @@
 // Package multi runs a model that does not fit on one card over several devices. plan.go places its
 // parts. The engine.Device here is made of cards, each with a run of layers and their KV cache, and
 // of the host, which computes the experts that no card has room for. The tape is cut at each change
-// of the device (cut.go). Each segment is a program of its own to the device that runs it. Buffers
-// alive across a cut are moved: from card to card by a common driver, else through the host's
-// memory.
+// of the device (cut.go), and each segment is a program of its own. Buffers alive across a cut are
+// moved: from card to card by a common driver, else through the host's memory.
 //
 //	card 0  embedding, layers 0-11     ->  card 1  layers 12-23, unembedding, sampling
 //	card 0  attention, router of layer l
 //	  -> host  choice of experts, experts, residual
 //	  -> card 0  layer l+1
 //
-// The segments of a step run one after the other: a token's layers depend on each other, so with
-// one stream only the copies of experts (stage.go) can run at the same time.
+// The segments of a step run one after the other; only copies of experts (stage.go) overlap.
 //
 // What must stay true: a row's result is that of one device, up to the arithmetic of the device
 // that computed it; a failed step leaves no work queued; Free and Close give everything back.

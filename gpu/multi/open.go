@@ -3,8 +3,7 @@ package multi
 // For a model that does not fit on one GPU: opens all that may be used and the CPU, plans (plan.go)
 // and makes one device of them (device.go).
 //
-// What must stay true: everything opened is closed when a later step fails; a plan uses the memory
-// that the drivers report as free.
+// What must stay true: a failure closes everything; a plan uses what drivers report as free.
 
 import (
 	"cmp"

@@ -16,9 +16,8 @@ import (
 // Planning decides which layers are on which card, which experts on the CPU, how long the context
 // can be, and which speed the memory's bandwidth then allows.
 //
-// The cheapest is tried first: all on one card; then layers over several, each with its own
-// cache; then experts on the CPU, last layers first, because a token reads only some experts but
-// all of attention, dense weights and cache.
+// The cheapest is tried first: all on one card; then layers over several, each with its cache; then
+// experts on the CPU, last layers first, because a token reads only some of them.
 //
 // What must stay true: no card is ever planned beyond its Room; the figures are sums of tensor
 // sizes, engine.PlanFor's scratch and Extra, never guesses; a plan that does not fit is an error

@@ -8,16 +8,15 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Tokens chosen on the last card. The forward pass of a step goes through several devices, and the
-// host takes part in every cut: so Queue runs the pass in a goroutine, and Sample joins it.
+// Tokens chosen on the last card. The host takes part in every cut of a step's forward pass: so
+// Queue runs the pass in a goroutine, and Sample joins it.
 //
 //	Queue(n+1)   goroutine: wait for the tokens of n, embed them on the first card, ...
 //	             last card (queued, not waited for)
 //	Wait(n)      the same tokens, for the caller
 //	Sample(n+1)  joins the goroutine, queues the choice on the last card
 //
-// A token that the last card has chosen is needed on the first one, so nothing of the next pass can
-// run before: waiting for it costs no time.
+// The first card needs the token that the last one has chosen, so waiting for it costs no time.
 
 // samplingStep is a step whose last segment is on a device that samples.
 type samplingStep struct {

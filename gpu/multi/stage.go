@@ -6,9 +6,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Experts in host memory that a card computes: in a large step, copying a layer's experts over the
-// bus takes less time than computing them on the host. While a card computes a layer from one of
-// its two staging areas, the next layer's experts are copied into the other.
+// Experts in host memory that a card computes: in a large step, copying a layer's experts is faster
+// than computing them on the host. One staging area is copied into while the other is computed.
 //
 // What must stay true: an area is written only when the segment that read it last has ended, and
 // read only when it is complete.

@@ -24,8 +24,7 @@ type Rates struct {
 }
 
 // StreamFrom is the smallest step, in rows, for which copying a layer's experts takes less time
-// than computing them on the CPU; 0 if no step is, or it is not known. The card's own time does not
-// count: it computes one layer while the next one is copied.
+// than computing them on the CPU, not counting the card's, which overlaps; 0 if none or unknown.
 func StreamFrom(s models.Spec, r Rates, most int) int {
 	if r.Link <= 0 || r.Bandwidth <= 0 || r.Multiply <= 0 {
 		return 0

@@ -8,12 +8,9 @@
 //
 // The two talk over a socket that the worker inherits as descriptor 3, and share the memory that it
 // inherits as descriptor 4. What must stay true:
-//   - A step costs one message each way, however large it is: rows, block tables, masks, logits and
-//     sampled tokens are in shared memory.
-//   - Weights do not pass through here: the worker opens the very files that the parent has open,
-//     or refuses.
-//   - Every wait has an end: the worker's death is seen at once, and an answer that is late by a
-//     deadline ends the worker.
+//   - A step costs one message each way, however large it is: its data is in shared memory.
+//   - Weights do not pass through here: the worker opens the parent's very files, or refuses.
+//   - Every wait has an end: the worker's death is seen at once, and a late answer ends it.
 //   - Input from the other side is not trusted: lengths, numbers and kinds are checked before they
 //     are used.
 //   - A worker never outlives its parent: it gets SIGKILL with it, and ends when the socket closes.

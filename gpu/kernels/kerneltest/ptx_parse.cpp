@@ -263,7 +263,8 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
   } else if (op == "bar") {
     i.op = has("warp") ? kWarpBarrier : kBarrier;
     if (args.size() != 1 || args[0] != (has("warp") ? "-1" : "0")) unknown(i.text);
-  } else if (op == "fence" || op == "prefetch" || begins(word, "wgmma.fence")) {
+  } else if (op == "fence" || op == "prefetch" || op == "griddepcontrol" ||
+             begins(word, "wgmma.fence")) {
     i.op = kNothing;
   } else if (begins(word, "wgmma.commit_group")) {
     i.op = kWgmmaCommit;

@@ -151,6 +151,27 @@ API cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
   });
 }
 
+struct LaunchAttribute {
+  int id;
+  char padding[4];
+  int value;
+  char rest[60];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  Stream* stream;
+  const LaunchAttribute* attributes;
+  unsigned count;
+};
+API cuLaunchKernelEx(const LaunchConfig* c, Function* f, void** arguments, void**) {
+  return entered(__func__, true, Failing::kNothing, [&](int) -> int {
+    if (!launchable(c->stream)) return kInvalidHandle;
+    for (unsigned i = 0; i < c->count; i++)  // programmatic stream serialization alone
+      if (c->attributes[i].id != 6 || c->attributes[i].value != 1) return kInvalidValue;
+    return machine.launch(c->stream, f, c->grid, c->block, c->shared, arguments);
+  });
+}
+
 API cuStreamCreate(Stream** s, unsigned) { return HERE(stream_create(s, here)); }
 API cuStreamDestroy_v2(Stream* s) { return FREES(stream_destroy(s)); }
 API cuStreamWaitEvent(Stream* s, Event* e, unsigned) { return HERE(stream_wait(s, e)); }
