@@ -52,24 +52,16 @@ struct WgShare {
   }
 };
 
-// Two codes of a word that are four apart, by a product in place of shifts: the integer unit has
-// half the rate of the others.
-__device__ __forceinline__ unsigned unpack_pair(unsigned q, unsigned mask, unsigned by,
-                                                unsigned factor) {
-  return times_bf16x2(((q & mask) * by) & 0x81c081c0u, factor);
-}
-
 // The first operands of two of a step's four products, from eight codes of each row: word i of each
 // is row i % 2.
 __device__ __forceinline__ void unpack_wg(unsigned (&a)[2][4], unsigned q0, unsigned q1,
                                           const WgWeights& w) {
 #pragma unroll
   for (int r = 0; r < 2; r++) {
-    const unsigned f = Unpacker(w.scale[r]).factor, q = r == 0 ? q0 : q1, upper = q >> 8;
-    a[0][r] = unpack_pair(q, 0x000f000fu, 0x1040u, f);
-    a[0][2 + r] = unpack_pair(q, 0x00f000f0u, 0x0104u, f);
-    a[1][r] = unpack_pair(upper, 0x000f000fu, 0x1040u, f);
-    a[1][2 + r] = unpack_pair(upper, 0x00f000f0u, 0x0104u, f);
+    unsigned words[4];
+    Unpacker(w.scale[r]).unpack(words, r == 0 ? q0 : q1);
+#pragma unroll
+    for (int i = 0; i < 4; i++) a[i / 2][i % 2 * 2 + r] = words[i];
   }
 }
 

@@ -59,23 +59,15 @@ struct WideRows {
   }
 };
 
-// Two codes of a word that are four apart, by a product in place of shifts: the integer unit has
-// half the rate of the others.
-__device__ __forceinline__ unsigned wide_pair(unsigned q, unsigned mask, unsigned by,
-                                              unsigned factor) {
-  return times_bf16x2(((q & mask) * by) & 0x81c081c0u, factor);
-}
-
 // The first operands of two products, from eight codes of each row: word i of each is row i % 2.
 __device__ __forceinline__ void unpack_wide(unsigned (&a)[2][4], unsigned q0, unsigned q1,
-                                            const unsigned (&factor)[2]) {
+                                            const Unpacker (&unpacker)[2]) {
 #pragma unroll
   for (int r = 0; r < 2; r++) {
-    const unsigned f = factor[r], q = r == 0 ? q0 : q1, upper = q >> 8;
-    a[0][r] = wide_pair(q, 0x000f000fu, 0x1040u, f);
-    a[0][2 + r] = wide_pair(q, 0x00f000f0u, 0x0104u, f);
-    a[1][r] = wide_pair(upper, 0x000f000fu, 0x1040u, f);
-    a[1][2 + r] = wide_pair(upper, 0x00f000f0u, 0x0104u, f);
+    unsigned words[4];
+    unpacker[r].unpack(words, r == 0 ? q0 : q1);
+#pragma unroll
+    for (int i = 0; i < 4; i++) a[i / 2][i % 2 * 2 + r] = words[i];
   }
 }
 
@@ -98,10 +90,10 @@ template <int N, int I>
 __device__ __forceinline__ void multiply_half(Pending& pending, float (&sum)[N / 2],
                                               unsigned (&a)[2][2][4], const WideWeights& w,
                                               unsigned b) {
-  const unsigned factor[2] = {Unpacker(w.scale[0]).factor, Unpacker(w.scale[1]).factor};
-  unpack_wide(a[0], I ? w.q[0].z : w.q[0].x, I ? w.q[1].z : w.q[1].x, factor);
+  const Unpacker unpacker[2] = {Unpacker(w.scale[0]), Unpacker(w.scale[1])};
+  unpack_wide(a[0], I ? w.q[0].z : w.q[0].x, I ? w.q[1].z : w.q[1].x, unpacker);
   multiply_wide<N>(pending, sum, a[0], a[1], b);
-  unpack_wide(a[1], I ? w.q[0].w : w.q[0].y, I ? w.q[1].w : w.q[1].y, factor);
+  unpack_wide(a[1], I ? w.q[0].w : w.q[0].y, I ? w.q[1].w : w.q[1].y, unpacker);
   multiply_wide<N>(pending, sum, a[1], a[0], b + 4);
 }
 
