@@ -95,76 +95,69 @@ __device__ __forceinline__ void stage(int thread, float4* staged, const float* x
   }
 }
 
-// Stages ROWS rows of k floats, with w after RMSNorm by w; rows from `live` on are zero. x is the
-// first of them. The rows are asked for together, since a block can do nothing before it has them.
-// All threads; a barrier must follow. `part` is shared, of ROWS * kDecodeWarps floats.
+// Stages ROWS rows of k floats, times RMSNorm's w if it is not null; rows from `live` on are zero.
+// x is the first of them, not read before earlier grids are complete. The rows are asked for
+// together, since a block can do nothing before it has them. All threads; a barrier must follow.
+// `part` is shared, ROWS * kDecodeWarps floats, and gets what norm_scale reads.
 template <int ROWS>
 __device__ __forceinline__ void stage_rows(int thread, float4* staged, const float* x,
-                                           const bf16* w, float eps, int k, int live, float* part) {
+                                           const bf16* w, int k, int live, float* part) {
+  constexpr int kAtOnce = ROWS > 1 ? 3 : kStageAtOnce;  // or registers are too few
   const int count = k / 4;
+  uint2 g[kAtOnce] = {};
+  const auto ask_weights = [&](int first) {
+#pragma unroll
+    for (int u = 0; u < kAtOnce; u++) {
+      const int i = first + u * kDecodeThreads;
+      if (w && i < count) g[u] = reinterpret_cast<const uint2*>(w)[i];
+    }
+  };
+  ask_weights(thread);
+  await_grids();
   float squares[ROWS] = {};
-  for (int base = 0; base < count; base += kStageAtOnce * kDecodeThreads) {
+  for (int base = 0; base < count; base += kAtOnce * kDecodeThreads) {
     const int first = base + thread;
-    float4 v[ROWS][kStageAtOnce];
+    float4 v[ROWS][kAtOnce];
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
-      for (int u = 0; u < kStageAtOnce; u++) {
+      for (int u = 0; u < kAtOnce; u++) {
         const int i = first + u * kDecodeThreads;
         const float4* from = reinterpret_cast<const float4*>(x + static_cast<int64_t>(r) * k);
         v[r][u] = i < count && r < live ? from[i] : float4{0, 0, 0, 0};
       }
+    if (base > 0) ask_weights(first);
     asked();
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
-      for (int u = 0; u < kStageAtOnce; u++) {
+      for (int u = 0; u < kAtOnce; u++) {
         const int i = first + u * kDecodeThreads;
-        const float4 a = v[r][u];
+        float4 a = v[r][u];
         squares[r] = dot4(a.x, a.y, a.z, a.w, a, squares[r]);
+        if (w) {
+          a.x *= low_bf16(g[u].x);
+          a.y *= high_bf16(g[u].x);
+          a.z *= low_bf16(g[u].y);
+          a.w *= high_bf16(g[u].y);
+        }
         if (i < count) staged[r * count + staged_at(i)] = a;
       }
   }
   if (!w) return;
-  // One barrier for the sums of all rows.
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
     const float sum = warp_sum(squares[r]);
     if (thread % WARP == 0) part[r * kDecodeWarps + thread / WARP] = sum;
   }
-  __syncthreads();
-  float scale[ROWS];
+}
+
+// What RMSNorm multiplies staged row r by.
+__device__ __forceinline__ float norm_scale(const float* part, int r, int k, float eps) {
+  float sum = 0;
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < kDecodeWarps; i++) sum += part[r * kDecodeWarps + i];
-    scale[r] = 1.0f / sqrt_of(sum / static_cast<float>(k) + eps);
-  }
-  for (int base = 0; base < count; base += kStageAtOnce * kDecodeThreads) {
-    const int first = base + thread;
-    uint2 g[kStageAtOnce];
-#pragma unroll
-    for (int u = 0; u < kStageAtOnce; u++) {
-      const int i = first + u * kDecodeThreads;
-      g[u] = i < count ? reinterpret_cast<const uint2*>(w)[i] : uint2{0, 0};
-    }
-    asked();
-#pragma unroll
-    for (int u = 0; u < kStageAtOnce; u++) {
-      const int i = first + u * kDecodeThreads;
-      if (i >= count) continue;
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) {
-        float4 v = staged[r * count + staged_at(i)];  // this thread's own
-        v.x *= scale[r] * low_bf16(g[u].x);
-        v.y *= scale[r] * high_bf16(g[u].x);
-        v.z *= scale[r] * low_bf16(g[u].y);
-        v.w *= scale[r] * high_bf16(g[u].y);
-        staged[r * count + staged_at(i)] = v;
-      }
-    }
-  }
+  for (int i = 0; i < kDecodeWarps; i++) sum += part[r * kDecodeWarps + i];
+  return 1.0f / sqrt_of(sum / static_cast<float>(k) + eps);
 }
 
 // Whether a round of loads that begins at `first` has nothing but the zeros past the end. A card

@@ -22,22 +22,25 @@ __device__ __forceinline__ void linear_rows(const Place& place, const int* rows,
   const int lane = place.thread % WARP, warp = warp_of(place.thread);
   int c = (place.y * kDecodeWarps + warp) * 2;
   Pieces<2, (ROWS > 1 ? kInFlightOfMany : kInFlight)> ahead = {};
+  bf16 next_bias = 0;  // of the lane's column
   const auto ask = [&] {
     const bf16* const first = w + static_cast<int64_t>(c) * k;
+    if (bias && c + lane % 2 < n) next_bias = bias[c + lane % 2];
     ahead.ask({first, c + 1 < n ? first + k : first}, 0, k / 8, lane);
   };
   if (c < n) ask();
   if (row0 >= live) return;  // the whole block
-  await_grids();
-  stage_rows<ROWS>(place.thread, staged, x + static_cast<int64_t>(row0) * k, norm, eps, k,
-                   live - row0, part);
+  stage_rows<ROWS>(place.thread, staged, x + static_cast<int64_t>(row0) * k, norm, k, live - row0,
+                   part);
   __syncthreads();
+  const float scale = norm ? norm_scale(part, lane / 2 % ROWS, k, eps) : 1.0f;  // of the lane's row
   while (c < n) {
     const int own = c;
     const bool two = own + 1 < n;
     const bf16* const first = w + static_cast<int64_t>(own) * k;
     float sum[ROWS][2] = {};
     dot_bf16(sum, ahead, staged, {first, two ? first + k : first}, k, lane);
+    const float own_bias = from_bf16(next_bias);
     c += place.ny * kDecodeWarps * 2;
     if (c < n) ask();
     float v = 0;  // of the lane's own row and column: lane 2r + j has sum[r][j]
@@ -51,7 +54,7 @@ __device__ __forceinline__ void linear_rows(const Place& place, const int* rows,
     const int row = row0 + lane / 2, j = lane % 2;
     if (lane >= 2 * ROWS || row >= live || (j == 1 && !two)) continue;
     float* to = y + static_cast<int64_t>(row) * stride + own + j;
-    if (bias) v += from_bf16(bias[own + j]);
+    v = fmaf(v, scale, own_bias);
     *to = add ? *to + v : v;
   }
 }
@@ -84,25 +87,33 @@ __device__ __forceinline__ void qkv_rows(const Place& place, const int* rows, fl
   const int pairs = width / 2;
   int p = place.y * kDecodeWarps + warp;
   Pieces<2, (ROWS > 1 ? kInFlightOfMany : kInFlight)> ahead = {};
-  const bf16* low_row = pair_row(p, wq, wk, wv, k, heads, kv_heads, dim);
+  const bf16* low_row = nullptr;
+  bf16 next_bias[2] = {};
   const int64_t apart = static_cast<int64_t>(half) * k;
-  if (p < pairs) ahead.ask({low_row, low_row + apart}, 0, k / 8, lane);
+  // inline, or AMD's compiler keeps the pieces in memory
+  const auto ask = [&]() __attribute__((always_inline)) {
+    const int head = p / half;
+    const bf16* const bias = head < heads ? bq : head < heads + kv_heads ? bk : bv;
+    const int low = (head < heads ? head : (head - heads) % kv_heads) * dim + p % half;
+    if (bias) next_bias[0] = bias[low], next_bias[1] = bias[low + half];
+    low_row = pair_row(p, wq, wk, wv, k, heads, kv_heads, dim);
+    ahead.ask({low_row, low_row + apart}, 0, k / 8, lane);
+  };
+  if (p < pairs) ask();
   if (row0 >= live) return;  // the whole block
-  await_grids();
-  stage_rows<ROWS>(place.thread, staged, x + static_cast<int64_t>(row0) * k, norm, eps, k,
-                   live - row0, part);
+  stage_rows<ROWS>(place.thread, staged, x + static_cast<int64_t>(row0) * k, norm, k, live - row0,
+                   part);
   __syncthreads();
+  const float scale = norm_scale(part, lane % ROWS, k, eps);  // of the lane's row
   while (p < pairs) {
     const int head = p / half, i = p % half;
     const bool query = head < heads, key = !query && head < heads + kv_heads;
     const int own = query ? head : key ? head - heads : head - heads - kv_heads;
-    const bf16* bias = query ? bq : key ? bk : bv;
-    const int low = own * dim + i, high = low + half;
     float sum[ROWS][2] = {};
     dot_bf16(sum, ahead, staged, {low_row, low_row + apart}, k, lane);
+    const float low_bias = from_bf16(next_bias[0]), high_bias = from_bf16(next_bias[1]);
     p += place.ny * kDecodeWarps;
-    low_row = pair_row(p, wq, wk, wv, k, heads, kv_heads, dim);
-    if (p < pairs) ahead.ask({low_row, low_row + apart}, 0, k / 8, lane);
+    if (p < pairs) ask();
     float u = 0, v = 0;  // of the lane's own row
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -114,10 +125,8 @@ __device__ __forceinline__ void qkv_rows(const Place& place, const int* rows, fl
     }
     const int row = row0 + lane;
     if (lane >= ROWS || row >= live) continue;
-    if (bias) {
-      u += from_bf16(bias[low]);
-      v += from_bf16(bias[high]);
-    }
+    u = fmaf(u, scale, low_bias);
+    v = fmaf(v, scale, high_bias);
     if (query || key) {
       const float c = angles[static_cast<int64_t>(row) * dim + i];
       const float s = angles[static_cast<int64_t>(row) * dim + half + i];

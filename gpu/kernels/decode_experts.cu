@@ -5,7 +5,7 @@
 // router f32 [rows, count], w bf16 [count, k]; arrived i32 [rows], 0 before and after.
 // Then, if order is not null, order and groups as by route_group, with which shared memory must do.
 // grid (bucket rows, ceil(count / (256 / WARP))), shared 4 * k
-KERNEL(256, 3)
+KERNEL(256, 2)
 decode_route(const int* rows, int* experts, float* weights, int* order, int* groups, float* t,
              float* router, int* arrived, const float* x, const bf16* norm, const bf16* w,
              const bf16* bias, int k, int count, int top, float eps) {

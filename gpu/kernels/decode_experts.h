@@ -22,28 +22,40 @@ __device__ __forceinline__ void route_row(const Place& place, const int* rows, i
   const int lane = place.thread % WARP, warp = warp_of(place.thread);
   const int e = place.y * kDecodeWarps + warp;
   const bf16* const columns[1] = {w + static_cast<int64_t>(e) * k};
-  Pieces<1, 2 * kInFlight> ahead = {};
+  Pieces<1, 3 * kInFlight> ahead = {};  // all of a row of 2,880, or most
   if (e < count) ahead.ask(columns, 0, k / 8, lane);
   if (row >= live) return;  // the whole block
-  await_grids();
-  stage_rows<1>(place.thread, staged, x + static_cast<int64_t>(row) * k, norm, eps, k, 1, part);
+  stage_rows<1>(place.thread, staged, x + static_cast<int64_t>(row) * k, norm, k, 1, part);
   __syncthreads();
-  if (place.y == 0)
-    for (int i = place.thread; i < k / 4; i += kDecodeThreads)
-      reinterpret_cast<float4*>(t + static_cast<int64_t>(row) * k)[i] = staged[staged_at(i)];
-  float* logits = router + static_cast<int64_t>(row) * count;
+  const float scale = norm_scale(part, 0, k, eps);
   if (e < count) {
     float sum[1][1] = {};
     dot_bf16(sum, ahead, staged, columns, k, lane);
-    const float v = warp_sum(sum[0][0]);
-    if (lane == 0) logits[e] = bias ? v + from_bf16(bias[e]) : v;
+    const float v = warp_sum(sum[0][0]) * scale;
+    if (lane == 0)
+      router[static_cast<int64_t>(row) * count + e] = bias ? v + from_bf16(bias[e]) : v;
   }
-  if (!last_to_arrive(arrived + row, place.ny, flag)) return;
-  if (warp == 0)
-    choose_by_warp(experts + static_cast<int64_t>(row) * top,
-                   weights + static_cast<int64_t>(row) * top, logits, count, top, lane);
-  // Row 0's counter has room for the count of rows.
-  if (!order || !last_to_arrive(arrived, live, flag, kOtherUnit)) return;
+  if (place.y == 0)
+    for (int i = place.thread; i < k / 4; i += kDecodeThreads) {
+      const float4 v = staged[staged_at(i)];
+      reinterpret_cast<float4*>(t + static_cast<int64_t>(row) * k)[i] =
+          float4{v.x * scale, v.y * scale, v.z * scale, v.w * scale};
+    }
+  const auto choose = [&](int64_t row) {
+    choose_by_warp(experts + row * top, weights + row * top, router + row * count, count, top,
+                   lane);
+  };
+  if (live <= kDecodeWarps) {  // the last block of all has a warp for each row
+    if (!last_to_arrive(arrived, live * place.ny, flag)) return;
+    if (warp < live) choose(warp);
+    if (!order) return;
+    __syncthreads();
+  } else {
+    if (!last_to_arrive(arrived + row, place.ny, flag)) return;
+    if (warp == 0) choose(row);
+    // Row 0's counter has room for the count of rows.
+    if (!order || !last_to_arrive(arrived, live, flag, kOtherUnit)) return;
+  }
   SHARED(int, seen, kDecodeThreads);
   group_slots(order, groups, experts, live * top, count, reinterpret_cast<int*>(staged), seen);
 }

@@ -120,6 +120,11 @@ __device__ __forceinline__ unsigned key_of(float v) {
   return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
+// The float that has a key; of 0 NaN.
+__device__ __forceinline__ float of_key(unsigned key) {
+  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+
 // gate * sigmoid(1.702 gate) * (up + 1), gate and up clamped as gpt-oss has it.
 __device__ __forceinline__ float clamped_swiglu(float gate, float up, float limit) {
   gate = fminf(gate, limit);

@@ -6,31 +6,62 @@
 #include "number.h"
 #include "warp.h"
 
-// The choice of one row by one warp: as route_choose. key 0 is NaN's: below everything.
+// Logits of which a lane keeps the ranks.
+constexpr int kRanks = 4;
+
+// The choice of one row by one warp: as route_choose. A rank is a logit's key and, of equal ones,
+// higher for the lower expert; key 0 is NaN's: below everything. top is at most WARP.
 __device__ __forceinline__ void choose_by_warp(int* experts, float* weights, const float* logits,
                                                int count, int top, int lane) {
-  uint64_t last = ~uint64_t{0};
-  float largest = 0, sum = 0;
+  const auto rank_of = [&](int e) {
+    const float v = logits[e];
+    const uint64_t key = v != v ? 0 : key_of(v);
+    return key << 32 | (0xffffffffu - static_cast<unsigned>(e));
+  };
+  uint64_t ranks[kRanks], last = ~uint64_t{0};
+#pragma unroll
+  for (int i = 0; i < kRanks; i++)
+    ranks[i] = lane + i * WARP < count ? rank_of(lane + i * WARP) : 0;
+  float largest = 0, sum = 0, own = 0;  // own: of the lane's own choice
   for (int j = 0; j < top; j++) {
     uint64_t best = 0;
-    for (int e = lane; e < count; e += WARP) {
-      const float v = logits[e];
-      const uint64_t key = v != v ? 0 : key_of(v);
-      const uint64_t rank = key << 32 | (0xffffffffu - static_cast<unsigned>(e));
+    const auto try_rank = [&](uint64_t rank) {
       if (rank < last && rank > best) best = rank;
-    }
+    };
+#pragma unroll
+    for (int i = 0; i < kRanks; i++) try_rank(ranks[i]);
+    for (int e = lane + kRanks * WARP; e < count; e += WARP) try_rank(rank_of(e));
     last = warp_max(best);
-    const int expert = static_cast<int>(0xffffffffu - static_cast<unsigned>(last));
-    const float logit = logits[expert];
+    const float logit = of_key(static_cast<unsigned>(last >> 32));
     if (j == 0) largest = logit;
     sum += exp_of(logit - largest);
-    if (lane == 0) {
-      experts[j] = expert;
-      weights[j] = logit;
-    }
+    if (lane != j) continue;
+    own = logit;
+    experts[j] = static_cast<int>(0xffffffffu - static_cast<unsigned>(last));
   }
-  if (lane == 0)
-    for (int j = 0; j < top; j++) weights[j] = exp_of(weights[j] - largest) / sum;
+  if (lane < top) weights[lane] = exp_of(own - largest) / sum;
+}
+
+// order and groups of as many slots as a warp has lanes, or fewer.
+__device__ __forceinline__ void group_by_warp(int* order, int* groups, const int* experts,
+                                              int slots, int count, int lane) {
+  const int e = lane < slots ? experts[lane] : count;
+  int before = 0, same = 0, lower = 0;  // slots in front of it with its expert, with its, below it
+  for (int l = 0; l < slots; l++) {
+    const int other = __shfl_sync(FULL, e, l);
+    before += other == e && l < lane;
+    same += other == e;
+    lower += other < e;
+  }
+  const int first = before == 0 ? e : count;
+  int active = 0;  // experts below it
+  for (int l = 0; l < slots; l++) active += __shfl_sync(FULL, first, l) < e;
+  if (lane >= slots) return;
+  order[lower + before] = lane;
+  if (before > 0) return;
+  groups[1 + 2 * active] = e;
+  groups[2 + 2 * active] = lower + same;
+  if (lower + same == slots) groups[0] = active + 1;
 }
 
 // Slots that a lane asks for at once: all of its own in a step of 2,048 rows.
@@ -41,6 +72,10 @@ constexpr int kSlotsAtOnce = WARP == 32 ? 8 : 4;
 // has lanes. places and seen are shared, of (threads / WARP + 1) * count and of threads.
 __device__ __forceinline__ void group_slots(int* order, int* groups, const int* experts, int slots,
                                             int count, int* places, int* seen) {
+  if (slots <= WARP) {
+    if (threadIdx.x < WARP) group_by_warp(order, groups, experts, slots, count, threadIdx.x);
+    return;
+  }
   const int threads = blockDim.x, warps = threads / WARP;
   // How many slots of an expert a warp's run of them has, then where the next one goes: a row of
   // counts for each warp; then how many each expert has.

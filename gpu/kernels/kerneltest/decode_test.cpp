@@ -290,6 +290,8 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
 TEST(decode_experts) { decode_experts_of(3, 160, 96, 10, 4, false); }
 TEST(decode_experts_one_row) { decode_experts_of(1, 64, 32, 40, 2, false); }
 TEST(decode_experts_ties) { decode_experts_of(2, 96, 64, 5, 3, true); }
+TEST(decode_experts_rows) { decode_experts_of(11, 64, 32, 10, 4, false); }
+TEST(decode_experts_many) { decode_experts_of(2, 64, 32, 300, 4, false); }
 TEST(decode_experts_wide) { decode_experts_of(1, 1088, 192, 3, 2, false); }
 
 }  // namespace
