@@ -65,8 +65,11 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.RoundRows(rows(100), p, p, 64, false),
 			t.RoundRows(rows(9), p, p, 96, true), t.MatrixProof(WGMMA, two),
 			t.MatrixRate(WGMMA, 4, two, 3))
-		few, _ := t.DirectLinears([]Product{product(64, x)}, meet)
-		all = append(all, few)
+		card := t
+		card.Shared = SharedOf("sm_90")
+		if few, fits := card.DirectLinears([]Product{product(64, x)}, meet); fits {
+			all = append(all, few)
+		}
 	case MX:
 		four := []any{p, p, p, p, p}
 		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),
