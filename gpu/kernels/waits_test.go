@@ -16,7 +16,7 @@ import (
 // out. The others stand where a later wait is enough: a store that the block does not read again at
 // a barrier of the block, what LLVM waits for behind the emptying of a cache, a load that nothing
 // uses (prefetch), two waits beside each other. A kernel whose blocks count themselves has a dozen
-// of them: of 84 kernels twelve do, and the router in three places.
+// of them, and of 84 kernels twelve do.
 const noticedWaits = 93
 
 // addOnly are the kernels whose atomic additions to memory tell no other block of anything: the
