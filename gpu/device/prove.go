@@ -38,10 +38,10 @@ type Proof struct {
 
 // proofBound is how far float32 sums of a few hundred terms may differ in another order. A bf16
 // cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round get
-// activations that are round already; attention rounds its own probabilities.
+// activations that are round already; attention rounds its probabilities, a pair of experts h.
 const (
 	proofBound  = 2e-5
-	attendBound = 1e-2
+	insideBound = 1e-2
 )
 
 // Trial is the result of one run through a model so far.
@@ -446,8 +446,8 @@ func (v *prover) proof(f Variant) *Proof {
 	if p == nil {
 		terms := float64(v.spec.Hidden) / float64(proofSpec().Hidden)
 		p = &Proof{Variant: f, Bound: proofBound * max(1, math.Sqrt(terms))}
-		if f == PrefillAttend+Variant(rounded.suffix) {
-			p.Bound = attendBound
+		if f == PrefillAttend+Variant(rounded.suffix) || f == PrefillGateUp+"_wgmma" {
+			p.Bound = insideBound
 		}
 		v.proofs[f] = p
 	}

@@ -32,7 +32,7 @@ func TestProveWidth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(got.Proofs) < 5 {
+			if len(got.Proofs) < 4 {
 				t.Errorf("%+v", got)
 			}
 			for _, p := range got.Proofs {
