@@ -337,14 +337,13 @@ func (s *server) drain(now bool) error {
 const shortKey = 20
 
 func (s *server) announce() {
-	lines := s.Models.Lines()
-	if lines == nil {
-		return // already unloaded
-	}
+	lines := s.Models.Lines() // nil: --keep-alive 0 has unloaded the model already
 	person := isTerminal(s.terminal.Err)
-	if person {
+	switch {
+	case lines == nil:
+	case person:
 		s.showBlock(lines)
-	} else {
+	default:
 		for _, line := range lines {
 			s.options.Notify(line)
 		}
