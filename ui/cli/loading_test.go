@@ -3,12 +3,14 @@
 package cli
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ossrun/ossrun/models/hub"
 	"github.com/ossrun/ossrun/runtime/remote/local"
+	"github.com/ossrun/ossrun/runtime/serve"
 )
 
 func TestReadyTellsHowFarLoadingIs(t *testing.T) {
@@ -27,6 +29,34 @@ func TestReadyTellsHowFarLoadingIs(t *testing.T) {
 	}
 	if shown != 4_100_000_000 {
 		t.Errorf("the terminal was shown %d", shown)
+	}
+}
+
+// TestReadyIsAlwaysSaid: a model may be unloaded before the server says that it is ready, as with
+// --keep-alive 0. Scripts wait for the words nevertheless, and a person for the lines to paste.
+func TestReadyIsAlwaysSaid(t *testing.T) {
+	m, err := serve.New(t.Context(), serve.Options{Model: "demo", KeepAlive: time.Hour,
+		Notify: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, err := m.Find(nil); err != nil || m.Lines() != nil {
+		t.Fatalf("the model that nothing loads: %v, %v", m.Lines(), err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	blocks := ways(t, "serve demo", func(on Terminal, _ *heard) {
+		verb := &serveVerb{terminal: on, listener: listener}
+		(&server{serveVerb: verb, Models: m}).announce()
+	})
+	for i, words := range []string{"ossrun: Application startup complete.", "Ready in "} {
+		if !strings.Contains(blocks[i], words) {
+			t.Errorf("no %q in %s", words, blocks[i])
+		}
 	}
 }
 

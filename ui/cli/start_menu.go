@@ -19,7 +19,7 @@ import (
 var startChoices = []struct{ line, help string }{
 	{"chat", "talk to the best model"},
 	{"serve", "an OpenAI port for programs"},
-	{"pull 20b", "download it, 13.8 GB"},
+	{"pull 20b", "download gpt-oss-20b"},
 	{"doctor", "what this machine can run"},
 	{"--help", "all commands"},
 }

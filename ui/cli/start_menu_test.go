@@ -53,7 +53,8 @@ func TestStartMenu(t *testing.T) {
 		text := regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]").ReplaceAllString(shown.String(), "")
 		if !regexp.MustCompile(at.want).MatchString(text) ||
 			at.not != "" && regexp.MustCompile(at.not).MatchString(text) {
-			t.Errorf("%q in %d columns: want %s, not %q:\n%s", at.keys, at.width, at.want, at.not, text)
+			t.Errorf("%q in %d columns: want %s, not %q:\n%s", at.keys, at.width, at.want, at.not,
+				text)
 		}
 	}
 	var piped strings.Builder
@@ -62,8 +63,8 @@ func TestStartMenu(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	if code := Run(t.Context(), []string{"ossrun"}, Terminal{In: null, Out: &piped, Err: &piped}); code !=
-		exitOK || !strings.Contains(piped.String(), "Commands:") {
+	code := Run(t.Context(), []string{"ossrun"}, Terminal{In: null, Out: &piped, Err: &piped})
+	if code != exitOK || !strings.Contains(piped.String(), "Commands:") {
 		t.Errorf("in a pipe: %d %s", code, piped.String())
 	}
 }
