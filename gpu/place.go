@@ -21,7 +21,6 @@ type Placement struct {
 	Fits  bool
 }
 
-// String is all of it in one line.
 func (p Placement) String() string { return strings.Join(p.Lines, "; ") }
 
 // Place plans a model on the usable GPUs, or those of s.GPUs, and the CPU, with the tokens a second

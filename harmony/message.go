@@ -99,12 +99,10 @@ type Content struct {
 	Developer *DeveloperContent
 }
 
-// Text makes a message of one text.
 func Text(role Role, text string) Message {
 	return Message{Role: role, Content: []Content{{Type: KindText, Text: text}}}
 }
 
-// System makes the system message.
 func System(content SystemContent) Message {
 	return Message{Role: RoleSystem, Content: []Content{{Type: KindSystem, System: &content}}}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 )
 
-// UnmarshalJSON reads a message.
 func (m *Message) UnmarshalJSON(b []byte) error {
 	v, err := jsondoc.Parse(b, jsondoc.Serde)
 	if err != nil {

@@ -86,7 +86,6 @@ func NewReader(role Role) *Reader {
 	return r
 }
 
-// Push reads one token.
 func (r *Reader) Push(id int32) {
 	r.pushed++
 	r.delta, r.rest = "", ""
@@ -275,7 +274,6 @@ func ReadLegal(ids []int32, role Role) (messages []Message, err error) {
 	return messages, nil
 }
 
-// State returns the current state.
 func (r *Reader) State() State { return r.state }
 
 // Messages returns the finished messages, oldest first. The caller must not change them.
@@ -289,7 +287,6 @@ func (r *Reader) Current() Message {
 	return r.open.Message
 }
 
-// Faults returns the faults so far.
 func (r *Reader) Faults() Faults { return r.faults }
 
 // Delta is the text that the last token added to the open message.
@@ -329,10 +326,8 @@ func (f Fault) String() string {
 	return [...]string{"start", "role", "channel", "header", "message", "end", "stray", "token"}[f]
 }
 
-// Faults counts faults by kind.
 type Faults [faultKinds]int
 
-// String names the kinds.
 func (f Faults) String() string {
 	var kinds []string
 	for k, n := range f {
@@ -343,7 +338,6 @@ func (f Faults) String() string {
 	return strings.Join(kinds, " ")
 }
 
-// Total is the faults of all kinds.
 func (f Faults) Total() int {
 	n := 0
 	for _, k := range f {

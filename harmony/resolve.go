@@ -27,7 +27,6 @@ import (
 // definitions.
 const maxResolved = 256 << 10
 
-// resolver resolves one document.
 type resolver struct {
 	open      []*jsondoc.Value // the document and the definitions around the current schema
 	budget    int

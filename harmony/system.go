@@ -37,7 +37,6 @@ type ChannelConfig struct {
 	Required bool     `json:"channel_required"` // every message must be in one
 }
 
-// DeveloperContent is the content of a developer message.
 type DeveloperContent struct {
 	Instructions *string                  `json:"instructions,omitempty"`
 	Tools        map[string]ToolNamespace `json:"tools,omitempty"`

@@ -134,7 +134,6 @@ func valueFor(list []perModule, module string, standard float64) float64 {
 	return standard
 }
 
-// Rank is a module's rank.
 func (l LoRA) Rank(module string) int { return int(valueFor(l.ranks, module, float64(l.rank))) }
 
 // Scale is the factor of a module's product.

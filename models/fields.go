@@ -68,7 +68,6 @@ func (f fields) get(field string) jsondoc.Field {
 	return jsondoc.Field{Raw: f.object[field], Path: field}
 }
 
-// has tells whether a field is present and not null.
 func (f fields) has(field string) bool { return f.get(field).Kind() != jsondoc.Null }
 
 // raw returns a field's JSON on one line, truncated, in printable ASCII.

@@ -32,7 +32,6 @@ type TensorSpec struct {
 	Shape []int // row-major
 }
 
-// Bytes is the tensor's size.
 func (t TensorSpec) Bytes() int64 {
 	n := int64(t.DType.Bits() / 8)
 	for _, d := range t.Shape {

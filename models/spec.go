@@ -73,8 +73,6 @@ func released(name string, layers, experts int) Spec {
 	}
 }
 
-// Spec20B is the shape of openai/gpt-oss-20b.
 func Spec20B() Spec { return released("gpt-oss-20b", 24, 32) }
 
-// Spec120B is the shape of openai/gpt-oss-120b.
 func Spec120B() Spec { return released("gpt-oss-120b", 36, 128) }

@@ -33,7 +33,6 @@ func (e *UnknownModelError) Error() string {
 		strings.Join(generalIDs(), ", "))
 }
 
-// Unknown is the error for a name without a model.
 func Unknown(name string) *UnknownModelError {
 	return &UnknownModelError{Name: name, Nearest: nearest(name)}
 }

@@ -112,7 +112,6 @@ type Figures struct {
 	About []string `json:"unconfirmed,omitempty"`
 }
 
-// figures gives the figures of a device of chip c with so many units.
 func (c *Chip) figures(units int) *Figures {
 	part := c.part(units)
 	f := &Figures{Bandwidth: c.Bandwidth * part, BF16: c.BF16 * part, PeerLink: c.PeerLink,

@@ -80,7 +80,6 @@ func (p Problem) Sentence() string {
 	return strings.TrimRight(stamp.ReplaceAllString(p.Text, ""), " .:") + ": " + p.Remedy
 }
 
-// Result is the result.
 type Result struct {
 	Platform      string    `json:"where"` // "linux", "wsl2", "container", "windows", "darwin"
 	DriverVersion string    `json:"nvidia_driver,omitempty"`
@@ -142,7 +141,6 @@ func (m Machine) withDefaults() Machine {
 	return m
 }
 
-// Detect looks at a machine.
 func Detect(ctx context.Context, m Machine) Result {
 	r := Result{Platform: m.Platform, GPUs: []GPU{}}
 	if r.Platform == "" && m.Files != nil {

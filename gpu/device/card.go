@@ -22,7 +22,6 @@ import (
 // error and no card; the environment that AMD's runtime needs is set before the library is loaded,
 // because the runtime reads it once; the user's own variables stay.
 
-// Card is a device and the driver under it.
 type Card struct {
 	*Device
 	Driver *driver.Driver

@@ -127,7 +127,6 @@ func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Na
 // Unit is the matrix unit that its kernels use.
 func (d *Device) Unit() kernels.Unit { return d.target.Unit }
 
-// Title is the card's name as its driver gives it.
 func (d *Device) Title() string { return d.ctx.Device().Name }
 
 // Available is how much of a driver's free bytes may go to weights, cache, scratch and Extra. The

@@ -94,7 +94,6 @@ func (d *Device) Pass(list []engine.Piece, out bool) error {
 	return d.pass(pieces, out)
 }
 
-// piece is bytes of the card and of the host.
 type piece struct {
 	address driver.Pointer
 	host    []byte

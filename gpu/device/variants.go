@@ -52,7 +52,6 @@ func (v Variant) replacement() string {
 	return "slower kernels take its place"
 }
 
-// Variants lists the variants of all cards.
 func Variants() []Variant {
 	list := []Variant{DecodeQKV, QKVUnit, DecodeLinear, LinearUnit, DecodeRoute, DecodeGateUp,
 		DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
@@ -142,7 +141,6 @@ func (s *step) cut() error {
 // decodes tells whether the decode kernels have room for this program.
 func (s *step) decodes() bool { return s.p.Rows <= kernels.DecodeRows && s.shaped() }
 
-// shaped tells whether the decode kernels can do the model's shape.
 func (s *step) shaped() bool {
 	spec := s.p.Spec
 	return kernels.Decodes(s.heads(), spec.Hidden, spec.Intermediate, spec.ExpertsPerToken)

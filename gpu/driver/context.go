@@ -35,7 +35,6 @@ func (g *Device) Open() (*Context, error) {
 	return c, nil
 }
 
-// Device is the device of the context.
 func (c *Context) Device() *Device { return c.device }
 
 // Close gives the device back. All its memory must have been freed.

@@ -21,7 +21,6 @@ type Device struct {
 	Arch   string // "sm_90", "gfx942"; "": unknown
 }
 
-// Device looks at one device.
 func (d *Driver) Device(index int) (*Device, error) {
 	g := &Device{d: d, Index: index}
 	if err := g.describe(); err != nil {

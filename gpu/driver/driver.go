@@ -73,7 +73,6 @@ func Open(api API, path string) (*Driver, error) {
 		strings.Join(attempts, "; "))
 }
 
-// find finds every function.
 func (d *Driver) find() error {
 	d.addresses = make([]uintptr, len(Declarations))
 	for f := range d.addresses {
@@ -122,7 +121,6 @@ func (d *Driver) call(f function, args ...uintptr) error {
 	return d.explain(f, code)
 }
 
-// API is the vendor's interface that this driver has.
 func (d *Driver) API() API { return d.api }
 
 // Version is the driver's newest interface: 12040 is CUDA 12.4, 60342134 is HIP 6.3.42134.

@@ -48,7 +48,6 @@ func (c *Context) Load(image []byte) (*Module, error) {
 	return m, err
 }
 
-// Close unloads the kernels.
 func (m *Module) Close() error {
 	err := m.c.call(moduleUnload, m.handle)
 	m.image = nil

@@ -60,7 +60,6 @@ func (s *Stream) CopyPeer(to Pointer, source *Context, from Pointer, n int64) er
 		s.handle)
 }
 
-// Fill queues n bytes of one value.
 func (s *Stream) Fill(to Pointer, value byte, n int64) error {
 	return s.c.call(memorySet, uintptr(to), uintptr(value), uintptr(n), s.handle)
 }
@@ -137,5 +136,4 @@ func (s *Stream) Capture(record func() error) (_ *Graph, err error) {
 // Launch queues the recorded work.
 func (g *Graph) Launch(s *Stream) error { return g.c.call(graphLaunch, g.exec, s.handle) }
 
-// Close frees the graph.
 func (g *Graph) Close() error { return g.c.call(graphExecDestroy, g.exec) }

@@ -17,7 +17,6 @@ type Cubin struct {
 	From string // the Arch whose PTX it is
 }
 
-// Cubins are all of them.
 var Cubins = []Cubin{
 	{"sm_80", "sm_80"},
 	{"sm_86", "sm_80"},

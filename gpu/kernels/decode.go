@@ -99,7 +99,6 @@ func (t Target) DecodeLinearsQ8(list []Product) Launch {
 		args...)
 }
 
-// QKV are the three projections.
 type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
 
 // DecodeQKV is Norm, the projections, Rope and WriteKV; with a Scratch on the matrix unit.

@@ -51,7 +51,6 @@ func (t Target) RoundRows(r Rows, to, x Pointer, width int, mxfp4 bool) Launch {
 		flag(mxfp4))
 }
 
-// ShareWidth is the width of rows in shares.
 func ShareWidth(width int) int { return divideUp(width, 64) * 64 }
 
 // PrefillLinears are up to three Products side by side on the X of the first: float32, by WGMMA
@@ -112,7 +111,6 @@ func (t Target) QuantizeMX(r Rows, to Activations, x Pointer, width int) Launch 
 	return r.cover("quantize_mx", width/32, 64, to.Q, to.D, x, i32(width))
 }
 
-// PrefillAttends tells whether PrefillAttend can do this shape.
 func PrefillAttends(h Heads, c Cache) bool { return Attends(h) && c.Elements != F32 }
 
 // prefillAttendShare is how many blocks share a tile's runs of consecutive positions.

@@ -63,7 +63,6 @@ type Signature struct {
 	Comment    string // above it
 }
 
-// Parameter is one of a kernel's.
 type Parameter struct{ Type, Name string }
 
 var (

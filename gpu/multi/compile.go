@@ -23,7 +23,6 @@ type transfer struct {
 	from, to bufferPlace
 }
 
-// bufferPlace is the place of a buffer on one device.
 type bufferPlace struct {
 	device int
 	region engine.Region

@@ -141,7 +141,6 @@ func (l *layout) places(p *engine.Program, streamed bool) []place {
 	return list
 }
 
-// layout is which device has which layers.
 type layout struct {
 	spans  []span       // by card
 	hosted map[int]bool // layers whose experts are on the host

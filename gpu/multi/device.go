@@ -28,7 +28,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// Device is several devices.
 type Device struct {
 	layout
 	// the cards in the order of their layers, then the host, which may be nil

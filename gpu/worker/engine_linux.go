@@ -172,7 +172,6 @@ type pool struct{ e *model }
 
 func (p pool) Bytes() int64 { return p.e.text.CacheBytes }
 
-// Free fails: the engine frees the pool.
 func (p pool) Free() error { return errors.New("a KV pool is freed with its engine") }
 
 func (p pool) Read(offset int64, dst []byte) error { return p.copy(readCache, offset, dst) }

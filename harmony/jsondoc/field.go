@@ -94,7 +94,6 @@ func (f Field) Text() (string, error) {
 	return read[string](f, String, "a string")
 }
 
-// Bool reads a boolean.
 func (f Field) Bool() (bool, error) { return read[bool](f, Bool, "a boolean") }
 
 // Number reads a number of [low, high].

@@ -16,7 +16,6 @@ import (
 	"strings"
 )
 
-// Kind is the type of a value.
 type Kind uint8
 
 // The kinds. Absent is a missing value.
@@ -49,7 +48,6 @@ type Value struct {
 	places map[string]int // of the members by name, if there are many
 }
 
-// Member is a name and its value.
 type Member = Named[*Value]
 
 // Named is a member of an object.
@@ -115,12 +113,10 @@ func (v *Value) add(name string, value *Value) {
 	appendMember(&v.Members, &v.places, name, value)
 }
 
-// IsDuplicate reports whether the name is a duplicate.
 func (v *Value) IsDuplicate(name string) bool {
 	return slices.ContainsFunc(v.Duplicates, func(m Member) bool { return m.Name == name })
 }
 
-// AnyType is the name of all types.
 const AnyType = "any"
 
 // typeNames are JSON Schema's names of types, by the names that other languages have for them.

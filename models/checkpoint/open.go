@@ -215,7 +215,6 @@ func glob(folder, pattern string) []string {
 	return list
 }
 
-// missingError reports a missing file of a checkpoint.
 type missingError struct {
 	file   string
 	listed string // the file that lists it, "" if every checkpoint has it

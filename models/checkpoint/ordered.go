@@ -35,7 +35,6 @@ const (
 	orderedSpace = 2      // times its size must be free, because no user asked for the file
 )
 
-// OrderedFolder is the folder of these files.
 func OrderedFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "gguf") }
 
 // orderedPath is the file's path for GGUF files in these states, "" if changes cannot be detected.

@@ -33,13 +33,11 @@ func (l Loss) Relative() float64 {
 	return math.Sqrt(l.Error / l.Size)
 }
 
-// Add adds another loss.
 func (l *Loss) Add(o Loss) {
 	l.Blocks, l.Exact = l.Blocks+o.Blocks, l.Exact+o.Exact
 	l.Error, l.Size, l.Worst = l.Error+o.Error, l.Size+o.Size, math.Max(l.Worst, o.Worst)
 }
 
-// steps are the values of the codes.
 var steps = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5,
 	-2, -3, -4, -6}
 

@@ -110,7 +110,6 @@ type folder struct {
 	original bool
 }
 
-// located is a tensor in one of the files.
 type located struct {
 	safetensors.Info
 	file file

@@ -32,7 +32,6 @@ const blockBytes = 4 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Sum is the checksum of a block.
 func Sum(block []byte) uint32 { return crc32.Checksum(block, castagnoli) }
 
 // WithSums is size plus the length of the checksums; WithoutSums is its inverse.

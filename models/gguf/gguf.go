@@ -40,7 +40,6 @@ const (
 	maxTextBytes = 16 << 20
 )
 
-// TensorInfo is one tensor of a file.
 type TensorInfo struct {
 	Name string
 	Type Type

@@ -53,7 +53,6 @@ func ReadModel(path, name string) (*Model, error) {
 // Spec is the model's shape.
 func (m *Model) Spec() models.Spec { return m.spec }
 
-// Files are the paths of its files, in order.
 func (m *Model) Files() []string { return m.set.Files }
 
 // SkippedRanges returns, for each file and in its order, the ranges of tensors that only skipped

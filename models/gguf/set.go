@@ -70,10 +70,8 @@ func OpenSet(path string) (*Set, error) {
 	return s, nil
 }
 
-// Names lists the tensors' names, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.Tensors)) }
 
-// Base is the name of the file with a tensor.
 func (s *Set) Base(t TensorInfo) string { return filepath.Base(s.Files[t.File]) }
 
 // ChatDefaults returns the file's chat template, in Jinja, and its sampling and end-of-turn

@@ -53,7 +53,6 @@ func OpenValues(path string) (_ *Values, err error) {
 	return v, nil
 }
 
-// Close closes the files.
 func (v *Values) Close() (err error) {
 	for _, f := range v.files {
 		err = errors.Join(err, f.Close())

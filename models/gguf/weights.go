@@ -251,7 +251,6 @@ func (r *Weights) Write(pause func() error,
 	return nil
 }
 
-// Files are the paths of the files.
 func (r *Weights) Files() (paths []string) {
 	for _, f := range r.files {
 		paths = append(paths, f.file.Name())

@@ -137,7 +137,6 @@ func (c *Client) client() *http.Client {
 	return c.http
 }
 
-// Close closes idle connections.
 func (c *Client) Close() {
 	if c.http != nil {
 		c.http.CloseIdleConnections()

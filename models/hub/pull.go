@@ -36,7 +36,6 @@ type Options struct {
 	Note     func(string) // logs an unusual event; called from any goroutine; may be nil
 }
 
-// Progress is the progress of a pull.
 type Progress struct {
 	Files, FilesDone int
 	Bytes, Done      int64         // Done includes earlier pulls
@@ -45,7 +44,6 @@ type Progress struct {
 	Remaining        time.Duration // 0 if unknown
 }
 
-// Result is the result of a pull.
 type Result struct {
 	Commit  string
 	Path    string // the snapshot

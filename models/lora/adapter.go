@@ -110,7 +110,6 @@ func (r Ref) open(spec models.Spec, experts map[string]*change) (_ *Adapter, err
 	return a, a.check(config, spec)
 }
 
-// Close unmaps the file.
 func (a *Adapter) Close() error {
 	if a.file == nil {
 		return nil

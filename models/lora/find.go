@@ -15,7 +15,6 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Ref is an adapter and its scale.
 type Ref struct {
 	Name  string  // the folder's, or the repository's without its owner
 	Path  string  // the folder, absolute
@@ -99,7 +98,6 @@ func (e *NotCachedError) Error() string {
 	return fmt.Sprintf("adapter %s is not downloaded: run ossrun pull hf:%[1]s", e.ID)
 }
 
-// Files are the paths of an adapter's files.
 func (r Ref) Files() []string {
 	return []string{filepath.Join(r.Path, models.LoRAConfig), filepath.Join(r.Path, WeightsName)}
 }

@@ -31,7 +31,6 @@ type part struct {
 	a      []float64 // the change's
 }
 
-// Changes tells whether an adapter changes a tensor.
 func (a *Adapter) Changes(tensor string) bool { return a.changes[tensor] != nil }
 
 // Add prepares the sum of a tensor of the model, which is BF16, and what adapters change of it.

@@ -36,7 +36,6 @@ func File(f *os.File, size int64) (data []byte, unmap func() error, err error) {
 	return mapFile(f, int(size))
 }
 
-// Range is a range of bytes in a file.
 type Range struct{ Begin, End int64 }
 
 // Opening files of other users: a pipe, a device or an endless file must not hang this program or

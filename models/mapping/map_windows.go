@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// mapFile maps the first size bytes of f.
 func mapFile(f *os.File, size int) (data []byte, unmap func() error, err error) {
 	section, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READONLY, 0,
 		0, nil)

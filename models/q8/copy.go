@@ -29,7 +29,6 @@ import (
 	"github.com/ossrun/ossrun/models/pack"
 )
 
-// Copy is an open copy.
 type Copy struct {
 	tensors map[string][]byte
 	bytes   int64

@@ -29,7 +29,6 @@ const (
 	Suffix     = ".q8" // appended to the tensor's name for its copy
 )
 
-// Groups is the number of groups of n rows.
 func Groups(n int) int { return (n + GroupRows - 1) / GroupRows }
 
 // GroupBytes is the size of a group of rows of k columns, k a multiple of 32.

@@ -96,7 +96,6 @@ func FromMemory(name string, data []byte) (*File, error) {
 	return &File{Name: name, Header: header, data: data}, nil
 }
 
-// Tensor returns the view of the i-th tensor of the header.
 func (f *File) Tensor(i int) Tensor {
 	t := f.Header.Tensors[i]
 	return Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Data: f.data[t.Begin:t.End:t.End],
@@ -126,13 +125,11 @@ const IndexName = "model.safetensors.index.json"
 // maxIndex is the longest index that is read, in bytes; the 120b's has about 55 kB.
 const maxIndex = MaxHeader
 
-// Index is a checked index.
 type Index struct {
 	Files  []string          // file names, sorted
 	FileOf map[string]string // tensor's name -> file name
 }
 
-// ReadIndex reads the index at path.
 func ReadIndex(path string) (*Index, error) {
 	name := filepath.Base(path)
 	text, err := mapping.ReadFile(path, maxIndex)

@@ -65,7 +65,6 @@ func expand(path string) (string, error) {
 	return filepath.Join(home, path[1:]), nil
 }
 
-// Repo is a model repository.
 type Repo struct{ Owner, Name string }
 
 // validPart reports whether text may be an owner's or a repository's name; it cannot leave a
@@ -97,7 +96,6 @@ func ParseRepo(id string) (Repo, bool) {
 	return Repo{owner, name}, true
 }
 
-// ID is "owner/name".
 func (r Repo) ID() string { return r.Owner + "/" + r.Name }
 
 // Folder is the repository's folder under the cache's.

@@ -17,7 +17,6 @@ import (
 	"strings"
 )
 
-// Removal is the plan of a removal.
 type Removal struct {
 	Repo      Repo
 	Snapshots []Snapshot // these

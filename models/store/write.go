@@ -30,7 +30,6 @@ func BlobPath(root string, repo Repo, etag string) string {
 	return filepath.Join(root, repo.Folder(), "blobs", etag)
 }
 
-// SnapshotPath is the folder of a commit.
 func SnapshotPath(root string, repo Repo, commit string) string {
 	return filepath.Join(root, repo.Folder(), "snapshots", commit)
 }

@@ -25,7 +25,6 @@ type region struct {
 	pinned runtime.Pinner
 }
 
-// Memory is the machine's memory and the free part of it, in bytes.
 func (d *Device) Memory() (total, free int64) { return machine.Memory() }
 
 func (d *Device) Alloc(bytes int64) (engine.Region, error) {

@@ -89,7 +89,6 @@ func (u *Users) Use() error {
 	return nil
 }
 
-// Release counts one less.
 func (u *Users) Release() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

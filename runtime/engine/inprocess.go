@@ -43,7 +43,6 @@ type bucket struct {
 	step    Step
 }
 
-// ErrClosed is the error of a step on a closed engine.
 var ErrClosed = errors.New("the engine is closed")
 
 // New uploads the weights and compiles the steps. On failure it frees everything.

@@ -76,7 +76,6 @@ type SamplingStep interface {
 	Wait(chosen []SampledToken) error
 }
 
-// ErrNoSampling is Queue's error on a device that does not choose tokens.
 var ErrNoSampling = errors.New("this device does not choose tokens")
 
 // sampling is the state of an engine's queued steps.

@@ -163,7 +163,6 @@ func (s *Spill) Get(prefix Hash, windowed bool, page []byte) error {
 	return ErrNotSpilled
 }
 
-// Bytes are the bytes kept in host memory and on disk.
 func (s *Spill) Bytes() (host, disk int64) {
 	s.mu.Lock()
 	host = s.bytes

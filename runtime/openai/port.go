@@ -158,7 +158,6 @@ func newPort(o Options) *port {
 // methods are a path's handlers; GET answers HEAD too, "" every method.
 type methods map[string]answer.Handler
 
-// routes groups the operations by path.
 func (p *port) routes() map[string]methods {
 	all := map[string]methods{}
 	for _, o := range p.operations() {

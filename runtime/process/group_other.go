@@ -12,7 +12,6 @@ func OwnGroup(*exec.Cmd) {}
 // Interrupt ends the program, which cannot be asked.
 func Interrupt(c *exec.Cmd) error { return c.Process.Kill() }
 
-// End kills the program.
 func End(c *exec.Cmd) {
 	_ = c.Process.Kill() // an error means that it has ended
 }

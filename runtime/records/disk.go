@@ -161,7 +161,6 @@ func (s *diskStore) forEach(take func(Record, error) error, where string, args .
 
 const recordColumns = "kind, key, also, used, sum, value"
 
-// scan reads one row of recordColumns.
 func scan(row interface{ Scan(...any) error }) (Record, error) {
 	v := make([]any, 6)
 	if err := row.Scan(&v[0], &v[1], &v[2], &v[3], &v[4], &v[5]); err != nil {

@@ -148,7 +148,6 @@ type Bound struct {
 	Forever bool          // records never expire
 }
 
-// amount is a number of records and their bytes.
 type amount struct{ records, bytes int }
 
 func (a amount) plus(b amount) amount  { return amount{a.records + b.records, a.bytes + b.bytes} }
@@ -185,7 +184,6 @@ type Options struct {
 	Notify func(string)   // receives messages about damage and refusals; may be nil
 }
 
-// RememberedFor is the default TTL.
 const RememberedFor = 24 * time.Hour
 
 // NewStore makes a store in memory with the default TTL.

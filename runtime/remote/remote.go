@@ -47,7 +47,6 @@ type Port struct {
 	reasoning   atomic.Value // the field in which the port sends it
 }
 
-// Model is a model of a port.
 type Model struct {
 	port *Port
 	info session.ModelInfo

@@ -84,7 +84,6 @@ func NumberNamed(name string) Number {
 	return Numbers[slices.IndexFunc(Numbers, func(n Number) bool { return n.Name == name })]
 }
 
-// value is the number as it is.
 func (n Number) value(p *Params) float64 {
 	if v, ok := n.Field(p).(*int); ok {
 		return float64(*v)

@@ -121,7 +121,6 @@ func (cardGauge) MultiplyUnit() string               { return "" }
 
 func onGPU(b engine.Backend) bool { return b.Caps().Discrete }
 
-// SettingsFor returns the settings of o with the defaults for a backend.
 func SettingsFor(b engine.Backend, o Options) engine.Settings { return effectiveFor(b, o).Settings }
 
 // SettingsOnGPU returns the settings of o with the defaults for a GPU with so much memory.

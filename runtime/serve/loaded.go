@@ -379,7 +379,6 @@ const (
 	Unreachable State = "unreachable"
 )
 
-// loadedState is the state of a model, loaded or not.
 type loadedState struct {
 	state State
 	model loadedModel // nil if not loaded

@@ -48,7 +48,6 @@ type ModelError struct{ Err error }
 func (e *ModelError) Error() string { return e.Err.Error() }
 func (e *ModelError) Unwrap() error { return e.Err }
 
-// Model is a loaded model.
 type Model struct {
 	*session.Model
 	plan       Plan

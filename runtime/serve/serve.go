@@ -182,7 +182,6 @@ func (u *unavailable) Error() string {
 }
 func (u *unavailable) Unwrap() []error { return []error{session.ErrUnavailable, u.error} }
 
-// First is the default model.
 func (m *Models) First() session.Runner { return &runner{m, m.first} }
 
 // Lines describe the plan of the default model; none while it is not loaded.
@@ -372,7 +371,6 @@ func (m *Models) Stats() map[string]sched.Stats {
 	return all
 }
 
-// Status is the current state of one model.
 type Status struct {
 	session.ModelInfo
 	State   State

@@ -15,7 +15,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched/draft"
 )
 
-// Options are the options of a verb.
 type Options struct {
 	Model            string   // "": the best cached one that fits
 	Adapters         []string // to add to it, as lora.Find reads them

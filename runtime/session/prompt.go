@@ -30,7 +30,6 @@ func Prompt(ctx context.Context, store records.Store, r Request) ([]int32, error
 	return (&Model{store: store, context: releasedContext}).prompt(ctx, r)
 }
 
-// releasedContext is the context length of the released models.
 const releasedContext = 131072
 
 // maxPromptContexts is the number of contexts after which encoding a prompt stops: a longer one is

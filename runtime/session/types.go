@@ -298,7 +298,6 @@ type RequestError struct{ Param, Msg string }
 
 func (e *RequestError) Error() string { return fmt.Sprintf("%s: %s", e.Param, e.Msg) }
 
-// User is a message of the user.
 func User(text string) Message { return Message{Message: harmony.Text(harmony.RoleUser, text)} }
 
 // Developer is an instruction that outranks the user's.
@@ -321,7 +320,6 @@ func AssistantCommentary(text string) Message {
 	return Message{Message: harmony.Text(harmony.RoleAssistant, text).WithChannel("commentary")}
 }
 
-// FunctionCall is an earlier call of the function name with JSON arguments.
 func FunctionCall(id, name, arguments string) Message {
 	return Message{CallID: id, Message: harmony.Text(harmony.RoleAssistant, arguments).
 		WithChannel("commentary").WithRecipient("functions." +
@@ -348,7 +346,6 @@ func TextCall(id, name, input string) Message {
 	return m
 }
 
-// FunctionResult is the result of the function name for the call id.
 func FunctionResult(id, name, output string) Message {
 	m := harmony.Text(harmony.RoleTool, output).WithChannel("commentary").WithRecipient("assistant")
 	m.Name = "functions." + name

@@ -96,7 +96,6 @@ func OnDone(t Turn, onDone func(Done)) Turn {
 	}})
 }
 
-// Finished is a complete turn with these events and this result.
 func Finished(r Result, events ...Event) Turn {
 	return Wrap(nil, Wrapper{
 		Read: func(Turn) (Event, bool, Turn) {

@@ -31,7 +31,6 @@ const (
 // Auto is the name for every built-in tool that this machine can run.
 const Auto = "auto"
 
-// Options select the tools.
 type Options struct {
 	Names   []string       // browser, python, auto
 	Servers []string       // vLLM's --tool-server: demo (browser, python), HOST:PORT, or a URL
@@ -46,7 +45,6 @@ type Options struct {
 	Context     func() int
 }
 
-// Tools makes the tools of conversations.
 type Tools struct {
 	browser *browser.Options
 	python  *python.Options
@@ -232,7 +230,6 @@ func (t *Tools) Offers() (kinds, labels []string) {
 	return kinds, labels
 }
 
-// Servers are the states of the configured MCP servers.
 func (t *Tools) Servers() []mcp.State {
 	if t.servers == nil {
 		return nil

@@ -27,7 +27,6 @@ type choice struct {
 	matches func(word string) bool
 }
 
-// A menu is the state of the menu.
 type menu struct {
 	text    string   // the editor's text when index was chosen
 	index   int      // the chosen row; -1: none

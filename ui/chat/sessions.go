@@ -503,7 +503,6 @@ func (k *savedChat) words() string {
 	return strings.ToLower(b.String())
 }
 
-// A Saved is a saved conversation.
 type Saved struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`

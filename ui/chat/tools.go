@@ -54,7 +54,6 @@ type toolbox struct {
 
 func (b *toolbox) current() []session.Tool { return *b.tools.Load() }
 
-// offers is the last offer to the model.
 func (b *toolbox) offers() []offer {
 	if all := b.lastOffer.Load(); all != nil {
 		return *all
@@ -77,7 +76,6 @@ func (b *toolbox) show(r session.Request) []offer {
 	return all
 }
 
-// recordOffers wraps a model so that each turn records its offer.
 func (b *toolbox) recordOffers(model session.Runner) session.Runner {
 	return session.WithStart(model, func(ctx context.Context, r session.Request) (session.Turn,
 		error) {

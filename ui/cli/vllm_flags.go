@@ -36,7 +36,6 @@ type vllmFlag struct {
 
 const vllmHint = "ossrun vllm plan shows vLLM's command for it"
 
-// refuse returns why a value is refused, or "".
 func (f vllmFlag) refuse(v string) string {
 	same := func(a string) bool { return strings.EqualFold(strings.TrimSpace(v), a) }
 	switch {

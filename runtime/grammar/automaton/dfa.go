@@ -272,7 +272,6 @@ func utf8Step(u uint8, b byte) (next uint8, ok bool) {
 	return n - 1, n > 0
 }
 
-// Accepts reports whether the automaton accepts s.
 func (d *DFA) Accepts(s string) bool {
 	state := int32(0)
 	for i := range len(s) {
@@ -289,7 +288,6 @@ type Factor struct {
 	Not bool
 }
 
-// MaxFactors bounds an intersection.
 const MaxFactors = 6
 
 // Intersect is the automaton of texts that all factors accept, with min to max characters (max < 0:
@@ -407,7 +405,6 @@ func OtherThan(names []string) (*DFA, error) {
 	})
 }
 
-// AnyText is the automaton of all texts.
 var AnyText = sync.OnceValue(func() *DFA {
 	d, err := Intersect(nil, 0, -1)
 	if err != nil {

@@ -41,7 +41,6 @@ type frame struct {
 	parent int32
 }
 
-// emptyStack is the empty stack.
 const emptyStack int32 = 0
 
 // maxDepth is the nesting of containers at which a value without a schema must be a scalar.
@@ -153,7 +152,6 @@ func (m *machine) expandSequence(out []int32, f frame) []int32 {
 	return m.expand(out, m.push(s[f.a].kind, s[f.a].ref, 0, 0, rest))
 }
 
-// configurations returns the configurations of a stack.
 func (m *machine) configurations(id int32) []int32 {
 	m.round++
 	return m.union(m.expand(nil, id))

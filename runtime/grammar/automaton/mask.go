@@ -17,10 +17,8 @@ const OrdinaryTokens = int(token.StartOfText)
 // NewMask allows nothing.
 func NewMask() []uint64 { return make([]uint64, MaskWords) }
 
-// Allow adds an id to mask.
 func Allow(mask []uint64, id int32) { mask[id>>6] |= 1 << (id & 63) }
 
-// Allows reports whether mask has an id.
 func Allows(mask []uint64, id int32) bool { return mask[id>>6]>>(id&63)&1 == 1 }
 
 func allowAll(mask, set []uint64) {
@@ -42,7 +40,6 @@ func ones(set []uint64) (n int) {
 	return n
 }
 
-// Only returns a mask of the ids given.
 func Only(ids ...int32) []uint64 {
 	m := NewMask()
 	for _, id := range ids {

@@ -87,7 +87,6 @@ func (s *Numbers) MultipleOf(r *big.Rat) bool {
 	return true
 }
 
-// numbers caches automata of numbers.
 var numbers = Cache[string, *DFA]{Most: MaxCached}
 
 // anyNumbers are the automata of all numbers and of all integers (true).
@@ -103,7 +102,6 @@ func freeNumbers(integer bool) func() *DFA {
 	})
 }
 
-// AnyNumber is the automaton of all numbers.
 func AnyNumber() *DFA { return anyNumbers[false]() }
 
 // DFA returns the possibly cached automaton of the numbers.

@@ -64,7 +64,6 @@ func (p *Program) Text(d *DFA) Symbol {
 	return p.Number(d)
 }
 
-// String is a JSON string.
 func (p *Program) String(s *String) Symbol { return Symbol{readString, p.text(s)} }
 
 func (p *Program) text(s *String) int32 {
@@ -74,14 +73,12 @@ func (p *Program) text(s *String) int32 {
 	return intern(p.stringOf, &p.strings, s)
 }
 
-// Array is a JSON array.
 func (p *Program) Array(a *Array) Symbol {
 	p.arrays = append(p.arrays, a)
 	p.unique = p.unique || a.Unique
 	return Symbol{planItems, int32(len(p.arrays) - 1)}
 }
 
-// Object is a JSON object.
 func (p *Program) Object(o *Object) Symbol {
 	for i := range o.Extra {
 		o.Extra[i].text = p.text(o.Extra[i].Name)
@@ -97,7 +94,6 @@ func (p *Program) Object(o *Object) Symbol {
 	return Symbol{planMembers, int32(len(p.objects) - 1)}
 }
 
-// Sequence is its elements in order.
 func (p *Program) Sequence(elements []Symbol) Symbol {
 	p.sequences = append(p.sequences, elements)
 	return Symbol{planSequence, int32(len(p.sequences) - 1)}
@@ -134,7 +130,6 @@ func (s *String) DFA() *DFA {
 	return s.Text
 }
 
-// Accepts reports whether the string may be a text.
 func (s *String) Accepts(text string) bool {
 	n := utf8.RuneCountInString(text)
 	return n >= s.Min && (s.Max < 0 || n <= s.Max) && s.DFA().Accepts(text)

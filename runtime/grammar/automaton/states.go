@@ -54,7 +54,6 @@ const (
 	tableBytes = 1200
 )
 
-// New makes the grammar of one symbol.
 func New(p *Program, first Symbol) *Grammar {
 	c := &Grammar{m: newMachine(p)}
 	c.reset(c.m.configurations(c.m.push(first.kind, first.ref, 0, 0, emptyStack)))

@@ -58,7 +58,6 @@ func (c *compiler) negate(o *owner, x *schema) (*negation, error) {
 	return n, nil
 }
 
-// errInexact tells that a keyword has no exact negation.
 var errInexact = errors.New("no exact negation")
 
 // violation collects the alternatives in which one keyword of x, with value v, is violated.

@@ -327,7 +327,6 @@ func compileRounds(ctx context.Context, d *jsondoc.Value, object bool,
 	return nil, &UnsupportedError{Keyword: "oneOf", Reason: "two alternatives may hold at once"}
 }
 
-// AnyJSON is the grammar of any JSON value.
 func AnyJSON() *automaton.Grammar { return mustSchema(`true`) }
 
 // AnyObject is the grammar of any JSON object.

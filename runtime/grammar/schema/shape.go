@@ -291,7 +291,6 @@ func (c *compiler) numberShape(schemas []*schema, integers bool) (*shape, error)
 	return &shape{number: d}, nil
 }
 
-// errNothing reports an expression that no text matches.
 var errNothing = errors.New("no text matches")
 
 // expressions are the automata of a schema's own pattern and format.

@@ -26,7 +26,6 @@ func schemaKey(raw []byte, object bool) [32]byte {
 	return key
 }
 
-// cached compiles a schema, or returns the cached result.
 func cached(ctx context.Context, raw []byte, object bool) (*automaton.Grammar, error) {
 	return compiledSchemas.Get(schemaKey(raw, object),
 		func() (*automaton.Grammar, error) { return Compile(ctx, raw, object) })

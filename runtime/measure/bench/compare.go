@@ -41,7 +41,6 @@ func (r *Report) Flat() map[string]any {
 	return flat
 }
 
-// Read reads a saved report.
 func Read(file string) (*Report, error) {
 	text, err := mapping.ReadText(file, mapping.MaxData)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// processorTime is the processor time of all threads of this process so far.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

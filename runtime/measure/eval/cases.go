@@ -35,5 +35,4 @@ var cases = sync.OnceValue(func() (c struct {
 	return c
 })
 
-// Tasks is the number of tasks.
 func Tasks() int { return len(cases().Tasks) }

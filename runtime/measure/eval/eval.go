@@ -50,7 +50,6 @@ func (a *Attempt) key() string {
 		"\x00", a.Number)
 }
 
-// Run is the questions and settings of a run.
 type Run struct {
 	Eval      string // gpqa or aime25
 	Questions []Question
@@ -179,7 +178,6 @@ func openJournal(name string) (*jsonlines.File, map[string]Attempt, error) {
 	return f, done, err
 }
 
-// Score is of one effort.
 type Score struct {
 	Effort    string  `json:"effort"`
 	Questions int     `json:"questions"`

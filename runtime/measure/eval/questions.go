@@ -16,7 +16,6 @@ import (
 	"strings"
 )
 
-// Question is one with a known answer.
 type Question struct {
 	ID      string
 	Text    string

@@ -68,7 +68,6 @@ type Sampler struct {
 	MaxTokens   int
 }
 
-// API is the route.
 type API string
 
 // The routes.

@@ -68,5 +68,4 @@ func (f *File) Append(value any) error {
 	return nil
 }
 
-// Close closes the file.
 func (f *File) Close() error { return f.file.Close() }

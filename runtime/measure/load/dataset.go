@@ -143,7 +143,6 @@ var Workloads = published.Workloads
 // PublishedSource is the source of the published figures.
 const PublishedSource = "benchmarks of vLLM 0.10.1 (vllm/vllm-openai:v0.10.1), which name no GPU"
 
-// Published are the published runs of a workload.
 func Published(workload string) (list []Saved) {
 	for _, r := range published.Runs {
 		if r.Workload != workload {

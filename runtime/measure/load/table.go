@@ -27,7 +27,6 @@ const (
 
 const tableWidth = 50
 
-// Print writes a run's table.
 func Print(w io.Writer, r *Result, o *Options) error {
 	t, s := table{percentiles: o.Percentiles}, o.Shape
 	t.rule(" Serving Benchmark Result ", "=")

@@ -329,7 +329,6 @@ func (a *Answer) FailureOf(d session.Done) *fields.Fault {
 	return nil
 }
 
-// RenderPrompt returns the prompt of a request.
 func (d *Driver) RenderPrompt(ctx context.Context, e *Exchange, req *Request) ([]int32,
 	*fields.Fault) {
 	e.LimitCache(&req.Turns[0])

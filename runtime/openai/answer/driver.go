@@ -65,7 +65,6 @@ type Driver struct {
 	bodies    *quota.Shared // bytes
 }
 
-// counter counts finished turns and streams.
 type counter interface {
 	Finished(model string, d session.Done)
 	// Streamed counts a stream's events and the writes that sent them.

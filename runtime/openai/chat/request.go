@@ -27,7 +27,6 @@ type chatRequest struct {
 	conv        request.Conversation
 }
 
-// Parameters are the rows of a request.
 func Parameters() []fields.Parameter { return new(chatRequest).parameters() }
 
 func (r *chatRequest) parameters() []fields.Parameter {

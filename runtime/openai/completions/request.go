@@ -16,7 +16,6 @@ import (
 
 const maxChoices = 256
 
-// defaultMaxTokens is OpenAI's default for max_tokens.
 const defaultMaxTokens = 16
 
 type completionRequest struct {
@@ -51,7 +50,6 @@ func (p textPrompt) echoText() string {
 	return token.Text(token.Get().Decode(nil, ordinary))
 }
 
-// Parameters are the rows of a request.
 func Parameters() []fields.Parameter { return new(completionRequest).parameters() }
 
 func (r *completionRequest) parameters() []fields.Parameter {

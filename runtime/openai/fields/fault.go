@@ -79,7 +79,6 @@ func Invalid(param, format string, a ...any) *Fault {
 	return Refusal(http.StatusBadRequest, param, "", fmt.Sprintf(format, a...))
 }
 
-// missing is the fault of a required parameter that is absent.
 func missing(param string) *Fault {
 	return Refusal(http.StatusBadRequest, param, "missing_required_parameter",
 		"missing required parameter: "+param)

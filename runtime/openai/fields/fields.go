@@ -124,7 +124,6 @@ func (o *Object) Owner() string { return o.c.owner }
 // Fault is the first fault of the request, nil if there is none.
 func (o *Object) Fault() *Fault { return o.c.first }
 
-// ReplaceFault replaces the request's fault.
 func (o *Object) ReplaceFault(f *Fault) { o.c.first = f }
 
 func (o *Object) Ctx() context.Context { return o.c.ctx }
@@ -312,7 +311,6 @@ func (v Value) MustBe(be string) {
 	v.Invalid(" is %q, it must be %s", word, be)
 }
 
-// Missing adds the fault of an absent value.
 func (v Value) Missing() { v.c.add(missing(v.Path)) }
 
 // Unsupported adds the fault of a feature that this server lacks, with advice.
@@ -394,7 +392,6 @@ func (v Value) tooMany(code string) {
 // Text is the value, "" if it is not a string.
 func (v Value) Text() string { return read(v, jsondoc.Field.Text, "") }
 
-// Has tells whether a member is present and not null.
 func (o *Object) Has(name string) bool { return o.Get(name).Kind() != jsondoc.Null }
 
 // Need is Has, and adds a fault if the member is absent.
@@ -419,7 +416,6 @@ func (o *Object) Get(name string) Value {
 // Value is the object itself, for faults.
 func (o *Object) Value() Value { return Value{jsondoc.Field{Raw: o.raw, Path: o.path}, o.c} }
 
-// Members are the object's members in their order.
 func (o *Object) Members() []jsondoc.Part { return o.members.List }
 
 // PathOf is the path of a member.
@@ -457,7 +453,6 @@ func (o *Object) List(name string) []Value {
 	return o.Get(name).List()
 }
 
-// Boolean is a boolean member, or fallback if it is absent.
 func (o *Object) Boolean(name string, fallback bool) bool {
 	return member(o, name, jsondoc.Field.Bool, fallback)
 }
@@ -465,7 +460,6 @@ func (o *Object) Boolean(name string, fallback bool) bool {
 // Flag is a boolean member, false if it or the object is absent.
 func (o *Object) Flag(name string) bool { return o.Boolean(name, false) }
 
-// Number is a number member in [low, high], or fallback if it is absent.
 func (o *Object) Number(name string, low, high, fallback float64) float64 {
 	return member(o, name, func(f jsondoc.Field) (float64, error) { return f.Number(low, high) },
 		fallback)
@@ -477,7 +471,6 @@ func (o *Object) Integer(name string, low, high, fallback int) int {
 		fallback)
 }
 
-// Bits is an integer member of 64 bits, or fallback if it is absent.
 func (o *Object) Bits(name string, fallback uint64) uint64 {
 	return member(o, name, jsondoc.Field.Bits, fallback)
 }

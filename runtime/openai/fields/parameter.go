@@ -45,7 +45,6 @@ func NoEffect(lines ...string) (rows []Parameter) {
 	return rows
 }
 
-// Text is a string.
 func Text(name string, to *string) Parameter {
 	return Parameter{Name: name, kind: "string", read: func(o *Object, name string) {
 		*to = o.Text(name)
@@ -59,7 +58,6 @@ func Boolean(name string, fallback bool, to *bool) Parameter {
 	}}
 }
 
-// Integer is an integer in [low, high]; fallback is its default.
 func Integer(name string, low, high, fallback int, to *int) Parameter {
 	p := Parameter{Name: name, kind: "integer", bounds: []float64{float64(low), float64(high)},
 		read: func(o *Object, name string) { *to = o.Integer(name, low, high, fallback) }}

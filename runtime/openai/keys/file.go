@@ -39,7 +39,6 @@ type Key struct {
 	Admin   bool      `json:"admin,omitempty"`      // may read the metrics
 }
 
-// file is the form of the file.
 type file struct {
 	Keys []Key `json:"keys"`
 	// Optional says that no key is needed while there is none
@@ -167,7 +166,6 @@ func hashOf(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Index is the index of a name, or -1.
 func Index(all []Key, name string) int {
 	return slices.IndexFunc(all, func(k Key) bool { return strings.EqualFold(k.Name, name) })
 }

@@ -36,7 +36,6 @@ type messagesRequest struct {
 // Budgets of thinking, in tokens: up to the first the effort is low, from the second on high.
 const lowBudget, highBudget = 2048, 16384
 
-// Parameters are the rows of a request.
 func Parameters() []fields.Parameter { return new(messagesRequest).parameters(nil) }
 
 func (r *messagesRequest) parameters(pool *tools.Pool) []fields.Parameter {
@@ -64,7 +63,6 @@ func (r *messagesRequest) readLimit(o *fields.Object, name string) {
 	r.Turn.MaxTokens, r.Turn.PromptOnly = max(n, 0), n == 0
 }
 
-// parse checks a request.
 func (p API) parse(o *fields.Object) *messagesRequest {
 	r := &messagesRequest{Draft: request.NewDraft("messages", p.MaxReasoning)}
 	fields.Read(o, r.parameters(p.tools))

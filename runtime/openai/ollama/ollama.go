@@ -197,7 +197,6 @@ type API struct{ *answer.Driver }
 
 func New(d *answer.Driver) API { return API{d} }
 
-// Tags lists every name of every model.
 func (p API) Tags(e *answer.Exchange, _ *http.Request) (any, *fields.Fault) {
 	list := []ollamaModel{}
 	for _, m := range p.AllModels(e) {

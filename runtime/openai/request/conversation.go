@@ -72,7 +72,6 @@ func (c *Conversation) Add(message func(text string) session.Message, text strin
 	}
 }
 
-// Replace replaces all messages.
 func (c *Conversation) Replace(messages []session.Message) {
 	c.Messages, c.open, c.indexed = messages, openCalls{}, 0
 }

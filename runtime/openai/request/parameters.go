@@ -293,7 +293,6 @@ func firstNonNull(values ...fields.Value) fields.Value {
 	return values[len(values)-1]
 }
 
-// JoinParagraphs joins the texts that are not empty.
 func JoinParagraphs(texts ...string) string { return strings.Join(NotEmpty(texts), "\n\n") }
 
 func NotEmpty(list []string) []string {

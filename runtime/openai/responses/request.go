@@ -56,7 +56,6 @@ type responseRequest struct {
 	instructions, cacheKey, safety string // echoed
 }
 
-// Parameters are the rows of a request.
 func Parameters() []fields.Parameter { return new(responseRequest).parameters(nil) }
 
 func (r *responseRequest) parameters(p *API) []fields.Parameter {

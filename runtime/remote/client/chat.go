@@ -69,7 +69,6 @@ type Call struct {
 	Function Function `json:"function"`
 }
 
-// Function is the called function with its arguments.
 type Function struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`

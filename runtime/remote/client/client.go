@@ -85,7 +85,6 @@ func Cause(err error) error {
 // Root is the address before /v1.
 func (c *Client) Root() string { return c.root }
 
-// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Call sends a request for a path such as /v1/models, and decodes its answer into result. A

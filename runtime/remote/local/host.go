@@ -18,7 +18,6 @@ import (
 // Host serves those who join through the socket.
 type Host interface {
 	Status() Status
-	// Get is session.Models.Get.
 	Get(ctx context.Context, model string) (session.Runner, error)
 	// Stop begins the end of the server and returns at once.
 	Stop(now bool)

@@ -120,7 +120,6 @@ func (l *listener) Close() error {
 	return err
 }
 
-// Server is a running server.
 type Server struct {
 	Path string
 	Status

@@ -56,7 +56,6 @@ type Status struct {
 	Models   []Model   `json:"models"` // the default one first
 }
 
-// Model is a model of a server.
 type Model struct {
 	Name    string     `json:"name"`
 	Aliases []string   `json:"aliases,omitempty"`

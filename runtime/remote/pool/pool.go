@@ -28,7 +28,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Options configure the servers.
 type Options struct {
 	URLs    []string // of their ports; dns+http://name:port is every address of the name
 	Key     string

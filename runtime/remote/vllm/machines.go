@@ -90,7 +90,6 @@ func (p *planner) machines() {
 // placeholder begins the names of machines without addresses.
 const placeholder = "MACHINE"
 
-// MachineNames are n placeholders.
 func MachineNames(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprint(placeholder, i+1))

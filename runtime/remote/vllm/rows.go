@@ -75,7 +75,6 @@ var rowsOf = sync.OnceValue(func() (r recipes) {
 	return r
 })
 
-// add adds the lines of the rows that apply.
 func (p *planner) add(to *Lines, rows []row) {
 	for _, w := range rows {
 		if !p.applies(w) {
@@ -209,7 +208,6 @@ func chipOf(gpu string) chip {
 
 func (c chip) amd() bool { return c.Kind == "rocm" }
 
-// Presets lists the names of presets.
 func Presets() (names []string) {
 	for _, p := range rowsOf().Presets {
 		names = append(names, p.Name)

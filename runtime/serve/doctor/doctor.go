@@ -230,7 +230,6 @@ func (d *Doctor) Close() (err error) {
 
 func (d *Doctor) Backend() engine.Backend { return d.dev }
 
-// DescribeMachine describes the machine with the memory of host.
 func DescribeMachine(host engine.Backend) Machine {
 	total, free := host.Memory()
 	return Machine{OS: osName(), CPU: CPU(), Cores: serve.Cores(), ISAs: serve.ISAs(),

@@ -61,7 +61,6 @@ func isWithin(u *url.URL, domain string) bool {
 	return is && (path == "" || page == path || strings.HasPrefix(page, path+"/"))
 }
 
-// allowed are the hits that may be opened.
 func (r reach) allowed(hits []Hit) []Hit {
 	return slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool {
 		u, err := absolute(h.URL)

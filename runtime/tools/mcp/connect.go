@@ -36,7 +36,6 @@ const newestWithSessions = "2025-11-25"
 
 type transporter func(stderr io.Writer) sdk.Transport
 
-// connection is a session with a server.
 type connection struct {
 	*sdk.ClientSession
 	server  *Server

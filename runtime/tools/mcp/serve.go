@@ -166,7 +166,6 @@ func (h *Host) Handler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// Close closes the tools of all sessions.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.closed = true

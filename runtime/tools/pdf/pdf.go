@@ -37,7 +37,6 @@ const (
 	memoryPages = 4096 // WebAssembly pages: 256 MiB
 )
 
-// Is tells whether these bytes are a PDF document.
 func Is(document []byte) bool {
 	return bytes.Contains(document[:min(len(document), 1024)], []byte("%PDF-"))
 }

@@ -65,7 +65,6 @@ func New(o Options) (*Tool, error) {
 	return &Tool{o: o, box: box}, nil
 }
 
-// Sandbox is the name of the cells' sandbox.
 func (t *Tool) Sandbox() string { return t.box.name }
 
 func (t *Tool) Offer(r *session.Request)   { r.Python = true }

@@ -12,7 +12,6 @@ import (
 	"strings"
 )
 
-// A Kind is the kind of a token.
 type Kind uint8
 
 const (

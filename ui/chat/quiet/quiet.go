@@ -15,7 +15,6 @@ var term, set = os.LookupEnv("TERM")
 
 func init() { _ = os.Setenv("TERM", "dumb") }
 
-// Restore restores TERM.
 func Restore() {
 	if set {
 		_ = os.Setenv("TERM", term)

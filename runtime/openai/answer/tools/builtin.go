@@ -175,7 +175,6 @@ func (w web) and(second web) web {
 	return w
 }
 
-// ErrMaxUses refuses a call beyond max_uses.
 var ErrMaxUses = errors.New("this request allows no more calls of this tool; answer now")
 
 // spend counts a call of a browser, and refuses one that the request does not allow.
@@ -271,7 +270,6 @@ type Settings struct {
 	NextOwner func() string
 }
 
-// Start starts a turn with built-in tools.
 func (k *Pool) Start(ctx context.Context, a *answer.Answer, runner session.Runner,
 	r session.Request, requested []Requested, how Settings) (session.Turn, []*Tool, error) {
 	if err := claim(a.Exchange, requested); err != nil {

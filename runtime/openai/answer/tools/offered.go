@@ -203,7 +203,6 @@ func ReadPatch(patch string) (o Operation) {
 	return o
 }
 
-// Patch is the text of an operation.
 func (o Operation) Patch() string {
 	diff := ""
 	if o.Diff != nil && *o.Diff != "" {

@@ -228,7 +228,6 @@ func (offer Offer) ApplyTo(r *session.Request) {
 
 func ReadFunction(o *fields.Object) Function { return ReadFunctionWith(o, "parameters") }
 
-// ReadFunctionWith reads a function with the member name of its parameters.
 func ReadFunctionWith(o *fields.Object, parameters string) Function {
 	f := Function{functionTool: functionTool{Type: "function", Name: o.Text("name")}}
 	f.checkName(o)
@@ -337,7 +336,6 @@ func (offer *Offer) allow(v fields.Value, c *fields.Object) {
 	}
 }
 
-// Name chooses the function with this name.
 func (offer *Offer) Name(v fields.Value, name string) {
 	offer.Choice = toolChoice{mode: grammar.Named, name: name}
 	if !slices.ContainsFunc(offer.Functions, func(f Function) bool { return f.Name == name }) {
