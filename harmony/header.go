@@ -15,6 +15,7 @@ package harmony
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -191,9 +192,7 @@ func (r *headerWords) channel(name string) {
 	if channel != name || name == "" {
 		r.h.faults[FaultChannel]++
 	}
-	if m.Channel == "" {
-		m.Channel = channel
-	}
+	m.Channel = cmp.Or(m.Channel, channel)
 }
 
 func (r *headerWords) word(w string, first bool) {

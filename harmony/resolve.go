@@ -14,6 +14,7 @@
 package harmony
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"slices"
@@ -187,10 +188,8 @@ func (r *resolver) follow(s *jsondoc.Value) *jsondoc.Value {
 				s = mergeSchemas(s, target)
 				continue
 			}
-			name := target.Member("title").Text
-			if name == "" {
-				name = ref.Text[strings.LastIndexByte(ref.Text, '/')+1:]
-			}
+			name := cmp.Or(target.Member("title").Text,
+				ref.Text[strings.LastIndexByte(ref.Text, '/')+1:])
 			if isName.MatchString(name) {
 				s, r.recursive = withMember(s, "type", list(text(name))), true
 			}

@@ -4,6 +4,7 @@ package models
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/models/safetensors"
@@ -39,12 +40,8 @@ func Unknown(name string) *UnknownModelError {
 
 // IsForeignName reports whether a name is that of another program's model.
 func IsForeignName(name string) bool {
-	for _, prefix := range [...]string{"ollama:", "lmstudio:", "llama.cpp:", "gguf:"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"ollama:", "lmstudio:", "llama.cpp:", "gguf:"},
+		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 func generalIDs() []string {

@@ -242,9 +242,7 @@ func (g *GPU) fill() {
 	if g.PCI == "" && len(c.PCI) > 0 {
 		g.PCI = c.PCI[0]
 	}
-	if g.Name == "" {
-		g.Name = c.nameFor(g.PCI)
-	}
+	g.Name = cmp.Or(g.Name, c.nameFor(g.PCI))
 	g.Units = cmp.Or(g.Units, c.Units)
 	g.Integrated = g.Integrated || c.Integrated
 	g.Figures = c.figures(g.Units)

@@ -4,6 +4,7 @@ package detect
 // files, so no library is loaded. Missing or odd readings are left out.
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"path"
@@ -48,9 +49,7 @@ func (r *Result) sensorsNVIDIA(ctx context.Context, m Machine) {
 			if g.Vendor != NVIDIA || g.BDF == "" || g.BDF != normalBDF(field("pci.bus_id")) {
 				continue
 			}
-			if g.FreeMiB == 0 {
-				g.FreeMiB = mebibytes(field("memory.free"))
-			}
+			g.FreeMiB = cmp.Or(g.FreeMiB, mebibytes(field("memory.free")))
 			g.keep(Sensors{Celsius: int(quantity(field("temperature.gpu"))),
 				Watts:     quantity(field("power.draw")),
 				ClockMHz:  int(quantity(field("clocks.current.sm"))),
@@ -77,10 +76,8 @@ func (g *GPU) sensorsAMD(files fs.FS) {
 	number := func(name string) float64 {
 		return quantity(readText(files, path.Join(folders[0], name)))
 	}
-	watts := number("power1_average")
-	if watts == 0 {
-		watts = number("power1_input") // newer cards have only the momentary power
-	}
+	// newer cards have only the momentary power
+	watts := cmp.Or(number("power1_average"), number("power1_input"))
 	g.keep(Sensors{Celsius: int(number("temp1_input") / 1e3), Watts: watts / 1e6,
 		ClockMHz: int(number("freq1_input") / 1e6), MemoryMHz: int(number("freq2_input") / 1e6)})
 }

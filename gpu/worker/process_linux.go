@@ -3,6 +3,7 @@ package worker
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -181,9 +182,5 @@ func (p *process) kill(why string) {
 func (p *process) lost() *Lost {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	how := p.end
-	if how == "" {
-		how = p.how
-	}
-	return &Lost{How: how, LastLine: p.lastLine}
+	return &Lost{How: cmp.Or(p.end, p.how), LastLine: p.lastLine}
 }

@@ -11,6 +11,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -61,11 +62,7 @@ const DefaultEndpoint = "https://huggingface.co"
 // (HUGGING_FACE_HUB_TOKEN in old setups), the token file of hf auth login at HF_TOKEN_PATH or
 // HF_HOME/token, HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE; and the usual proxy variables.
 func FromEnvironment() *Client {
-	endpoint := strings.TrimRight(os.Getenv("HF_ENDPOINT"), "/")
-	if endpoint == "" {
-		endpoint = DefaultEndpoint
-	}
-	c := New(endpoint)
+	c := New(cmp.Or(strings.TrimRight(os.Getenv("HF_ENDPOINT"), "/"), DefaultEndpoint))
 	c.Token, c.TokenFrom = token()
 	c.Offline = Offline()
 	return c

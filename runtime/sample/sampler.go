@@ -14,6 +14,7 @@
 package sample
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -84,9 +85,7 @@ var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 // penalty; they are not kept. Tokens outside the vocabulary in LogitBias are ignored; Params.Check
 // finds them.
 func New(p Params, vocab int, promptIDs []int32) *Sampler {
-	if p.RepetitionPenalty == 0 {
-		p.RepetitionPenalty = 1
-	}
+	p.RepetitionPenalty = cmp.Or(p.RepetitionPenalty, 1)
 	s := &Sampler{p: p, vocab: vocab}
 	for id, b := range p.LogitBias {
 		if id >= 0 && int(id) < vocab && b != 0 {

@@ -7,6 +7,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,11 +144,8 @@ func (t *Tools) openPython(o Options) error {
 	if t.python != nil {
 		return nil
 	}
-	sandbox := o.Sandbox
-	if sandbox == "" {
-		sandbox = sandboxFromEnv(os.Getenv("PYTHON_EXECUTION_BACKEND"))
-	}
-	p := &python.Options{Sandbox: sandbox}
+	p := &python.Options{Sandbox: cmp.Or(o.Sandbox,
+		sandboxFromEnv(os.Getenv("PYTHON_EXECUTION_BACKEND")))}
 	trial, err := python.New(*p)
 	if err != nil {
 		return err

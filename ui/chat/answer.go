@@ -345,10 +345,7 @@ func (a *answer) replace(mark, replacement string) {
 func (a *answer) footnotes(l layout) []string {
 	var rows []string
 	for i, s := range a.sources {
-		title := term.Clean(s.Title)
-		if title == "" {
-			title = term.Clean(s.URL)
-		}
+		title := cmp.Or(term.Clean(s.Title), term.Clean(s.URL))
 		number := fmt.Sprintf("[%d] ", i+1)
 		if l.plain {
 			rows = append(rows, s.Mark+" "+title+" "+term.Clean(s.URL))

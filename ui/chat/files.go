@@ -11,6 +11,7 @@ package chat
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -282,10 +283,7 @@ func (c pathCompleted) apply(m *Model) tea.Cmd {
 }
 
 func composeMessage(m *Model) tea.Cmd {
-	program := os.Getenv("VISUAL")
-	if program == "" {
-		program = os.Getenv("EDITOR")
-	}
+	program := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if program == "" || m.plain {
 		return m.showError("No editor is set. Set EDITOR, for example to vi.")
 	}

@@ -6,6 +6,7 @@
 package chat
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"regexp"
@@ -178,10 +179,7 @@ func escapeKey(m *Model) tea.Cmd {
 
 func complete(m *Model) tea.Cmd {
 	if rows := m.input.fileChoices(); len(rows) > 0 {
-		row := m.input.chosen(rows)
-		if row == nil {
-			row = &rows[0]
-		}
+		row := cmp.Or(m.input.chosen(rows), &rows[0])
 		m.input.editor.set(row.text)
 		return nil
 	}

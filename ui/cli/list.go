@@ -135,12 +135,9 @@ func listModels(notices io.Writer) ([]listedModel, error) {
 	}
 	rows := []listedModel{}
 	for _, s := range stored {
-		row := listedModel{Name: s.ID, Repo: s.Repo, Revision: s.Commit, Main: s.Main,
-			Where: s.Path, Bytes: s.Bytes,
+		row := listedModel{Name: cmp.Or(s.ID, "hf:"+s.Repo), Repo: s.Repo, Revision: s.Commit,
+			Main: s.Main, Where: s.Path, Bytes: s.Bytes,
 			Complete: s.Complete, Fits: s.Bytes < free, Note: s.Note}
-		if row.Name == "" {
-			row.Name = "hf:" + s.Repo
-		}
 		if s.Complete {
 			row.Weights = s.Verification()
 			row.inspect()

@@ -170,9 +170,7 @@ func (o Options) load(ctx context.Context, ckpt *checkpoint.Checkpoint, b engine
 	r, options := &reader{chunk: cmp.Or(o.Chunk, 256)}, o.Engine
 	options.MaxNumBatchedTokens = r.chunk
 	window := engine.WindowPages(options.KVCacheDtype)
-	if options.Pages == 0 {
-		options.Pages = pages * (1 + window) / 2
-	}
+	options.Pages = cmp.Or(options.Pages, pages*(1+window)/2)
 	r.pool = kv.NewPool(options.Pages, ckpt.Spec.Window, window)
 	var err error
 	if r.eng, err = b.Load(ctx, ckpt, options, nil); err != nil {

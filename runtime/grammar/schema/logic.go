@@ -6,6 +6,7 @@
 package schema
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -82,10 +83,7 @@ func (c *compiler) allOf(o *owner, list ...*jsondoc.Value) *schema {
 
 // owns is the owner of the schemas made for a keyword of s.
 func (s *schema) owns(keyword string) *owner {
-	if s.owner != nil {
-		return s.owner
-	}
-	return &owner{s, keyword}
+	return cmp.Or(s.owner, &owner{s, keyword})
 }
 
 // logic returns the demands of a schema's not, if and dependencies: groups of alternatives, one of

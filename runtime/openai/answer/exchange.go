@@ -47,16 +47,12 @@ func NewExchange(w http.ResponseWriter, id string, faultBody func(*fields.Fault,
 }
 
 func (e *Exchange) WriteHeader(status int) {
-	if e.Status == 0 {
-		e.Status = status
-	}
+	e.Status = cmp.Or(e.Status, status)
 	e.ResponseWriter.WriteHeader(status)
 }
 
 func (e *Exchange) Write(b []byte) (int, error) {
-	if e.Status == 0 {
-		e.Status = http.StatusOK
-	}
+	e.Status = cmp.Or(e.Status, http.StatusOK)
 	e.endReading() // the client may read slowly
 	return e.ResponseWriter.Write(b)
 }

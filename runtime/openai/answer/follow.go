@@ -235,12 +235,7 @@ func countText(batch []arrival) (n int) {
 
 // isUrgent tells that the batch has something a client acts on.
 func isUrgent(batch []arrival) bool {
-	for _, a := range batch {
-		if !isText(a.event) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(batch, func(a arrival) bool { return !isText(a.event) })
 }
 
 func isAnswer(a arrival) bool {

@@ -7,6 +7,7 @@
 package chat
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -124,10 +125,7 @@ func chatMessage(conv *request.Conversation, m *fields.Object) {
 // Text before calls is a preamble, text alone the answer.
 func chatAssistant(conv *request.Conversation, m *fields.Object) {
 	conv.Add(session.AssistantReasoning, reasoningOf(m))
-	text := request.Content(m, "content", false)
-	if text == "" {
-		text = m.Text("refusal")
-	}
+	text := cmp.Or(request.Content(m, "content", false), m.Text("refusal"))
 	var calls []fields.Value
 	if m.Has("tool_calls") {
 		calls = conv.Calls(m.Get("tool_calls"))

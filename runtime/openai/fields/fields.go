@@ -12,6 +12,7 @@ package fields
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -288,10 +289,7 @@ var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string",
 
 // WrongType adds the fault of a value of the wrong type.
 func (v Value) WrongType(want string) {
-	where := v.Path
-	if where == "" {
-		where = "the request body"
-	}
+	where := cmp.Or(v.Path, "the request body")
 	v.c.add(Refusal(http.StatusBadRequest, v.Path, "invalid_type",
 		fmt.Sprintf("invalid type for %s: expected %s, but got %s", where, want,
 			kindNames[v.Kind()])))

@@ -7,6 +7,7 @@
 package messages
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -325,10 +326,8 @@ const threadUnsupported = "thread_unsupported_request"
 
 func FaultBody(f *fields.Fault, id string) any {
 	a := anthropicFault{Type: "error", RequestID: id}
-	a.Error.Type, a.Error.Message = anthropicKinds[f.Status], fields.Brief(f.Message)
-	if a.Error.Type == "" {
-		a.Error.Type = "api_error"
-	}
+	a.Error.Type, a.Error.Message = cmp.Or(anthropicKinds[f.Status], "api_error"),
+		fields.Brief(f.Message)
 	if f.Code == threadUnsupported {
 		a.Error.Details = map[string]any{"error_code": f.Code, "unsupported": []string{}}
 	}

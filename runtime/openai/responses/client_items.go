@@ -7,6 +7,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -116,10 +117,7 @@ func readClientCall(conv *request.Conversation, o *fields.Object, kind string) b
 
 // readClientResult adds the result of such a call; false: its type is another one.
 func readClientResult(conv *request.Conversation, o *fields.Object, kind string) bool {
-	id := o.Text("call_id")
-	if id == "" {
-		id = o.Text("id") // local_shell_call_output has the call's id there
-	}
+	id := cmp.Or(o.Text("call_id"), o.Text("id")) // local_shell_call_output has it in id
 	if !conv.IsAwaited(id) {
 		return false
 	}
@@ -142,10 +140,7 @@ func readClientResult(conv *request.Conversation, o *fields.Object, kind string)
 			}
 		}
 	case "local_shell_call_output", "apply_patch_call_output":
-		text = request.Content(o, "output", true)
-		if text == "" {
-			text = o.Text("status")
-		}
+		text = cmp.Or(request.Content(o, "output", true), o.Text("status"))
 	default:
 		return false
 	}

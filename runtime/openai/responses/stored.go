@@ -8,6 +8,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -328,10 +329,7 @@ func completeItem(raw json.RawMessage) json.RawMessage {
 	set("type", "message")
 	prefix := map[string]string{"message": "msg_", "function_call": "fc_",
 		"function_call_output": "fco_", "reasoning": "rs_"}[text("type")]
-	if prefix == "" {
-		prefix = "item_"
-	}
-	set("id", answer.NewID(prefix))
+	set("id", answer.NewID(cmp.Or(prefix, "item_")))
 	switch text("type") {
 	case "function_call", "function_call_output":
 		set("status", "completed")

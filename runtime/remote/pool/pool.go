@@ -91,9 +91,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if o.Notify == nil {
 		o.Notify = func(string) {}
 	}
-	if o.Check == 0 {
-		o.Check = defaultCheck
-	}
+	o.Check = cmp.Or(o.Check, defaultCheck)
 	p := &Pool{o: o, affinity: newAffinity(), checked: make(chan struct{}, 1)}
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, address := range o.URLs {

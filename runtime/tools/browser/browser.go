@@ -264,9 +264,7 @@ func (t *Tool) show(p *page, loc, lines int, title string) (session.ToolResult, 
 		}
 		old.lines, old.links = nil, nil
 	}
-	if title == "" {
-		title = strings.TrimSpace(p.title + " " + p.url)
-	}
+	title = cmp.Or(title, strings.TrimSpace(p.title+" "+p.url))
 	return session.ToolResult{Text: text, Title: title,
 		Sources: []session.Source{{URL: p.url, Title: p.title}}}, nil
 }

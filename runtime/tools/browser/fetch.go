@@ -7,6 +7,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,10 +144,7 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 	if answer.StatusCode/100 != 2 {
 		return nil, fmt.Errorf("the server answered %s", answer.Status)
 	}
-	content := answer.Header.Get("Content-Type")
-	if content == "" {
-		content = "text/html"
-	}
+	content := cmp.Or(answer.Header.Get("Content-Type"), "text/html")
 	kind, _, err := mime.ParseMediaType(content)
 	if err != nil {
 		kind, _, _ = strings.Cut(content, ";")
@@ -171,9 +169,7 @@ func (t *Tool) read(ctx context.Context, u *url.URL, source bool) (*page, error)
 		if named, text, links = htmlText(text, finalURL); named != "" {
 			title = named
 		}
-		if text == "" {
-			text = "[this page has no text; it may need a browser that runs scripts]"
-		}
+		text = cmp.Or(text, "[this page has no text; it may need a browser that runs scripts]")
 	} else if text = strings.ReplaceAll(clean(text), "\t", "    "); len(text) > maxText {
 		text, cutOff = strings.ToValidUTF8(text[:maxText], ""), true
 	}

@@ -7,6 +7,7 @@
 package tools
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -78,10 +79,7 @@ func searchTool(t *fields.Object, typ string) Function {
 	if t.Text("execution") != "client" {
 		return allDeferred(t, typ)
 	}
-	about := t.Text("description")
-	if about == "" {
-		about = "Finds tools for a task. They can be called afterwards."
-	}
+	about := cmp.Or(t.Text("description"), "Finds tools for a task. They can be called afterwards.")
 	f := disguised(typ, about, `{"type":"object","properties":{"query":{"type":"string"}},`+
 		`"required":["query"],"additionalProperties":false}`)
 	if t.Get("parameters").Kind() == jsondoc.Object {
@@ -153,11 +151,8 @@ func commandTool(name, about string, commands []string) Function {
 				continue
 			}
 			members = append(members, member)
-			schema := memberSchemas[member]
-			if schema == "" {
-				schema = `{"type":"string"}`
-			}
-			all = append(all, fmt.Sprintf("%q:%s", member, schema))
+			all = append(all, fmt.Sprintf("%q:%s", member,
+				cmp.Or(memberSchemas[member], `{"type":"string"}`)))
 		}
 		required, _ := answer.Marshal(needed) // strings cannot fail
 		variants = append(variants, fmt.Sprintf(
