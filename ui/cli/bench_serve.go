@@ -7,13 +7,15 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +32,15 @@ type benchServeVerb struct {
 	load                              load.Options
 	baseURL, host                     string
 	port                              int
-	dataset, datasetPath, workload    string
-	random                            load.Random
-	prompts, shareGPTOutput           int
+	workload                          string
+	file                              load.File
+	random, prefixes                  load.Random
+	prompts, output, shareGPTOutput   int
 	disableIgnoreEOS, noBar, noWarmup bool
+	logprobs, readySeconds            int
+	insecure, appendResult, timeline  bool
+	header                            map[string]string
+	slow                              []float64 // --timeline-itl-thresholds
 	goals                             load.Goals
 	save, multi                       bool
 	resultDir, resultFile, outputFile string
@@ -65,11 +72,14 @@ func benchServeCommand() *cli.Command {
 }
 
 func (v *benchServeVerb) flags() []cli.Flag {
-	*v = benchServeVerb{host: "127.0.0.1", port: 8000, dataset: "random", prompts: 1000,
-		random: load.Random{Input: 1024, Output: 128}, backend: string(load.Completions)}
+	*v = benchServeVerb{host: "127.0.0.1", port: 8000, prompts: 1000, output: 128,
+		file:   load.File{Format: "random", Trace: load.Trace{ChunkTokens: 16, Multiplier: 1}},
+		random: load.Random{Input: 1024}, backend: string(load.Completions),
+		prefixes: load.Random{Input: 256, Prefix: 256, Prefixes: 10}, header: map[string]string{},
+		slow: []float64{25, 50}}
 	v.multiRates, _ = readRange("2,34,2")
 	v.load = load.Options{RequestRate: math.Inf(1), Burstiness: 1, Percentiles: []float64{99},
-		Extra: map[string]any{}, Metadata: map[string]string{}, Shape: load.Guide}
+		Extra: map[string]any{}, Metadata: map[string]string{}, Shape: load.Guide, Warmups: 1}
 	o := &v.load
 	return flagTable(groupServer,
 		enumFlag(&v.backend, "backend", "openai is /v1/completions, openai-chat is "+
@@ -85,22 +95,28 @@ func (v *benchServeVerb) flags() []cli.Flag {
 			}),
 		textFlag(&o.Model, "model", "`M` as the server names it (default: the first that it "+
 			"lists)"),
+		repeatedFlag("header", "a header `KEY=VALUE` of every request; may be given several times",
+			pairs("header", v.header)),
+		switchFlag(&v.insecure, "insecure", "accept any certificate of the server"),
+		minFlag(&v.readySeconds, "ready-check-timeout-sec", 0, "wait up to `N` seconds for the "+
+			"server to answer"),
 
 		groupRequests,
 		enumFlag(&v.workload, "workload", "requests of published results: guide is the gpt-oss "+
 			"guide's, the others are those of the vLLM 0.10.1 benchmarks, seed is these four one "+
 			"after another, beside the published figures", workloadNames()...),
-		enumFlag(&v.dataset, "dataset-name", "random words, or sharegpt: a file of conversations",
-			"random", "sharegpt"),
-		inputFlag(&v.datasetPath, "dataset-path", "the `FILE` of conversations"),
+		v.datasetFlag(),
+		inputFlag(&v.file.Path, "dataset-path", "the `FILE` of a dataset that is not random"),
 		minFlag(&v.prompts, "num-prompts", 1, "send `N` requests"),
 		minFlag(&v.random.Input, "random-input-len", 1, "tokens of a random prompt"),
-		minFlag(&v.random.Output, "random-output-len", 1, "tokens to ask for"),
+		checkedFlag("random-output-len", "128", "tokens to ask for, of a file 256; custom takes -1: "+
+			"each line's output_tokens", "must be a whole number of at least 1", v.readOutput),
 		checkedFlag("random-range-ratio", "0", "draw each length from (1-`R`) to (1+R) times the "+
 			"given one; 0 is exact", "must be a number from 0 to below 1", v.readRangeRatio),
 		minFlag(&v.random.Prefix, "random-prefix-len", 0, "tokens in front that all prompts share"),
 		minFlag(&v.shareGPTOutput, "sharegpt-output-len", 0, "tokens to ask for (default: as many "+
 			"as the conversation's answer has)"),
+		v.datasetFlags(),
 		minFlag(&o.MaxConcurrency, "max-concurrency", 0, "at most `N` requests at once (default: "+
 			"no limit)"),
 		checkedFlag("request-rate", "inf", "begin `RATE` requests a second, at random times "+
@@ -118,11 +134,27 @@ func (v *benchServeVerb) flags() []cli.Flag {
 			"where they end"),
 		switchFlag(&o.NoStream, "disable-stream", "ask for answers in one piece"),
 		requestMembers(o),
-		checkedFlag("extra-request-body", "", "members of every request, as a `JSON` object",
-			"must be a JSON object", func(s string) bool {
-				return json.Unmarshal([]byte(s), &o.Extra) == nil && o.Extra != nil
+		minFlag(&v.logprobs, "logprobs", 0, "ask for the logprobs of `N` tokens"),
+		jsonFlag("chat-template-kwargs", "arguments of the chat template, as a `JSON` object",
+			func(members map[string]any) { o.Extra["chat_template_kwargs"] = members }),
+		textFlag(&o.IDPrefix, "request-id-prefix", "send the header X-Request-Id: `PREFIX` and a "+
+			"number"),
+		repeatedFlag("lora-modules", "send each request to one of these adapters, each a `NAME`",
+			func(_ *cli.Context, name string) error {
+				o.LoRAs = append(o.LoRAs, strings.Fields(name)...)
+				return nil
 			}),
-		switchFlag(&v.noWarmup, "disable-warmup", "do not send one request first"),
+		choiceFlag("lora-assignment", "random", "which of them", func(word string) {
+			o.LoRAsInTurn = word != "random"
+		}, "random", "round-robin"),
+		enumFlag(&o.Ramp.Strategy, "ramp-up-strategy", "raise the request rate over the run",
+			"linear", "exponential"),
+		minFlag(&o.Ramp.Start, "ramp-up-start-rps", 1, "from `N` requests a second"),
+		minFlag(&o.Ramp.End, "ramp-up-end-rps", 1, "to `N` requests a second"),
+		jsonFlag("extra-request-body", "members of every request, as a `JSON` object",
+			func(members map[string]any) { maps.Copy(o.Extra, members) }),
+		minFlag(&o.Warmups, "num-warmups", 0, "send `N` requests first, which do not count"),
+		switchFlag(&v.noWarmup, "disable-warmup", "the same as --num-warmups 0"),
 		switchFlag(&v.multi, "multi", "one run for each rate of --request-rate-range"),
 		funcFlag("request-rate-range", "2,34,2", "rates `FROM,TO,STEP`, without TO",
 			func(s string) (err error) {
@@ -144,7 +176,16 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		textFlag(&v.resultFile, "result-filename", "the file's `NAME`"),
 		outputFlag(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
 		repeatedFlag("metadata", "further `KEY=VALUE` in the file; may be given several times",
-			v.readMetadata),
+			pairs("metadata", o.Metadata)),
+		switchFlag(&v.appendResult, "append-result", "append the result to the file"),
+		textFlag(&o.Label, "label", "the run's `NAME` in the file, in place of the backend's"),
+		switchFlag(&v.timeline, "plot-timeline", "draw each request's time into "+
+			"NAME.timeline.html beside the file"),
+		checkedFlag("timeline-itl-thresholds", "25,50", "colour tokens that took longer than "+
+			"these `MILLISECONDS`", "must be two numbers such as 25,50", func(s string) (ok bool) {
+			v.slow, ok = readNumbers(s, 1e9)
+			return ok && len(v.slow) == 2
+		}),
 		inputFlag(&v.compare, "compare", "measure nothing: put the runs of `FILE` and of those "+
 			"behind it side by side"),
 		outputFlag(&v.plot, "plot", "draw latency against throughput of the runs, in the terminal "+
@@ -153,28 +194,29 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		boolFlag("json", "print the JSON object in place of the table"), ignoredBenchFlags())
 }
 
-// requestMembers are numbers in every request, by vLLM's names.
-func requestMembers(o *load.Options) (list []cli.Flag) {
-	for name := range strings.FieldsSeq("temperature top-p top-k min-p frequency-penalty " +
-		"presence-penalty repetition-penalty") {
-		list = append(list, &cli.Float64Flag{Name: name, Usage: "send `N` with every request",
-			Aliases: strings.Fields(shortNames[name]), Category: string(groupRequests),
-			Action: func(_ *cli.Context, value float64) error {
-				o.Extra[strings.ReplaceAll(name, "-", "_")] = value
-				return nil
-			}})
-	}
-	return list
-}
-
 var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions,
 	"/v1/chat/completions": load.Chat}
 
-// ignoredBenchFlags have no effect: gpt-oss's vocabulary is used, and every metric is reported.
+// pairs puts KEY=VALUE into a map.
+func pairs(flag string, into map[string]string) func(*cli.Context, string) error {
+	return func(_ *cli.Context, text string) error {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return fail(exitUsage, "--%s must be KEY=VALUE, not %q", flag, text)
+		}
+		into[name] = value
+		return nil
+	}
+}
+
+// ignoredBenchFlags have no effect: gpt-oss's vocabulary is used, the server has the chat template,
+// a file is read whole, and every metric is reported.
 func ignoredBenchFlags() []cli.Flag {
 	return hiddenFlags(vllmFlag{Names: "trust-remote-code", Kind: "switch"},
 		vllmFlag{Names: "tokenizer"}, vllmFlag{Names: "tokenizer-mode"},
-		vllmFlag{Names: "served-model-name"}, vllmFlag{Names: "percentile-metrics"})
+		vllmFlag{Names: "served-model-name"}, vllmFlag{Names: "percentile-metrics"},
+		vllmFlag{Names: "hf-subset"}, vllmFlag{Names: "hf-split"}, vllmFlag{Names: "hf-name"},
+		vllmFlag{Names: "no-stream skip-tokenizer-init skip-chat-template", Kind: "switch"})
 }
 
 func workloadNames() []string {
@@ -200,7 +242,7 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 			return err
 		}
 	}
-	client, err := openPort(c.Context, v.address(), &v.load.Model)
+	client, err := v.connect(c.Context)
 	if err != nil {
 		return err
 	}
@@ -226,6 +268,30 @@ func (v *benchServeVerb) run(c *cli.Context) error {
 	return v.draw(c, saved)
 }
 
+// connect returns a client of the server once it answers.
+func (v *benchServeVerb) connect(ctx context.Context) (*client.Client, error) {
+	return openPort(ctx, v.address(), &v.load.Model, func(port *client.Client) *client.Client {
+		for name, value := range v.header {
+			port = port.With(name, value)
+		}
+		if v.insecure {
+			port.TrustAny()
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(v.readySeconds)*time.Second)
+		defer cancel()
+		for ctx.Err() == nil {
+			if _, err := port.Models(ctx); err == nil {
+				break
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
+		return port
+	})
+}
+
 // complete sets the options that depend on several flags.
 func (v *benchServeVerb) complete(c *cli.Context) error {
 	if v.random.RangeRatio >= 1 {
@@ -246,7 +312,20 @@ func (v *benchServeVerb) complete(c *cli.Context) error {
 			v.load.Shape = load.Full
 		}
 	}
-	v.load.Warmup = !v.noWarmup
+	if v.noWarmup {
+		v.load.Warmups = 0
+	}
+	if ramp := v.load.Ramp; ramp.Strategy != "" && (c.IsSet("request-rate") || v.multi ||
+		ramp.Start < 1 || ramp.End < ramp.Start) {
+		return fail(exitUsage, "--ramp-up-strategy needs --ramp-up-start-rps and a higher "+
+			"--ramp-up-end-rps, and no other rate")
+	}
+	if v.logprobs > 0 {
+		v.load.Extra["logprobs"] = v.logprobs
+		if v.load.Backend == load.Chat {
+			v.load.Extra["logprobs"], v.load.Extra["top_logprobs"] = true, v.logprobs
+		}
+	}
 	v.rates = []float64{v.load.RequestRate}
 	if v.multi {
 		v.rates = v.multiRates
@@ -269,8 +348,12 @@ func (v *benchServeVerb) address() string {
 func (v *benchServeVerb) workloads() []load.Workload {
 	var list []load.Workload
 	if v.workload == "" {
-		list = []load.Workload{{Dataset: v.dataset, Random: v.random, Prompts: v.prompts,
+		v.random.Output, v.prefixes.Output = v.output, v.output
+		list = []load.Workload{{Dataset: v.file.Format, Random: v.random, Prompts: v.prompts,
 			Most: v.load.MaxConcurrency}}
+		if v.file.Format == "prefix_repetition" {
+			list[0].Random = v.prefixes
+		}
 	}
 	for _, w := range load.Workloads {
 		if w.Name == v.workload || v.workload == "seed" && w.Name != "guide" {
@@ -278,23 +361,6 @@ func (v *benchServeVerb) workloads() []load.Workload {
 		}
 	}
 	return list
-}
-
-func (v *benchServeVerb) requests(c *cli.Context, w load.Workload) ([]load.Request, error) {
-	if c.IsSet("num-prompts") {
-		w.Prompts = v.prompts
-	}
-	if w.Dataset != "sharegpt" {
-		return w.Random.Requests(w.Prompts, v.load.Seed), nil
-	}
-	if v.datasetPath == "" {
-		return nil, fail(exitUsage, "sharegpt needs its conversations: --dataset-path FILE")
-	}
-	list, err := load.ShareGPT(v.datasetPath, w.Prompts, v.shareGPTOutput, v.load.Seed)
-	if err != nil {
-		return nil, fail(exitUsage, "--dataset-path %s", err)
-	}
-	return list, nil
 }
 
 func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.Workload,
@@ -338,7 +404,7 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 	if err = errors.Join(err, interrupted); err != nil {
 		return none, err
 	}
-	if err := v.write(encoded, &o, began); err != nil {
+	if err := v.write(encoded, &o, began, outcomes); err != nil {
 		return none, fail(exitFailure, "save the result: %s", err)
 	}
 	if result.Completed == 0 {
@@ -347,27 +413,49 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 	return load.NewSaved(cmp.Or(w.Name, "this run"), encoded)
 }
 
-func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time) error {
+// appendLine appends a line to a file.
+func appendLine(file string, line []byte) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(slices.Clip(line), '\n'))
+	return errors.Join(err, f.Close())
+}
+
+func (v *benchServeVerb) write(encoded []byte, o *load.Options, began time.Time,
+	outcomes []load.Outcome) error {
 	if v.outputFile != "" {
-		f, err := os.OpenFile(v.outputFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(append(encoded, '\n'))
-		if err := errors.Join(err, f.Close()); err != nil {
+		if err := appendLine(v.outputFile, encoded); err != nil {
 			return err
 		}
 	}
-	if !v.save && v.resultFile == "" {
+	if !v.save && !v.appendResult && !v.timeline && v.resultFile == "" {
 		return nil
 	}
 	name := v.resultFile
 	if name == "" {
-		name = o.BackendName + "-" + load.RateText(o.RequestRate) + "qps-"
+		name = cmp.Or(o.Label, o.BackendName) + "-" + load.RateText(o.RequestRate) + "qps-"
 		if o.MaxConcurrency > 0 {
 			name += fmt.Sprintf("concurrency%d-", o.MaxConcurrency)
 		}
 		name += path.Base(o.Model) + "-" + began.Format("20060102-150405") + ".json"
+	}
+	file := filepath.Join(v.resultDir, name)
+	if v.timeline {
+		f, err := os.Create(strings.TrimSuffix(file, filepath.Ext(file)) + ".timeline.html")
+		if err == nil {
+			err = errors.Join(load.Timeline(f, outcomes, v.slow), f.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if v.appendResult {
+		return appendLine(file, encoded)
+	}
+	if !v.save && v.resultFile == "" {
+		return nil
 	}
 	_, err := writeResult(v.resultDir, name, append(slices.Clip(encoded), '\n'))
 	return err
@@ -463,36 +551,38 @@ func (v *benchServeVerb) readGoals(_ *cli.Context, text string) error {
 	return nil
 }
 
-func (v *benchServeVerb) readPercentiles(s string) bool {
-	v.load.Percentiles = nil
+func (v *benchServeVerb) readPercentiles(s string) (ok bool) {
+	v.load.Percentiles, ok = readNumbers(s, 100)
+	return ok
+}
+
+// readNumbers reads numbers from 0 to most, separated by commas.
+func readNumbers(s string, most float64) (list []float64, ok bool) {
 	for part := range strings.SplitSeq(s, ",") {
-		p, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil || !(p >= 0 && p <= 100) {
-			return false
+		n, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || !(n >= 0 && n <= most) {
+			return nil, false
 		}
-		v.load.Percentiles = append(v.load.Percentiles, p)
+		list = append(list, n)
 	}
-	return true
+	return list, true
 }
 
-func (v *benchServeVerb) readMetadata(_ *cli.Context, text string) error {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok || name == "" {
-		return fail(exitUsage, "--metadata must be KEY=VALUE, not %q", text)
-	}
-	v.load.Metadata[name] = value
-	return nil
-}
-
-// readRest reads further arguments of --goodput and --metadata, lists in vLLM.
+// readRest reads further arguments of flags that are lists in vLLM.
 func (v *benchServeVerb) readRest(c *cli.Context) error {
 	for _, a := range c.Args().Slice() {
 		var err error
 		switch {
 		case c.IsSet("goodput") && strings.Contains(a, ":"):
 			err = v.readGoals(c, a)
-		case c.IsSet("metadata") && strings.Contains(a, "="):
-			err = v.readMetadata(c, a)
+		case c.IsSet("header") != c.IsSet("metadata") && strings.Contains(a, "="):
+			into := v.load.Metadata
+			if c.IsSet("header") {
+				into = v.header
+			}
+			err = pairs("metadata", into)(c, a)
+		case c.IsSet("lora-modules") && !strings.Contains(a, "="):
+			v.load.LoRAs = append(v.load.LoRAs, a)
 		default:
 			return noArguments(c)
 		}

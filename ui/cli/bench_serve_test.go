@@ -24,6 +24,7 @@ type standIn struct {
 	bodies []map[string]any
 	paths  []string
 	keys   []string
+	ids    []string
 }
 
 func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -36,6 +37,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.bodies, s.paths = append(s.bodies, body), append(s.paths, r.URL.Path)
 	s.keys = append(s.keys, r.Header.Get("Authorization"))
+	s.ids = append(s.ids, r.Header.Get("X-Request-Id")+" "+r.Header.Get("x-a"))
 	s.mu.Unlock()
 	n, _ := body["max_tokens"].(float64)
 	if body["stream"] != true {
@@ -95,7 +97,7 @@ func TestBenchServeGuide(t *testing.T) {
 // Few requests for the concurrency are named, and vLLM's other benchmarks.
 func TestBenchServeMembers(t *testing.T) {
 	s := &standIn{}
-	args := strings.Fields(`--temperature 0.5 --top-p 0.9 --top-k 20 --min-p 0.1 --no-stream
+	args := strings.Fields(`--temperature 0.5 --top-p 0.9 --top-k 20 --min-p 0.1 --no-stream --disable-stream
 		--frequency-penalty 0.2 --presence-penalty 0.3 --repetition-penalty 1.1 --input-len 8
 		--output-len 4 --num-prompts 4 --extra-body {"a":1} --max-concurrency`)
 	code, _, errs := s.bench(t, append(args, "1")...)
@@ -118,6 +120,54 @@ func TestBenchServeMembers(t *testing.T) {
 			!strings.Contains(errs, "vLLM's bench "+name+" is ossrun bench") {
 			t.Errorf("%d %s", code, errs)
 		}
+	}
+}
+
+// Flags of vllm bench serve about the run: what the requests carry, and the file has.
+func TestBenchServeRun(t *testing.T) {
+	s, folder := &standIn{}, t.TempDir()
+	prompts := filepath.Join(folder, "prompts.jsonl")
+	write(t, prompts, `{"prompt":"one"}`+"\n"+`{"prompt":"two"}`)
+	args := []string{"--dataset-name", "custom", "--dataset-path", prompts, "--custom-output-len", "2",
+		"--num-prompts", "4", "--num-warmups", "0", "--max-concurrency", "1", "--header", "x-a=1",
+		"--request-id-prefix", "r-", "--logprobs", "3", "--chat-template-kwargs", `{"b":2}`,
+		"--lora-assignment", "round-robin", "--ramp-up-strategy", "linear", "--ramp-up-start-rps",
+		"100", "--ramp-up-end-rps", "900", "--label", "mine", "--append-result", "--save-detailed",
+		"--result-dir", folder, "--result-filename", "r.json", "--plot-timeline", "--insecure",
+		"--ready-check-timeout-sec", "9", "--disable-shuffle", "--lora-modules", "l1", "l2"}
+	for range 2 {
+		if code, _, errs := s.bench(t, args...); code != 0 {
+			t.Fatalf("%d %s", code, errs)
+		}
+	}
+	for i, b := range s.bodies[:4] {
+		if b["model"] != []string{"l1", "l2"}[i%2] || b["logprobs"] != 3. || b["max_tokens"] != 2. ||
+			b["chat_template_kwargs"] == nil || s.ids[i] != fmt.Sprintf("r-%d 1", i) {
+			t.Errorf("%d: %v %q", i, b, s.ids[i])
+		}
+	}
+	if s.bodies[0]["prompt"] != "one" || s.bodies[1]["prompt"] != "two" || len(s.bodies) != 8 {
+		t.Error(s.bodies)
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "r.json"))
+	if err != nil || bytes.Count(text, []byte("\n")) != 2 {
+		t.Fatalf("%s %v", text, err)
+	}
+	var saved map[string]any
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&saved); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"start_times", "latencies", "queue_times"} {
+		if list, _ := saved[name].([]any); len(list) != 4 {
+			t.Errorf("%s is %v", name, saved[name])
+		}
+	}
+	if saved["label"] != "mine" || saved["rtfx"] != 0. || saved["ramp_up_end_rps"] != 900. {
+		t.Error(saved)
+	}
+	page, err := os.ReadFile(filepath.Join(folder, "r.timeline.html"))
+	if err != nil || bytes.Count(page, []byte(`class="row"`)) != 4 {
+		t.Errorf("%v %s", err, page)
 	}
 }
 
@@ -187,7 +237,15 @@ func TestBenchServeRefuses(t *testing.T) {
 		"--metric-percentiles 101":           "0 to 100",
 		"--extra-request-body []":            "JSON object",
 		"--endpoint /v2/x":                   "/v1/chat/completions",
-		"--dataset-name sonnet":              "random or sharegpt",
+		"--dataset-name sonnet":              "prefix_repetition, sharegpt",
+		"--dataset-name random-mm":           "needs images",
+		"--dataset-name custom":              "--dataset-path",
+		"--random-output-len 0":              "at least 1",
+		"--random-output-len -1":             "at least 1",
+		"--header x":                         "KEY=VALUE",
+		"--ramp-up-strategy linear":          "--ramp-up-start-rps",
+		"--timeline-itl-thresholds 5":        "25,50",
+		"--chat-template-kwargs x":           "JSON object",
 		"--dataset-name sharegpt":            "--dataset-path",
 		"--compare /nonexistent.json":        "no such file",
 		"--num-prompts 0":                    "at least 1",

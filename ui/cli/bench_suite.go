@@ -102,10 +102,10 @@ type suiteResult struct {
 func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 	v, plan := &benchServeVerb{}, b.runs()
 	v.flags() // sets defaults
-	v.datasetPath, v.outputFile, v.load.GPUs, v.silent = b.conversations, b.output, b.gpus, true
+	v.file.Path, v.outputFile, v.load.GPUs, v.silent = b.conversations, b.output, b.gpus, true
 	v.load.Backend, v.load.IgnoreEOS = load.Completions, true
 	v.prompts = b.prompts
-	v.load.Warmup, v.load.Seed = true, 1 // like the published runs
+	v.load.Warmups, v.load.Seed = 1, 1 // like the published runs
 	for i, r := range plan {
 		var err error
 		if b.skips(r) {

@@ -89,10 +89,14 @@ func chooseEndpoint(c *cli.Context, url string, report func(string), talk *chat.
 }
 
 // openPort opens the server at base. An empty model becomes the server's first.
-func openPort(ctx context.Context, base string, model *string) (*client.Client, error) {
+func openPort(ctx context.Context, base string, model *string,
+	with ...func(*client.Client) *client.Client) (*client.Client, error) {
 	c, err := client.New(base, portKey(base))
 	if err != nil {
 		return nil, fail(exitUsage, "%s", err)
+	}
+	for _, add := range with {
+		c = add(c)
 	}
 	if *model == "" {
 		if *model, err = c.FirstModel(ctx); err != nil {

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,8 +44,9 @@ const (
 // shortNames are short names of flags, known from other programs.
 var shortNames = map[string]string{"model": "m", "prompt": "p", "continue": "c", "threads": "t",
 	"max-tokens": "n", "temperature": "temp", "verbose": "v", "extra-request-body": "extra-body",
-	"disable-stream": "no-stream", "random-input-len": "input-len",
-	"random-output-len": "output-len"}
+	"random-input-len": "input-len",
+	"random-output-len": "output-len prefix-repetition-output-len custom-output-len " +
+		"spec-bench-output-len hf-output-len"}
 
 // flagTable makes a verb's flags from a table: a group before its flags, and lists of flags with
 // groups of their own.
@@ -60,7 +62,7 @@ func flagTable(table ...any) (flags []cli.Flag) {
 			fields, name := reflect.ValueOf(row).Elem(), row.Names()[0]
 			fields.FieldByName("Category").SetString(string(heading))
 			if shortNames[name] != "" {
-				fields.FieldByName("Aliases").Set(reflect.ValueOf([]string{shortNames[name]}))
+				fields.FieldByName("Aliases").Set(reflect.ValueOf(strings.Fields(shortNames[name])))
 			}
 			flags = append(flags, row)
 		}
@@ -227,6 +229,18 @@ func checkedFlag(name, standard, usage, must string, set func(string) bool) *cli
 			return fail(exitUsage, "--%s %s, not %q", name, must, v)
 		}
 		return nil
+	})
+}
+
+// jsonFlag is a JSON object.
+func jsonFlag(name, usage string, set func(map[string]any)) cli.Flag {
+	return checkedFlag(name, "", usage, "must be a JSON object", func(s string) bool {
+		var members map[string]any
+		if json.Unmarshal([]byte(s), &members) != nil || members == nil {
+			return false
+		}
+		set(members)
+		return true
 	})
 }
 

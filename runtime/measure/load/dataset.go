@@ -1,19 +1,16 @@
-// The requests' prompts: random words of an exact length, or the user's file of conversations; and
-// the figures that the vLLM 0.10.1 benchmarks published for gpt-oss. They name no GPU.
+// The requests' prompts: random words of an exact length; and the figures that the vLLM 0.10.1 benchmarks published for gpt-oss. They name no GPU.
 
 package load
 
 import (
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
 
 	"github.com/ossrun/ossrun/harmony/token"
-	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // Random are lengths of random requests, in tokens.
@@ -21,15 +18,19 @@ type Random struct {
 	Input, Output int
 	// RangeRatio is vLLM's: each length is drawn from (1-r)·n to (1+r)·n, so 0 is exact.
 	RangeRatio float64
-	Prefix     int // tokens at the beginning that all requests share
+	Prefix     int // tokens at the beginning that requests share
+	Prefixes   int // how many such beginnings there are; 0: one
 }
 
 // Requests makes n of them.
 func (r Random) Requests(n int, seed uint64) []Request {
 	random := rand.New(rand.NewPCG(seed, 1))
-	shared := words(random, r.Prefix)
+	shared, prefixes := "", max(r.Prefixes, 1)
 	list := make([]Request, n)
 	for i := range list {
+		if i == 0 || i*prefixes/n > (i-1)*prefixes/n {
+			shared = words(random, r.Prefix)
+		}
 		input := r.Prefix + r.draw(random, r.Input)
 		list[i] = Request{Prompt: shared + words(random, input-r.Prefix), InputTokens: input,
 			OutputTokens: r.draw(random, r.Output)}
@@ -65,49 +66,6 @@ var wordTokens = sync.OnceValue(func() (list []int32) {
 	}
 	return list
 })
-
-// ShareGPT reads conversations in the format of that name and makes requests of n of them: the
-// first message, and as many tokens as the second has, or output if that is above 0. Too short and
-// too long ones are left out, as in vLLM and SGLang: below 4 tokens, prompts above 1,024, both
-// together above 2,048.
-func ShareGPT(file string, n, output int, seed uint64) ([]Request, error) {
-	text, err := mapping.ReadText(file, mapping.MaxData)
-	if err != nil {
-		return nil, fmt.Errorf("read conversations: %w", err)
-	}
-	var talks []struct {
-		Conversations []struct{ Value string }
-	}
-	if err := json.Unmarshal(text, &talks); err != nil {
-		return nil, fmt.Errorf("%s does not hold ShareGPT's conversations: %w", file, err)
-	}
-	random := rand.New(rand.NewPCG(seed, 1))
-	random.Shuffle(len(talks), func(i, j int) { talks[i], talks[j] = talks[j], talks[i] })
-	var list []Request
-	for _, t := range talks {
-		if len(list) == n {
-			break
-		}
-		if len(t.Conversations) < 2 {
-			continue
-		}
-		r := Request{Prompt: t.Conversations[0].Value, OutputTokens: output}
-		r.InputTokens = len(token.Get().Encode(nil, r.Prompt))
-		if output <= 0 {
-			r.OutputTokens = len(token.Get().Encode(nil, t.Conversations[1].Value))
-		}
-		if r.InputTokens < 4 || output <= 0 && r.OutputTokens < 4 || r.InputTokens > 1024 ||
-			r.InputTokens+r.OutputTokens > 2048 {
-			continue
-		}
-		list = append(list, r)
-	}
-	if len(list) < n {
-		return nil, fmt.Errorf("%s has %d conversations of the right length, %d are asked for",
-			file, len(list), n)
-	}
-	return list, nil
-}
 
 // Workload is a set of requests that was published with its results.
 type Workload struct {

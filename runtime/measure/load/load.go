@@ -16,6 +16,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -37,7 +38,11 @@ type Options struct {
 	IgnoreEOS      bool
 	NoStream       bool           // ask for no stream: TTFT is then the time to the end
 	Extra          map[string]any // members of the request's body
-	Warmup         bool           // one request first, which is not counted
+	Warmups        int            // requests first, which are not counted
+	Ramp           Ramp
+	IDPrefix       string   // of X-Request-Id; "": none is sent
+	LoRAs          []string // adapters, in place of Model
+	LoRAsInTurn    bool     // not at random
 	Progress       func(done, total int)
 
 	// the report
@@ -46,6 +51,13 @@ type Options struct {
 	GPUs        int  // of the server; 0: not known
 	Detailed    bool // in the file: every request's lengths, times and text too
 	Metadata    map[string]string
+	Label       string // in the file; "": none
+}
+
+// Ramp is a request rate that rises from Start to End over the run.
+type Ramp struct {
+	Strategy   string // linear, exponential or "" for none
+	Start, End int    // requests a second
 }
 
 // Backend is the route that requests go to.
@@ -62,8 +74,9 @@ func (o *Options) backendName() string { return cmp.Or(o.BackendName, string(o.B
 // Request is one that is to be sent.
 type Request struct {
 	Prompt       string
-	InputTokens  int // of Prompt, as gpt-oss counts them
-	OutputTokens int // to ask for
+	InputTokens  int           // of Prompt, as gpt-oss counts them
+	OutputTokens int           // to ask for
+	Due          time.Duration // after the start, of a trace
 }
 
 // Outcome is the result of a request.
@@ -72,6 +85,7 @@ type Outcome struct {
 	InputTokens  int
 	OutputTokens int
 	Sent         time.Time
+	Queued       time.Duration // in the client, from when it was due until it was sent
 	TTFT         time.Duration
 	Gaps         []time.Duration // between one event with text and the next: ITL
 	Latency      time.Duration   // E2EL: to the answer's last event
@@ -84,7 +98,7 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 	if len(requests) == 0 {
 		return nil, 0, errors.New("there is no request to send")
 	}
-	if o.Warmup {
+	for range o.Warmups {
 		if out := send(ctx, c, requests[0], &o); out.Err != nil {
 			return nil, 0, fmt.Errorf("the first request failed: %w", out.Err)
 		}
@@ -94,17 +108,31 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 	var mu sync.Mutex
 	doneCount := 0
 	outcomes := make([]Outcome, len(requests))
-	due := arrivals(len(requests), &o)
+	due := arrivals(requests, &o)
+	random := rand.New(rand.NewPCG(o.Seed, 3))
 	began := time.Now()
 	for i, r := range requests {
 		if !sleepUntil(ctx, began.Add(due[i])) {
 			break
 		}
+		here, o := c, o
+		if o.IDPrefix != "" {
+			here = c.With("X-Request-Id", o.IDPrefix+strconv.Itoa(i))
+		}
+		if n := len(o.LoRAs); n > 0 {
+			o.Model = o.LoRAs[random.IntN(n)]
+			if o.LoRAsInTurn {
+				o.Model = o.LoRAs[i%n]
+			}
+		}
+		waits := time.Now()
 		running.Go(func() error {
 			if ctx.Err() != nil {
 				return nil // it was over while this waited for its turn
 			}
-			outcomes[i] = send(ctx, c, r, &o)
+			queued := time.Since(waits)
+			outcomes[i] = send(ctx, here, r, &o)
+			outcomes[i].Queued = queued
 			mu.Lock()
 			defer mu.Unlock()
 			if doneCount++; o.Progress != nil {
@@ -117,24 +145,43 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 	return outcomes, time.Since(began), ctx.Err()
 }
 
-// arrivals is when each request is due after the start. Gaps follow a gamma distribution of shape
-// burstiness, scaled to the rate's sum, as in vLLM, so that short runs have their rate too.
-func arrivals(n int, o *Options) []time.Duration {
+// arrivals is when each request is due after the start: by its trace, or with gaps of a gamma
+// distribution of shape burstiness. At a steady rate gaps are scaled to its sum, as in vLLM, so that
+// short runs have their rate too.
+func arrivals(requests []Request, o *Options) []time.Duration {
+	n := len(requests)
 	due := make([]time.Duration, n)
-	if math.IsInf(o.RequestRate, 1) || o.RequestRate <= 0 {
-		return due
-	}
+	steady := !math.IsInf(o.RequestRate, 1) && o.RequestRate > 0
 	random := rand.New(rand.NewPCG(o.Seed, 2))
 	times := make([]float64, n)
 	sum := 0.0
 	for i := range times {
-		sum += gamma(random, o.Burstiness)
+		if steady || o.Ramp.Strategy != "" {
+			sum += gamma(random, o.Burstiness) / (o.Burstiness * o.rate(i, n))
+		}
 		times[i] = sum
 	}
-	for i := range times {
-		due[i] = time.Duration(times[i] / sum * float64(n) / o.RequestRate * float64(time.Second))
+	scale := 1.0
+	if steady {
+		scale = float64(n) / o.RequestRate / sum
+	}
+	for i, r := range requests {
+		due[i] = r.Due + time.Duration(times[i]*scale*float64(time.Second))
 	}
 	return due
+}
+
+// rate is the request rate at request i of n.
+func (o *Options) rate(i, n int) float64 {
+	progress := float64(i) / float64(max(n-1, 1))
+	start, end := float64(o.Ramp.Start), float64(o.Ramp.End)
+	switch o.Ramp.Strategy {
+	case "linear":
+		return start + (end-start)*progress
+	case "exponential":
+		return start * math.Pow(end/start, progress)
+	}
+	return 1
 }
 
 // gamma draws at a shape above 0 and scale 1 (Marsaglia and Tsang, 2000).

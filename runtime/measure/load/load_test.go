@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -127,7 +125,7 @@ func TestFailures(t *testing.T) {
 		!strings.Contains(list[0], "500: no memory (http") {
 		t.Errorf("%+v %q", r, list)
 	}
-	o.Warmup = true
+	o.Warmups = 1
 	s.fail = func(int) string { return "not ready" }
 	if _, _, err := Run(t.Context(), s.at(t), []Request{{Prompt: "p"}}, o); err == nil ||
 		!strings.Contains(err.Error(), "not ready") {
@@ -156,7 +154,7 @@ func TestArrivals(t *testing.T) {
 	const n, rate = 20000, 50.0
 	for _, burstiness := range []float64{.25, 1, 4} {
 		o := Options{RequestRate: rate, Burstiness: burstiness, Seed: 3}
-		due := arrivals(n, &o)
+		due := arrivals(make([]Request, n), &o)
 		sum, squares, last := 0.0, 0.0, time.Duration(0)
 		for _, at := range due {
 			gap := (at - last).Seconds() * rate
@@ -169,8 +167,20 @@ func TestArrivals(t *testing.T) {
 				variance, 1/burstiness)
 		}
 	}
-	if due := arrivals(3, &Options{RequestRate: math.Inf(1)}); due[2] != 0 {
+	traced := []Request{{}, {Due: time.Second}, {Due: 3 * time.Second}}
+	if due := arrivals(traced, &Options{RequestRate: math.Inf(1)}); due[0] != 0 ||
+		due[2] != 3*time.Second {
 		t.Error(due)
+	}
+	for strategy, middle := range map[string]float64{"linear": 55, "exponential": math.Sqrt(1000)} {
+		o := Options{RequestRate: math.Inf(1), Burstiness: 1000, Seed: 3,
+			Ramp: Ramp{strategy, 10, 100}}
+		due := arrivals(make([]Request, n), &o)
+		for at, rate := range map[int]float64{0: 10, n/2 - 50: middle, n - 101: 100} {
+			if got := 100 / (due[at+100] - due[at]).Seconds(); math.Abs(got/rate-1) > .03 {
+				t.Errorf("%s: %.1f requests a second at %d, not %.1f", strategy, got, at, rate)
+			}
+		}
 	}
 }
 
@@ -198,33 +208,5 @@ func TestRandom(t *testing.T) {
 		if r.InputTokens != 64 || r.OutputTokens != 8 {
 			t.Error(r)
 		}
-	}
-}
-
-func TestShareGPT(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "talks.json")
-	text := `[{"conversations":[{"value":"What is the capital of France?"},{"value":"It is Paris, of course."}]},
-		{"conversations":[{"value":"Hi"},{"value":"too short to be counted, the question"}]},
-		{"conversations":[{"value":"A question without an answer"}]},
-		{"conversations":[{"value":"` + strings.Repeat("word ", 1100) + `"},{"value":"a long one"}]},
-		{"conversations":[{"value":"Name three rivers, please."},{"value":"Rhine, Elbe and Oder."}]}]`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	list, err := ShareGPT(file, 2, 0, 1)
-	if err != nil || len(list) != 2 {
-		t.Fatal(list, err)
-	}
-	for _, r := range list {
-		if r.InputTokens != len(token.Get().Encode(nil, r.Prompt)) || r.OutputTokens < 4 {
-			t.Error(r)
-		}
-	}
-	if list, err := ShareGPT(file, 2, 77, 1); err != nil || list[0].OutputTokens != 77 {
-		t.Error(list, err)
-	}
-	if _, err := ShareGPT(file, 3, 0, 1); err == nil || !strings.Contains(err.Error(),
-		"2 conversations") {
-		t.Error(err)
 	}
 }

@@ -141,7 +141,8 @@ func (r *Result) Encode(o *Options, began time.Time, outcomes []Outcome) ([]byte
 	}
 	maps.Copy(object, map[string]any{
 		"date": began.Format("20060102-150405"), "endpoint_type": o.Backend,
-		"backend": o.backendName(), "label": nil, "model_id": o.Model,
+		"backend": o.backendName(), "label": nil, "rtfx": 0.0, // rtfx is of audio
+		"model_id":     o.Model,
 		"tokenizer_id": "o200k_harmony", "num_prompts": r.Completed + r.Failed,
 		"request_rate": o.RequestRate, "burstiness": o.Burstiness, "max_concurrency": nil,
 		"duration": r.Duration, "completed": r.Completed, "failed": r.Failed,
@@ -158,6 +159,13 @@ func (r *Result) Encode(o *Options, began time.Time, outcomes []Outcome) ([]byte
 	if o.MaxConcurrency > 0 {
 		object["max_concurrency"] = o.MaxConcurrency
 	}
+	if o.Label != "" {
+		object["label"] = o.Label
+	}
+	if r := o.Ramp; r.Strategy != "" {
+		object["ramp_up_strategy"] = r.Strategy
+		object["ramp_up_start_rps"], object["ramp_up_end_rps"] = r.Start, r.End
+	}
 	if o.GPUs > 0 {
 		object["num_gpus"] = o.GPUs
 	}
@@ -170,21 +178,30 @@ func (r *Result) Encode(o *Options, began time.Time, outcomes []Outcome) ([]byte
 			object["p"+percent(p)+"_"+name+"_ms"] = l.Percentile(p)
 		}
 	}
+	lists := detail(outcomes, began)
+	for _, name := range []string{"latencies", "queue_times"} { // vLLM's files always have these
+		object[name] = lists[name]
+	}
 	if o.Detailed {
-		detail(object, outcomes)
+		maps.Copy(object, lists)
 	}
 	return json.Marshal(object)
 }
 
-// detail adds lists with an element for each request; times are in seconds, as in vLLM.
-func detail(object map[string]any, outcomes []Outcome) {
+// detail makes lists with an element for each request; times are in seconds, as in vLLM.
+func detail(outcomes []Outcome, began time.Time) map[string]any {
 	n := len(outcomes)
 	inputs, outputs := make([]int, n), make([]int, n)
 	ttfts, itls := make([]float64, n), make([][]float64, n)
+	latencies, starts, queued := make([]float64, n), make([]float64, n), make([]float64, n)
 	texts, errs := make([]string, n), make([]string, n)
 	for i, o := range outcomes {
 		inputs[i], outputs[i], texts[i] = o.InputTokens, max(o.OutputTokens, 0), o.Text
 		ttfts[i], itls[i] = o.TTFT.Seconds(), make([]float64, len(o.Gaps))
+		latencies[i], queued[i] = o.Latency.Seconds(), o.Queued.Seconds()
+		if !o.Sent.IsZero() {
+			starts[i] = o.Sent.Sub(began).Seconds()
+		}
 		for j, gap := range o.Gaps {
 			itls[i][j] = gap.Seconds()
 		}
@@ -192,6 +209,7 @@ func detail(object map[string]any, outcomes []Outcome) {
 			errs[i] = o.Err.Error()
 		}
 	}
-	maps.Copy(object, map[string]any{"input_lens": inputs, "output_lens": outputs, "ttfts": ttfts,
-		"itls": itls, "generated_texts": texts, "errors": errs})
+	return map[string]any{"input_lens": inputs, "output_lens": outputs, "ttfts": ttfts,
+		"itls": itls, "latencies": latencies, "start_times": starts, "queue_times": queued,
+		"generated_texts": texts, "errors": errs}
 }

@@ -10,10 +10,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -36,6 +38,8 @@ type Client struct {
 	root string // scheme, host and path before /v1
 	key  string
 	http *http.Client
+
+	header http.Header // of each request
 }
 
 // New makes a client of the port at base: http://host:port, optionally with /v1, or
@@ -51,15 +55,31 @@ func New(base, key string) (*Client, error) {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", path)
 		}
-		return &Client{"http://localhost", key,
-			&http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
+		return &Client{root: "http://localhost", key: key,
+			http: &http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
 	}
 	u, err := address(base)
 	if err != nil {
 		return nil, err
 	}
 	root := u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1")
-	return &Client{root, key, &http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
+	return &Client{root: root, key: key,
+		http: &http.Client{Transport: transport, CheckRedirect: Redirect}}, nil
+}
+
+// With is the client with one more header in its requests; it shares the connections.
+func (c *Client) With(name, value string) *Client {
+	with := *c
+	if with.header = c.header.Clone(); with.header == nil {
+		with.header = http.Header{}
+	}
+	with.header.Set(name, value)
+	return &with
+}
+
+// TrustAny accepts any certificate, for servers that signed their own.
+func (c *Client) TrustAny() {
+	c.http.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 }
 
 func address(base string) (*url.URL, error) {
@@ -151,6 +171,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	if c.key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
 	}
+	maps.Copy(r.Header, c.header)
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, err // it names method and address
