@@ -116,7 +116,7 @@ OpenAI-compatible port.
 			stopCommand(t), keysCommand(t), sessionsCommand(t),
 			pullCommand(t), importCommand(t), listCommand(), showCommand(), rmCommand(t),
 			benchCommand(t),
-			evalCommand(), batchCommand(t), serviceCommand(),
+			evalCommand(t), batchCommand(t), serviceCommand(),
 			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),
 			{Name: serve.WorkerVerb, Hidden: true, Description: "Example: ossrun serve --isolate",
 				Usage:  "hold a GPU for another ossrun, which starts this",

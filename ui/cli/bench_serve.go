@@ -109,8 +109,8 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		inputFlag(&v.file.Path, "dataset-path", "the `FILE` of a dataset that is not random"),
 		minFlag(&v.prompts, "num-prompts", 1, "send `N` requests"),
 		minFlag(&v.random.Input, "random-input-len", 1, "tokens of a random prompt"),
-		checkedFlag("random-output-len", "128", "tokens to ask for, of a file 256; custom takes -1: "+
-			"each line's output_tokens", "must be a whole number of at least 1", v.readOutput),
+		checkedFlag("random-output-len", "128", "tokens to ask for, of a file 256; custom takes "+
+			"-1: each line's output_tokens", "must be a whole number of at least 1", v.readOutput),
 		checkedFlag("random-range-ratio", "0", "draw each length from (1-`R`) to (1+R) times the "+
 			"given one; 0 is exact", "must be a number from 0 to below 1", v.readRangeRatio),
 		minFlag(&v.random.Prefix, "random-prefix-len", 0, "tokens in front that all prompts share"),

@@ -23,13 +23,13 @@ func (v *benchServeVerb) datasetFlag() cli.Flag {
 	words := append([]string{"random", "prefix_repetition"}, load.Formats...)
 	f := enumFlag(&v.file.Format, "dataset-name", "random words, with prefix_repetition of a few "+
 		"beginnings; or a file in the format of that name", words...).(*wordFlag)
-	known := f.Action
+	check := f.Action
 	f.Action = func(c *cli.Context, name string) error {
 		if needs := textOnly[strings.ToLower(name)]; needs != "" {
 			return fail(exitUsage, "--dataset-name %s needs %s, and gpt-oss reads and writes text",
 				name, needs)
 		}
-		return known(c, name)
+		return check(c, name)
 	}
 	return f
 }

@@ -26,22 +26,22 @@ type evalVerb struct {
 	sampler      eval.Sampler
 	run          eval.Run
 	data, fetch  string
+	terminal     Terminal
 	examples     int
 	k, turns     int
 }
 
-func evalCommand() *cli.Command {
+func evalCommand(t Terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "eval",
 		Usage: "grade any server's model: GPQA, AIME 2025, tools",
-		Description: "Example: ossrun eval gpqa --data gpqa_diamond.csv --reasoning-effort low\n" +
+		Description: "Example: ossrun eval gpqa --fetch openai --reasoning-effort low\n" +
 			"         ossrun eval compat --base-url http://127.0.0.1:8000\n\n" +
-			"No questions are shipped: name a file with --data, or a command that prints one " +
-			"with --fetch.",
+			"No questions are shipped: give a file with --data, or --fetch them.",
 		Subcommands: []*cli.Command{
-			questionsCommand(eval.GPQA, "GPQA diamond: four choices, in an order drawn by --seed",
-				8),
-			questionsCommand(eval.AIME25, "AIME 2025: integers", 16),
+			questionsCommand(t, eval.GPQA,
+				"GPQA diamond: four choices, in an order drawn by --seed", 8),
+			questionsCommand(t, eval.AIME25, "AIME 2025: integers", 16),
 			compatCommand(), faultsCommand(),
 		},
 		Action: subcommandsOnly("gpqa, aime25, compat and harmony"),
@@ -69,11 +69,12 @@ func (v *evalVerb) open(c *cli.Context) (err error) {
 	return err
 }
 
-func questionsCommand(kind, usage string, attempts int) *cli.Command {
-	v := &evalVerb{}
+func questionsCommand(t Terminal, kind, usage string, attempts int) *cli.Command {
+	v := &evalVerb{terminal: t}
 	flags := flagTable(v.flags(), groupRequests,
 		inputFlag(&v.data, "data", "the questions' `FILE`: CSV or JSON lines"),
-		textFlag(&v.fetch, "fetch", "a `COMMAND` that prints them, in place of --data"),
+		textFlag(&v.fetch, "fetch", "openai: from where OpenAI's gpt_oss.evals gets them; else a `COMMAND` "+
+			"that prints them"),
 		checkedFlag("reasoning-effort", "low,medium,high", "efforts, with commas between",
 			"must be low, medium or high, with commas between", v.readEfforts),
 		minFlag(&v.run.Attempts, "attempts", 1, fmt.Sprintf(
@@ -147,6 +148,19 @@ func (v *evalVerb) questions(c *cli.Context) error {
 func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
 	var raw []byte
 	var err error
+	if v.data == "" && v.fetch == "" && isTerminal(v.terminal.In) {
+		agreed, err := askYes(v.terminal, "The questions are not shipped. Get them from where "+
+			"OpenAI's gpt_oss.evals does ("+eval.Sources[v.run.Eval]+")? [y/N] ", false)
+		if err != nil {
+			return nil, err
+		}
+		if agreed {
+			v.fetch = "openai"
+		}
+	}
+	if v.fetch == "openai" {
+		v.fetch = "curl -sSfL " + eval.Sources[v.run.Eval]
+	}
 	switch {
 	case v.data != "" && v.fetch != "":
 		return nil, fail(exitUsage, "--data and --fetch name two sources. Give one")
@@ -159,8 +173,8 @@ func (v *evalVerb) read(c *cli.Context) ([]eval.Question, error) {
 		cmd.WaitDelay, cmd.Stderr = 5*time.Second, c.App.ErrWriter
 		raw, err = cmd.Output()
 	default:
-		return nil, fail(exitUsage, "questions are not shipped. Give their file with --data, or a "+
-			"command that prints them with --fetch")
+		return nil, fail(exitUsage, "questions are not shipped. Give their file with --data, or "+
+			"--fetch openai")
 	}
 	if err != nil {
 		return nil, fail(exitUsage, "%s", err)
@@ -197,6 +211,9 @@ func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 	_ = t.Flush() // the writer itself never fails
 	if model != "" {
 		fmt.Fprintln(c.App.Writer, "guide: published in the gpt-oss guide for vLLM, without tools")
+	}
+	if model == "120b" {
+		fmt.Fprintln(c.App.Writer, eval.MLPerf)
 	}
 }
 

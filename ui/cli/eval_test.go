@@ -132,6 +132,28 @@ func TestEvalCompat(t *testing.T) {
 	}
 }
 
+// --fetch openai gets the questions with curl, from OpenAI's addresses and no other.
+func TestEvalFetchesOpenAIs(t *testing.T) {
+	folder := t.TempDir()
+	args := filepath.Join(folder, "args")
+	write(t, filepath.Join(folder, "curl"), "#!/bin/sh\necho \"$@\" > "+args+
+		"\ncat <<'E'\n"+`{"question":"1 plus 2","answer":"3^\\circ"}`+"\nE\n")
+	if err := os.Chmod(filepath.Join(folder, "curl"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	code, out, errs := runEval(t, "aime25", "--base-url", oracle(t), "--attempts", "1",
+		"--reasoning-effort", "low", "--fetch", "openai")
+	if code != 0 || !strings.Contains(out, "100.0") {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
+	if got, err := os.ReadFile(args); err != nil || string(got) != "-sSfL "+
+		"https://huggingface.co/datasets/opencompass/AIME2025/raw/main/aime2025-I.jsonl "+
+		"https://huggingface.co/datasets/opencompass/AIME2025/raw/main/aime2025-II.jsonl\n" {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
 func TestEvalRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"gpqa":                         "--data",

@@ -257,6 +257,17 @@ func standardError(values []float64) float64 {
 	return math.Sqrt(squares / (n - 1) / n)
 }
 
+// Sources are the addresses that OpenAI's gpt_oss.evals reads each eval's questions from.
+var Sources = map[string]string{
+	GPQA: "https://openaipublic.blob.core.windows.net/simple-evals/gpqa_diamond.csv",
+	AIME25: "https://huggingface.co/datasets/opencompass/AIME2025/raw/main/aime2025-I.jsonl " +
+		"https://huggingface.co/datasets/opencompass/AIME2025/raw/main/aime2025-II.jsonl",
+}
+
+// MLPerf are the marks of MLPerf Inference for 120b.
+const MLPerf = "MLPerf: 83.1 over AIME, GPQA and LiveCodeBench together (high, 32,768 tokens); " +
+	"GPQA passes at 60.7 (high, 10,240 tokens)"
+
 // Published are the scores of the gpt-oss guide for vLLM, without tools, in percent: by model (20b,
 // 120b), eval and effort.
 var Published = map[string]map[string]map[string]float64{

@@ -65,7 +65,8 @@ func question(kind string, row map[string]string) (Question, error) {
 		return q, errors.New("it has no column question or problem")
 	}
 	if kind != GPQA {
-		n, err := strconv.Atoi(q.Answer)
+		digits, _, _ := strings.Cut(q.Answer, "^") // one of AIME's is 336^\circ
+		n, err := strconv.Atoi(digits)
 		if err != nil {
 			return q, fmt.Errorf("its answer must be an integer, not %q", q.Answer)
 		}

@@ -1,4 +1,5 @@
-// The requests' prompts: random words of an exact length; and the figures that the vLLM 0.10.1 benchmarks published for gpt-oss. They name no GPU.
+// The requests' prompts: random words of an exact length; and the figures that the vLLM 0.10.1
+// benchmarks published for gpt-oss. They name no GPU.
 
 package load
 

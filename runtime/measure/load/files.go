@@ -1,7 +1,7 @@
 // Requests out of the user's file: the formats that vLLM's benchmark reads, for a server of text.
 //
-// What must stay true: a file that has not what its format needs is an error that names the file
-// and what is missing; the same file and seed make the same requests.
+// What must stay true: a file without the members of its format is an error that names the file and
+// the member; the same file and seed make the same requests.
 
 package load
 
@@ -22,7 +22,7 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-// File is a file of requests. Its zero values are vLLM's defaults, but for Trace.
+// File is a file of requests. Its zero values are vLLM's defaults, except Trace.
 type File struct {
 	Path         string
 	Format       string // one of Formats
@@ -35,7 +35,7 @@ type File struct {
 
 // Trace is how a timed trace is read.
 type Trace struct {
-	ChunkTokens                      int     // that each of HashIDs stands for
+	ChunkTokens                      int     // of one of Hashes
 	Multiplier                       float64 // of timestamps, to seconds
 	Timestamp, Input, Output, Hashes string  // members of a line
 	Untimed                          bool    // requests are not sent at its times
@@ -45,7 +45,7 @@ type Trace struct {
 // lines with a prompt, question, problem or instruction.
 var Formats = []string{"sharegpt", "custom", "spec_bench", "hf", "timed_trace", "burstgpt"}
 
-// talk is a conversation or question by the members of all formats but traces.
+// talk is a conversation or question, with the members of all formats except traces.
 type talk struct {
 	Conversations                         []struct{ Value string }
 	Turns                                 []string
@@ -74,7 +74,8 @@ func (f *File) Requests(n int, seed uint64) (list []Request, err error) {
 		err = errors.New("none has the right length or category")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s does not hold requests in the format %s: %w", f.Path, f.Format, err)
+		return nil, fmt.Errorf("%s does not hold requests in the format %s: %w", f.Path,
+			f.Format, err)
 	}
 	for had := len(list); len(list) < n && !f.NoOversample && f.Format != "timed_trace"; {
 		list = append(list, list[random.IntN(had)])
@@ -120,8 +121,8 @@ func readAll[T any](text []byte) (list []T, err error) {
 }
 
 // request is the conversation's, if it is of those to be sent. Of ShareGPT, too short and too long
-// ones are left out, as in vLLM and SGLang: below 4 tokens, prompts above 1,024, both together above
-// 2,048.
+// ones are left out, as in vLLM and SGLang: below 4 tokens, prompts above 1,024, both together
+// above 2,048.
 func (f *File) request(t *talk) (r Request, ok bool, err error) {
 	tokens := func(text string) int { return len(token.Get().Encode(nil, text)) }
 	if f.Format == "sharegpt" {
@@ -177,23 +178,23 @@ func (f *File) burst(text []byte, n int, random *rand.Rand) (list []Request, err
 	for i, name := range rows[0] {
 		column[name] = i + 1
 	}
-	at := [3]int{column["Model"], column["Request tokens"], column["Response tokens"]}
-	if min(at[0], at[1], at[2]) == 0 {
+	columns := [3]int{column["Model"], column["Request tokens"], column["Response tokens"]}
+	if min(columns[0], columns[1], columns[2]) == 0 {
 		return nil, errors.New("its columns are not Model, Request tokens and Response tokens")
 	}
 	for _, row := range rows[1:] {
-		input, wrong := strconv.Atoi(row[at[1]-1])
-		output, wrong2 := strconv.Atoi(row[at[2]-1])
-		if len(list) < n && row[at[0]-1] == "GPT-4" && wrong == nil && wrong2 == nil && input > 0 &&
-			output > 0 {
-			list = append(list, Random{Input: input, Output: output}.Requests(1, random.Uint64())...)
+		input, _ := strconv.Atoi(row[columns[1]-1]) // 0: not a number
+		output, _ := strconv.Atoi(row[columns[2]-1])
+		if len(list) < n && row[columns[0]-1] == "GPT-4" && input > 0 && output > 0 {
+			list = append(list, Random{Input: input, Output: output}.
+				Requests(1, random.Uint64())...)
 		}
 	}
 	return list, nil
 }
 
-// trace makes requests of a timed trace: a hash stands for the same ChunkTokens random words
-// wherever it is, so that requests share beginnings as the trace's did.
+// trace makes requests of a timed trace: a hash means the same ChunkTokens random words
+// everywhere, so that requests share beginnings as the trace's did.
 func (f *File) trace(text []byte, n int, seed uint64) (list []Request, err error) {
 	lines, err := readAll[map[string]any](text)
 	for _, line := range lines[:min(n, len(lines))] {
@@ -201,8 +202,8 @@ func (f *File) trace(text []byte, n int, seed uint64) (list []Request, err error
 		for i, name := range []string{f.Trace.Timestamp, f.Trace.Input, f.Trace.Output} {
 			var ok bool
 			if v[i], ok = line[name].(float64); !ok || !(v[i] >= 0 && v[i] < 1e12) {
-				return nil, fmt.Errorf("a line has no %s of at least 0; --timed-trace-label-* name "+
-					"its members", name)
+				return nil, fmt.Errorf("a line has no %s of at least 0; --timed-trace-label-* "+
+					"name its members", name)
 			}
 		}
 		r := Request{OutputTokens: max(int(v[2]), 1)}

@@ -115,9 +115,9 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 		if !sleepUntil(ctx, began.Add(due[i])) {
 			break
 		}
-		here, o := c, o
+		sender, o := c, o
 		if o.IDPrefix != "" {
-			here = c.With("X-Request-Id", o.IDPrefix+strconv.Itoa(i))
+			sender = c.With("X-Request-Id", o.IDPrefix+strconv.Itoa(i))
 		}
 		if n := len(o.LoRAs); n > 0 {
 			o.Model = o.LoRAs[random.IntN(n)]
@@ -131,7 +131,7 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 				return nil // it was over while this waited for its turn
 			}
 			queued := time.Since(waits)
-			outcomes[i] = send(ctx, here, r, &o)
+			outcomes[i] = send(ctx, sender, r, &o)
 			outcomes[i].Queued = queued
 			mu.Lock()
 			defer mu.Unlock()
@@ -146,8 +146,8 @@ func Run(ctx context.Context, c *client.Client, requests []Request, o Options) (
 }
 
 // arrivals is when each request is due after the start: by its trace, or with gaps of a gamma
-// distribution of shape burstiness. At a steady rate gaps are scaled to its sum, as in vLLM, so that
-// short runs have their rate too.
+// distribution of shape burstiness. At a steady rate gaps are scaled to its sum, as in vLLM, so
+// that short runs have their rate too.
 func arrivals(requests []Request, o *Options) []time.Duration {
 	n := len(requests)
 	due := make([]time.Duration, n)

@@ -1,5 +1,5 @@
 // A run's requests over its time, as a page: a line each, its first token and its tokens coloured
-// by how long they took, as vLLM's --plot-timeline draws them. The page asks nobody for anything.
+// by how long they took, as vLLM's --plot-timeline draws them. The page makes no requests.
 
 package load
 
@@ -16,10 +16,10 @@ var timelinePage string
 
 var timelineTemplate = template.Must(template.New("").Parse(timelinePage))
 
-// span is a part of a request: from left to left+width percent of the run.
+// span is a part of a request, in percent of the run.
 type span struct {
-	Left, Width float64
-	Kind        int // 0: to the first token; 1 to 3: tokens up to the first limit, the second, above
+	Start, Width float64
+	Kind         int // 0: to the first token; tokens 1: below both limits, 2: one, 3: none
 }
 
 type timelineRow struct {
@@ -45,7 +45,8 @@ func Timeline(w io.Writer, outcomes []Outcome, limits []float64) error {
 			continue
 		}
 		row := timelineRow{Title: fmt.Sprintf("request %d: %d + %d tokens, first after %.3f s, "+
-			"%.3f s in all", i, o.InputTokens, o.OutputTokens, o.TTFT.Seconds(), o.Latency.Seconds())}
+			"%.3f s in all", i, o.InputTokens, o.OutputTokens, o.TTFT.Seconds(),
+			o.Latency.Seconds())}
 		spans := []span{{o.Sent.Sub(begin).Seconds() * percent, o.TTFT.Seconds() * percent, 0}}
 		for _, gap := range o.Gaps {
 			kind := 1
@@ -58,7 +59,7 @@ func Timeline(w io.Writer, outcomes []Outcome, limits []float64) error {
 			if last.Kind == kind {
 				last.Width += width
 			} else {
-				spans = append(spans, span{last.Left + last.Width, width, kind})
+				spans = append(spans, span{last.Start + last.Width, width, kind})
 			}
 		}
 		row.Spans = spans
