@@ -435,4 +435,16 @@ func TestGPUsOfManifests(t *testing.T) {
 			}
 		}
 	}
+	for _, typed := range []string{"--data-parallel-size 4", "-dp=4", "-pp 4",
+		"--pipeline-parallel-size=4"} {
+		p, err := Make(Request{Hardware: "H200", Model: "120b", TensorParallel: 2, HasFront: true,
+			Port: 8001, Extra: []string{typed}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k8s, compose := p.K8s("120b", 8000), p.Compose("120b", 8000); !strings.Contains(k8s,
+			"nvidia.com/gpu: 8}") || !strings.Contains(compose, "count: 8,") {
+			t.Errorf("%s\n%s\n%s", typed, k8s, compose)
+		}
+	}
 }

@@ -118,7 +118,31 @@ type manifest struct {
 
 func (m manifest) Kind() kind     { return m.kind }
 func (m manifest) Spread() string { return m.spread }
-func (m manifest) GPUs() int      { return m.TensorParallel }
+
+// GPUs are those of one machine: the product of vLLM's parallel sizes, as planned or as typed.
+func (m manifest) GPUs() int {
+	sizes := map[string]int{}
+	for i, word := range m.Words {
+		name, value, joined := strings.Cut(word, "=")
+		if !joined && i+1 < len(m.Words) {
+			value = m.Words[i+1]
+		}
+		if size, err := strconv.Atoi(value); err == nil && parallelSizes[name] != "" {
+			sizes[parallelSizes[name]] = size
+		}
+	}
+	n := 1
+	for _, size := range sizes {
+		n *= size
+	}
+	if m.spread != "" {
+		n /= len(m.Machines)
+	}
+	return max(n, 1)
+}
+
+var parallelSizes = map[string]string{"--tensor-parallel-size": "tp", "-tp": "tp",
+	"--pipeline-parallel-size": "pp", "-pp": "pp", "--data-parallel-size": "dp", "-dp": "dp"}
 
 // Variables are those that are valid on any machine.
 func (m manifest) Variables() (list [][]string) {
