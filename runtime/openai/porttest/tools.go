@@ -83,7 +83,11 @@ func (s *ScriptedTool) Run(_ context.Context, _ session.Call, output func(string
 	session.ToolResult, error) {
 	s.ran.Add(1)
 	output("4")
-	return session.ToolResult{Text: "42"}, s.err
+	result := session.ToolResult{Text: "42"}
+	if s.Kind == tools.Browser {
+		result.Sources = []session.Source{{URL: "https://example.org/", Title: "T"}}
+	}
+	return result, s.err
 }
 
 // Close counts the tool as closed.

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
@@ -33,7 +34,13 @@ func newToolItem(prefix, kind string) toolItem {
 
 type webSearchItem struct {
 	toolItem
-	Action searchAction `json:"action"`
+	Action  searchAction   `json:"action"`
+	Results []searchResult `json:"results,omitempty"` // only if the client asks for them
+}
+
+type searchResult struct {
+	URL   string `json:"url"`
+	Title string `json:"title"`
 }
 
 // searchAction is the action of a browser's call: search, open_page or find_in_page.
@@ -43,6 +50,7 @@ type searchAction struct {
 	Queries []string `json:"queries,omitempty"`
 	URL     *string  `json:"url,omitempty"`
 	Pattern *string  `json:"pattern,omitempty"`
+	Sources []any    `json:"sources,omitempty"` // of a search, only if the client asks for them
 }
 
 type codeItem struct {
@@ -252,8 +260,8 @@ func (c *composer) endCall(call *toolCall, arguments string) {
 		done.Arguments = &item.Arguments
 		c.send("response.mcp_call_arguments.done", done)
 	default:
-		call.item = &webSearchItem{newToolItem("ws_", "web_search_call"),
-			actionOf(call.Recipient, arguments)}
+		call.item = &webSearchItem{toolItem: newToolItem("ws_", "web_search_call"),
+			Action: actionOf(call.Recipient, arguments)}
 		c.add(call)
 		c.sendState(call, "in_progress")
 		c.setState(call, "searching")
@@ -288,12 +296,22 @@ func (c *composer) endTool(call *toolCall, e session.ToolEnd) {
 	}
 	switch item := call.item.(type) {
 	case *codeItem:
-		if c.outputs {
+		if slices.Contains(c.include, codeOutputs) {
 			text := e.Result.Text
 			if e.Err != nil {
 				text += fmt.Sprintln(e.Err)
 			}
 			item.Outputs = []codeLog{{"logs", text}}
+		}
+	case *webSearchItem:
+		for _, s := range e.Result.Sources {
+			if slices.Contains(c.include, searchSources) && item.Action.Type == "search" {
+				item.Action.Sources = append(item.Action.Sources,
+					map[string]string{"type": "url", "url": s.URL})
+			}
+			if slices.Contains(c.include, searchResults) {
+				item.Results = append(item.Results, searchResult{s.URL, s.Title})
+			}
 		}
 	case *mcpCallItem:
 		last = status

@@ -32,7 +32,7 @@ type composer struct {
 	idCount  int    // ids so far
 
 	tools        []*tools.Tool // that this process runs
-	outputs      bool          // show the output of code
+	include      []string      // the request's
 	summary      bool          // reasoning is shown as its own summary
 	annotations  []annotation  // of the open message
 	answerOffset int           // characters of the answer in earlier messages

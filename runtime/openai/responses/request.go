@@ -49,7 +49,7 @@ type responseRequest struct {
 
 	response    response // the echo of the request
 	store       bool
-	outputs     bool   // show the output of code
+	include     []string
 	topLogprobs int    // alternatives of each token with logprobs
 	summary     string // the requested kind; "": none
 
@@ -257,28 +257,27 @@ func (r *responseRequest) readSummary(o *fields.Object, name string) {
 	}
 }
 
+// Values of include that change an answer.
+const (
+	codeOutputs    = "code_interpreter_call.outputs"
+	searchSources  = "web_search_call.action.sources"
+	searchResults  = "web_search_call.results"
+	outputLogprobs = "message.output_text.logprobs"
+)
+
 // includable are the values of include. Some never occur here, such as the results of a search in
 // files; they are accepted since agents send them all.
-var includable = []string{"file_search_call.results", "web_search_call.results",
-	"web_search_call.action.sources", "message.input_image.image_url",
-	"computer_call_output.output.image_url", "code_interpreter_call.outputs",
-	"reasoning.encrypted_content", "message.output_text.logprobs"}
+var includable = []string{"file_search_call.results", searchResults, searchSources,
+	"message.input_image.image_url", "computer_call_output.output.image_url", codeOutputs,
+	"reasoning.encrypted_content", outputLogprobs}
 
 func (r *responseRequest) readInclude(o *fields.Object, name string) {
-	logprobs := r.topLogprobs > 0
 	for _, v := range o.List(name) {
-		switch what := v.Text(); what {
-		case "code_interpreter_call.outputs":
-			r.outputs = true
-		case "message.output_text.logprobs":
-			logprobs = true
-		default:
-			if !slices.Contains(includable, what) {
-				v.MustBe("one of " + strings.Join(includable, ", "))
-			}
+		if r.include = append(r.include, v.Text()); !slices.Contains(includable, v.Text()) {
+			v.MustBe("one of " + strings.Join(includable, ", "))
 		}
 	}
-	if logprobs {
+	if r.topLogprobs > 0 || slices.Contains(r.include, outputLogprobs) {
 		r.Turn.Params.Logprobs = r.topLogprobs
 	}
 }

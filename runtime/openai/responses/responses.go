@@ -79,7 +79,7 @@ func (r *form) Open(a *answer.Answer) {
 	}
 	r.response.Status = "in_progress"
 	r.sendResponse("response.in_progress")
-	r.tools, r.outputs, r.names = r.req.tools, r.req.outputs, r.req.names
+	r.tools, r.include, r.names = r.req.tools, r.req.include, r.req.names
 	r.summary = r.req.summary != ""
 	r.listTools()
 }

@@ -134,7 +134,7 @@ func (t *Tool) search(ctx context.Context, a arguments) (session.ToolResult, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.o.Time)
 	defer cancel()
-	n := min(max(a.number("topn", defaultHits), 1), maxHits)
+	n := min(max(a.number("topn", cmp.Or(t.reach.results, defaultHits)), 1), maxHits)
 	most := n
 	if t.reach.only != nil {
 		most = maxHits // many are left out

@@ -480,7 +480,7 @@ func TestReach(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	tool.Limit(true, nil, nil)
+	tool.Limit(true, nil, nil, 0)
 	before := fmt.Sprint(counted, searches)
 	for _, c := range [][2]string{{"search", `{"query":"x"}`}, {"open", `{"id":0}`},
 		{"open", fmt.Sprintf(`{"id":%q}`, other.URL)}} {
@@ -496,7 +496,7 @@ func TestReach(t *testing.T) {
 	}
 
 	host := strings.TrimPrefix(one.URL, "http://")
-	tool.Limit(false, []string{host}, nil)
+	tool.Limit(false, []string{host}, nil, 0)
 	if text, err := run("search", `{"query":"x"}`); err != nil || strings.Contains(text, "Other") ||
 		!strings.Contains(text, "One") {
 		t.Errorf("allowed results: %q %v", text, err)
@@ -512,14 +512,14 @@ func TestReach(t *testing.T) {
 	if _, err := run("open", `{"id":0}`); err == nil {
 		t.Error("a link leads out of the domains")
 	}
-	tool.Limit(false, nil, []string{host})
+	tool.Limit(false, nil, []string{host}, 0)
 	if _, err := open(one.URL + "/page"); err == nil {
 		t.Error("a blocked domain is opened")
 	}
 	if counted["other"] != 0 {
 		t.Errorf("%d requests went elsewhere", counted["other"])
 	}
-	tool.Limit(false, nil, nil)
+	tool.Limit(false, nil, nil, 0)
 	if _, err := open(one.URL + "/away"); err != nil || counted["other"] != 1 {
 		t.Errorf("without limits: %v, %v", err, counted)
 	}

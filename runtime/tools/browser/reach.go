@@ -17,14 +17,16 @@ import (
 type reach struct {
 	offline     bool // only pages that the conversation has already
 	only, never []string
+	results     int // of a search, unless the model names a number; 0: defaultHits
 }
 
 // Limit bounds the next calls. offline leaves the pages that were opened before; only and never are
-// domains, with those below them, and may have a path; nil: all, none.
-func (t *Tool) Limit(offline bool, only, never []string) {
+// domains, with those below them, and may have a path; nil: all, none. results is how many a search
+// shows, 0 for the default.
+func (t *Tool) Limit(offline bool, only, never []string, results int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.reach = reach{offline, only, never}
+	t.reach = reach{offline, only, never, results}
 }
 
 // refuses returns why an address may not be reached, nil if it may.

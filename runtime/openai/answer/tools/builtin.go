@@ -120,6 +120,7 @@ func isBrowser(w Requested) bool { return w.Kind == Browser }
 type web struct {
 	offline     bool
 	only, never []string
+	results     int // of a search; 0: as many as usual
 	// calls of each of the browser's functions; without a limit math.MaxInt
 	searches, fetches int
 	fetch             bool // the client asked for fetched pages
@@ -135,6 +136,7 @@ func readWeb(t *fields.Object, typ string) (w web) {
 		w.searches, w.fetches, w.fetch = noSearch, most, true
 	}
 	w.offline = t.Has("external_web_access") && !t.Flag("external_web_access")
+	w.results = map[string]int{"low": 5, "high": 20}[t.Text("search_context_size")]
 	for _, o := range []*fields.Object{t, t.Object("filters")} {
 		if only := fields.TextsOf(o.List("allowed_domains")); len(only) > 0 {
 			for i, domain := range only { // in one form, since two lists are compared
@@ -153,7 +155,7 @@ func readWeb(t *fields.Object, typ string) (w web) {
 // and is what both tools of a request allow; the calls are those of each.
 func (w web) and(second web) web {
 	w.offline = w.offline || second.offline
-	w.never = slices.Concat(w.never, second.never)
+	w.never, w.results = slices.Concat(w.never, second.never), max(w.results, second.results)
 	w.searches, w.fetches = max(w.searches, second.searches), min(w.fetches, second.fetches)
 	w.fetch = w.fetch || second.fetch
 	if w.only == nil || second.only == nil {
@@ -198,10 +200,10 @@ func (t *Tool) spend(recipient string) error {
 // limitWeb limits a browser's next calls, and reports whether it can: an MCP server's cannot.
 func (t *Tool) limitWeb() (can bool) {
 	l, can := t.Tool.(interface {
-		Limit(offline bool, only, never []string)
+		Limit(offline bool, only, never []string, results int)
 	})
 	if can {
-		l.Limit(t.web.offline, t.web.only, t.web.never)
+		l.Limit(t.web.offline, t.web.only, t.web.never, t.web.results)
 	}
 	return can || !t.web.offline && t.web.only == nil && t.web.never == nil
 }

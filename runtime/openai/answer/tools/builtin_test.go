@@ -3,6 +3,7 @@ package tools_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,33 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
+
+// A search's sources and results are shown to a client that asks for them.
+func TestSearchSources(t *testing.T) {
+	srv, _ := porttest.ToolServer(t, porttest.ToolUser, nil)
+	for include, want := range map[string]string{
+		"": `{"type":"search","query":"the answer","queries":["the answer"]} <nil>`,
+		`"web_search_call.action.sources"`: `{"type":"search","query":"the answer",` +
+			`"queries":["the answer"],"sources":[{"type":"url","url":"https://example.org/"}]} <nil>`,
+		`"web_search_call.results"`: `{"type":"search","query":"the answer",` +
+			`"queries":["the answer"]} [map[title:T url:https://example.org/]]`,
+	} {
+		r := porttest.Post(t, srv, "/v1/responses", `{"input":"x","include":[`+include+`],`+
+			porttest.BuiltinTools+`}`)
+		m := porttest.Decode(t, r.Body)
+		porttest.Conform(t, "Response", m)
+		for _, i := range m["output"].([]any) {
+			if porttest.At(i, "type") != "web_search_call" {
+				continue
+			}
+			action, results, _ := strings.Cut(want, "} ")
+			if got := porttest.At(i, "action"); !reflect.DeepEqual(got,
+				porttest.Decode(t, action+"}")) || fmt.Sprint(porttest.At(i, "results")) != results {
+				t.Errorf("%s: %v", include, i)
+			}
+		}
+	}
+}
 
 func TestBuiltinTools(t *testing.T) {
 	srv, _ := porttest.ToolServer(t, porttest.ToolUser, nil)

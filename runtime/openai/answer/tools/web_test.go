@@ -18,8 +18,8 @@ type limitable struct {
 	limits *string
 }
 
-func (l limitable) Limit(offline bool, only, never []string) {
-	*l.limits = fmt.Sprint(offline, only, never)
+func (l limitable) Limit(offline bool, only, never []string, results int) {
+	*l.limits = strings.TrimSuffix(fmt.Sprint(offline, only, never, results), " 0")
 }
 
 // What a client allows of the web reaches the browser; one that cannot be limited is not used.
@@ -29,6 +29,7 @@ func TestTheWebIsLimited(t *testing.T) {
 		`{"type":"web_search","external_web_access":true}`:        "false [] []",
 		`{"type":"web_search","external_web_access":false}`:       "true [] []",
 		`{"type":"web_search","filters":null}`:                    "false [] []",
+		`{"type":"web_search","search_context_size":"medium"}`:    "false [] []",
 		`{"type":"web_search","filters":{"allowed_domains":[]}}`:  "false [] []",
 		`{"type":"web_search","blocked_domains":["b.example"]}`:   "false [] [b.example]",
 		`{"type":"web_search","allowed_domains":["a.example/x"]}`: "false [a.example/x] []",
@@ -69,6 +70,17 @@ func TestTheWebIsLimited(t *testing.T) {
 					t.Errorf("%d tools were not closed", n)
 				}
 			}
+		}
+	}
+}
+
+// search_context_size is how many results a search shows.
+func TestSearchContextSize(t *testing.T) {
+	for size, want := range map[string]string{"low": "false [] [] 5", "medium": "false [] []",
+		"high": "false [] [] 20"} {
+		if got := limitsOf(t, `{"type":"web_search_20250305","name":"web_search",`+
+			`"search_context_size":"`+size+`"}`); got != want {
+			t.Errorf("%s: %q", size, got)
 		}
 	}
 }
