@@ -91,16 +91,7 @@ var (
 func newApp(t Terminal) *cli.App {
 	app := &cli.App{DisableSliceFlagSeparator: true, // a value may be JSON
 
-		Name:  "ossrun",
-		Usage: "run OpenAI's gpt-oss models on this machine",
-		Description: strings.TrimSpace(`
-One program for gpt-oss-20b and gpt-oss-120b: it finds the GPU or uses the CPU,
-keeps the weights in the Hugging Face cache, chats in the terminal and serves an
-OpenAI-compatible port.
-
-  ossrun chat                          talk to the best model that fits
-  ossrun chat "Why is the sky blue?"   answer once and exit
-  ossrun serve --port 8000             serve http://127.0.0.1:8000/v1`),
+		Name:                   "ossrun",
 		HideVersion:            true,
 		HideHelpCommand:        true,
 		UseShortOptionHandling: false,
@@ -118,11 +109,12 @@ OpenAI-compatible port.
 			benchCommand(t),
 			evalCommand(t), batchCommand(t), serviceCommand(),
 			doctorCommand(), mcpCommand(t), harmonyCommand(), versionCommand(), completionCommand(),
-			{Name: serve.WorkerVerb, Hidden: true, Description: "Example: ossrun serve --isolate",
-				Usage:  "hold a GPU for another ossrun, which starts this",
+			{Name: serve.WorkerVerb, Hidden: true,
 				Action: func(*cli.Context) error { return serve.RunWorker() }},
 		},
 	}
+	app.Usage, app.Description = helpOf(app.Name).summary, helpOf(app.Name).description
+	describe("", app.Commands)
 	var verbs []string
 	for _, cmd := range app.Commands {
 		if !cmd.Hidden {

@@ -274,9 +274,7 @@ func otherSpellings(app *cli.App, args []string) []string {
 // a flag.
 func runCommand(t Terminal) *cli.Command {
 	cmd := chatCommand(t)
-	cmd.Name, cmd.Usage = "run", "chat with MODEL, as ossrun chat --model MODEL"
-	cmd.ArgsUsage = "[flags] MODEL [PROMPT...]"
-	cmd.Description = "Example: ossrun run 20b\n         ossrun run 20b \"Is 2027 prime?\""
+	cmd.Name = "run"
 	chat := cmd.Action
 	cmd.Action = func(c *cli.Context) error {
 		if !c.IsSet("model") {

@@ -60,20 +60,11 @@ func batchCommand(t Terminal) *cli.Command {
 	var base, model string
 	atOnce := 16
 	return &cli.Command{
-		Name:      "batch",
-		Usage:     "run a file of requests, as OpenAI's batches",
-		ArgsUsage: "INPUT.jsonl OUTPUT.jsonl",
-		Description: "Example: ossrun batch requests.jsonl results.jsonl\n\n" +
-			"A line of the input is {\"custom_id\", \"method\": \"POST\", \"url\": " +
-			"\"/v1/chat/completions\", \"body\"}; /v1/responses\n" +
-			"and /v1/completions work too. It uses the running server, or starts one. " +
-			"Answers that\n" +
-			"the output has are kept, so an interrupted batch continues.",
+		Name: "batch",
 		Flags: flagTable(
-			serverFlag(&base, "base-url", "the server at `URL` (default: the running one)"),
-			textFlag(&model, "model", "`M` is asked where a body names none, and served where a "+
-				"server is started"), pullFlag(),
-			minFlag(&atOnce, "max-concurrency", 1, "`N` requests at once")),
+			serverFlag(&base, "base-url"),
+			textFlag(&model, "model"), pullFlag(),
+			minFlag(&atOnce, "max-concurrency", 1)),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
 				return fail(exitUsage, "batch needs two files: ossrun batch INPUT.jsonl "+

@@ -49,30 +49,17 @@ func newBench() *benchVerb {
 func benchCommand(t Terminal) *cli.Command {
 	v := newBench()
 	flags := flagTable(v.measureFlags(),
-		minFlag(&v.bench.Steps, "steps", 1, "decode steps of a round; batches take as many "+
-			"tokens, in four steps at least"),
-		switchFlag(&v.bench.Plain, "plain", "skip the profiles of a step's time, which take "+
-			"three steps of each kind"),
-		switchFlag(&v.copies, "copy", "measure drafts instead: a text that is nine tenths quoted, "+
-			"and one whose quotations break off, with and without them in turns"),
+		minFlag(&v.bench.Steps, "steps", 1),
+		switchFlag(&v.bench.Plain, "plain"),
+		switchFlag(&v.copies, "copy"),
 		groupBenchFile,
-		switchFlag(&v.save, "save-result", "write a JSON file named by processor and model, made "+
-			"to be shared"),
-		textFlag(&v.resultDir, "result-dir", "the file's `FOLDER`"),
-		textFlag(&v.resultFile, "result-filename", "the file's `NAME`"),
-		inputFlag(&v.compare, "compare", "compare saved results: `FILE` and the files after it, "+
-			"side by side"),
+		switchFlag(&v.save, "save-result"),
+		textFlag(&v.resultDir, "result-dir"),
+		textFlag(&v.resultFile, "result-filename"),
+		inputFlag(&v.compare, "compare"),
 		v.suite.flags())
 	return &cli.Command{
-		Name:  "bench",
-		Usage: "measure tokens per second, and how near the limit they are",
-		Description: "Example: ossrun bench --synthetic 20b --layers 4 --json\n" +
-			"         ossrun bench --suite seed --model 20b --output-file seed.jsonl\n\n" +
-			"Bandwidth and multiplications are measured between the rounds, since other work on " +
-			"the machine changes\n" +
-			"both. Without --synthetic the model of --model, or the best installed one, is " +
-			"measured.",
-		ArgsUsage:   "[flags] [FILE...]",
+		Name:        "bench",
 		Flags:       flags,
 		Subcommands: []*cli.Command{benchServeCommand(), benchOpsCommand(t)},
 		Action: func(c *cli.Context) error {
@@ -100,35 +87,30 @@ func benchCommand(t Terminal) *cli.Command {
 
 func (v *benchVerb) measureFlags() []cli.Flag {
 	s, o := &v.options.Settings, &v.bench
-	list := func(to *[]int, name string, least int, usage string) cli.Flag {
+	list := func(to *[]int, name string, least int) cli.Flag {
 		standard := strings.Trim(strings.ReplaceAll(fmt.Sprint(*to), " ", ","), "[]")
-		return intsFlag(to, name, standard, least, "512,2048", usage)
+		return intsFlag(to, name, standard, least, "512,2048")
 	}
 	return flagTable(
-		funcFlag("synthetic", v.synthetic, "random weights of this `SHAPE`: 20b, 120b, or layers "+
-			"x hidden x intermediate x experts, as 2x2880x2880x32", func(shape string) error {
+		funcFlag("synthetic", v.synthetic, func(shape string) error {
 			v.synthetic = shape
 			_, err := syntheticSpec(shape, 0)
 			return err
 		}),
-		intFlag(&v.layers, "layers", "with --synthetic: make only so many `LAYERS`, to use less "+
-			"memory; the report shows it"),
-		computeFlag(s, engine.Int8, "inputs of matrix products: exact, int8, "+
-			"int8-fast, and on GPUs bf16 or mx"),
-		denseFlag(s, "attention and unembedding weights: `TYPE` is bf16, q8, an 8-bit copy (of a "+
-			"real model it is made once and kept in the cache folder; 1.3 GB for 20b), or auto, "+
-			"same as serve"),
+		intFlag(&v.layers, "layers"),
+		computeFlag(s, engine.Int8),
+		denseFlag(s),
 		cacheFlag(s),
-		checkedFlag("isa", "", "instruction set (default: the best there is)",
-			"must be one of "+strings.Join(serve.ISAs(), ", "), func(v string) bool {
+		checkedFlag("isa", "", "must be one of "+strings.Join(serve.ISAs(), ", "),
+			func(v string) bool {
 				s.ISA = v
 				return v == "" || slices.Contains(serve.ISAs(), v)
 			}),
-		list(&o.Prefill, "prefill", 1, "prompt lengths"),
-		list(&o.Batches, "batch", 1, "numbers of sequences decoded together"),
-		list(&o.Contexts, "context", 0, "also measure behind contexts of so many tokens"),
-		minFlag(&o.Rounds, "rounds", 1, "rounds of each measurement; the median is reported"),
-		boolFlag("json", "as one JSON object"), engineFlags(&v.options))
+		list(&o.Prefill, "prefill", 1),
+		list(&o.Batches, "batch", 1),
+		list(&o.Contexts, "context", 0),
+		minFlag(&o.Rounds, "rounds", 1),
+		boolFlag("json"), engineFlags(&v.options))
 }
 
 type benchTarget struct {
@@ -285,13 +267,7 @@ func benchOpsCommand(t Terminal) *cli.Command {
 	v.synthetic, v.layers = "20b", 2 // one of each kind of attention
 	v.bench.Batches, v.bench.Prefill = []int{8, 64}, []int{512}
 	return &cli.Command{
-		Name:      "ops",
-		Usage:     "measure each operation of a step",
-		ArgsUsage: "[OPERATION ...]",
-		Description: "Example: ossrun bench ops \"attend full\" gate_up --batch 8 " +
-			"--context 4096\n\n" +
-			"Operations are timed inside of steps, so their weights come from memory. Without " +
-			"--synthetic and\n--model it measures two layers of random weights of 20b's width.",
+		Name:  "ops",
 		Flags: v.measureFlags(),
 		Action: func(c *cli.Context) error {
 			switch {

@@ -55,19 +55,9 @@ type benchServeVerb struct {
 func benchServeCommand() *cli.Command {
 	v := &benchServeVerb{}
 	return &cli.Command{
-		Name:  "serve",
-		Usage: "measure a server: throughput and waiting times",
-		Description: "Example: ossrun bench serve --port 8000 --random-input-len 1024 \\\n" +
-			"           --random-output-len 1024 --ignore-eos --max-concurrency 64 \\\n" +
-			"           --num-prompts 320\n" +
-			"         ossrun bench serve --compare ours.json vllm.json --plot both.svg\n\n" +
-			"The server is any OpenAI-compatible one. Its key is in OSSRUN_API_KEY or " +
-			"VLLM_API_KEY; OPENAI_API_KEY\nis sent to OpenAI, or to the server of " +
-			"OPENAI_BASE_URL, only.\n" +
-			"The flags of `vllm bench serve` have the same meaning.",
-		ArgsUsage: "[flags] [FILE...]",
-		Flags:     v.flags(),
-		Action:    v.run,
+		Name:   "serve",
+		Flags:  v.flags(),
+		Action: v.run,
 	}
 }
 
@@ -82,116 +72,95 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		Extra: map[string]any{}, Metadata: map[string]string{}, Shape: load.Guide, Warmups: 1}
 	o := &v.load
 	return flagTable(groupServer,
-		enumFlag(&v.backend, "backend", "openai is /v1/completions, openai-chat is "+
-			"/v1/chat/completions; vllm, sglang and ossrun are openai", "openai", "openai-chat",
-			"vllm", "sglang", "ossrun"),
-		serverFlag(&v.baseURL, "base-url", "the server's `URL`, in place of host and port"),
-		textFlag(&v.host, "host", "the server's `HOST`"),
-		intFlag(&v.port, "port", "the server's port `N`"),
-		checkedFlag("endpoint", "", "the route's `PATH`, as vLLM spells it; it chooses the backend",
-			"must be /v1/completions or /v1/chat/completions", func(path string) (ok bool) {
+		enumFlag(&v.backend, "backend", "openai", "openai-chat", "vllm", "sglang", "ossrun"),
+		serverFlag(&v.baseURL, "base-url"),
+		textFlag(&v.host, "host"),
+		intFlag(&v.port, "port"),
+		checkedFlag("endpoint", "", "must be /v1/completions or /v1/chat/completions",
+			func(path string) (ok bool) {
 				v.route, ok = routes[strings.TrimSuffix(path, "/")]
 				return ok
 			}),
-		textFlag(&o.Model, "model", "`M` as the server names it (default: the first that it "+
-			"lists)"),
-		repeatedFlag("header", "a header `KEY=VALUE` of every request; may be given several times",
-			pairs("header", v.header)),
-		switchFlag(&v.insecure, "insecure", "accept any certificate of the server"),
-		minFlag(&v.readySeconds, "ready-check-timeout-sec", 0, "wait up to `N` seconds for the "+
-			"server to answer"),
+		textFlag(&o.Model, "model"),
+		repeatedFlag("header", pairs("header", v.header)),
+		switchFlag(&v.insecure, "insecure"),
+		minFlag(&v.readySeconds, "ready-check-timeout-sec", 0),
 
 		groupRequests,
-		enumFlag(&v.workload, "workload", "requests of published results: guide is the gpt-oss "+
-			"guide's, the others are those of the vLLM 0.10.1 benchmarks, seed is these four one "+
-			"after another, beside the published figures", workloadNames()...),
+		enumFlag(&v.workload, "workload", workloadNames()...),
 		v.datasetFlag(),
-		inputFlag(&v.file.Path, "dataset-path", "the `FILE` of a dataset that is not random"),
-		minFlag(&v.prompts, "num-prompts", 1, "send `N` requests"),
-		minFlag(&v.random.Input, "random-input-len", 1, "tokens of a random prompt"),
-		checkedFlag("random-output-len", "128", "tokens to ask for, of a file 256; custom takes "+
-			"-1: each line's output_tokens", "must be a whole number of at least 1", v.readOutput),
-		checkedFlag("random-range-ratio", "0", "draw each length from (1-`R`) to (1+R) times the "+
-			"given one; 0 is exact", "must be a number from 0 to below 1", v.readRangeRatio),
-		minFlag(&v.random.Prefix, "random-prefix-len", 0, "tokens in front that all prompts share"),
-		minFlag(&v.shareGPTOutput, "sharegpt-output-len", 0, "tokens to ask for (default: as many "+
-			"as the conversation's answer has)"),
+		inputFlag(&v.file.Path, "dataset-path"),
+		minFlag(&v.prompts, "num-prompts", 1),
+		minFlag(&v.random.Input, "random-input-len", 1),
+		checkedFlag("random-output-len", "128", "must be a whole number of at least 1",
+			v.readOutput),
+		checkedFlag("random-range-ratio", "0", "must be a number from 0 to below 1",
+			v.readRangeRatio),
+		minFlag(&v.random.Prefix, "random-prefix-len", 0),
+		minFlag(&v.shareGPTOutput, "sharegpt-output-len", 0),
 		v.datasetFlags(),
-		minFlag(&o.MaxConcurrency, "max-concurrency", 0, "at most `N` requests at once (default: "+
-			"no limit)"),
-		checkedFlag("request-rate", "inf", "begin `RATE` requests a second, at random times "+
-			"(Poisson); inf is all at once", "must be a number above 0 or "+
-			"inf", func(s string) bool {
+		minFlag(&o.MaxConcurrency, "max-concurrency", 0),
+		checkedFlag("request-rate", "inf", "must be a number above 0 or inf", func(s string) bool {
 			r, err := strconv.ParseFloat(s, 64)
 			o.RequestRate = r
 			return err == nil && r > 0
 		}),
 		boundedFlag(&o.Burstiness, "burstiness", func(b float64) bool { return b > 0 && b <= 1000 },
-			"lie above 0", "1 is Poisson, below it arrivals come in bursts"),
-		seedFlag(&o.Seed, "of lengths, words and times"),
-		switchFlag(&o.IgnoreEOS, "ignore-eos", "generate every token that was asked for"),
-		switchFlag(&v.disableIgnoreEOS, "disable-ignore-eos", "let answers of --workload end "+
-			"where they end"),
-		switchFlag(&o.NoStream, "disable-stream", "ask for answers in one piece"),
+			"lie above 0"),
+		seedFlag(&o.Seed),
+		switchFlag(&o.IgnoreEOS, "ignore-eos"),
+		switchFlag(&v.disableIgnoreEOS, "disable-ignore-eos"),
+		switchFlag(&o.NoStream, "disable-stream"),
 		requestMembers(o),
-		minFlag(&v.logprobs, "logprobs", 0, "ask for the logprobs of `N` tokens"),
-		jsonFlag("chat-template-kwargs", "arguments of the chat template, as a `JSON` object",
-			func(members map[string]any) { o.Extra["chat_template_kwargs"] = members }),
-		textFlag(&o.IDPrefix, "request-id-prefix", "send the header X-Request-Id: `PREFIX` and a "+
-			"number"),
-		repeatedFlag("lora-modules", "send each request to one of these adapters, each a `NAME`",
-			func(_ *cli.Context, name string) error {
-				o.LoRAs = append(o.LoRAs, strings.Fields(name)...)
-				return nil
-			}),
-		choiceFlag("lora-assignment", "random", "which of them", func(word string) {
+		minFlag(&v.logprobs, "logprobs", 0),
+		jsonFlag("chat-template-kwargs", func(members map[string]any) {
+			o.Extra["chat_template_kwargs"] = members
+		}),
+		textFlag(&o.IDPrefix, "request-id-prefix"),
+		repeatedFlag("lora-modules", func(_ *cli.Context, name string) error {
+			o.LoRAs = append(o.LoRAs, strings.Fields(name)...)
+			return nil
+		}),
+		choiceFlag("lora-assignment", "random", func(word string) {
 			o.LoRAsInTurn = word != "random"
 		}, "random", "round-robin"),
-		enumFlag(&o.Ramp.Strategy, "ramp-up-strategy", "raise the request rate over the run",
-			"linear", "exponential"),
-		minFlag(&o.Ramp.Start, "ramp-up-start-rps", 1, "from `N` requests a second"),
-		minFlag(&o.Ramp.End, "ramp-up-end-rps", 1, "to `N` requests a second"),
-		jsonFlag("extra-request-body", "members of every request, as a `JSON` object",
-			func(members map[string]any) { maps.Copy(o.Extra, members) }),
-		minFlag(&o.Warmups, "num-warmups", 0, "send `N` requests first, which do not count"),
-		switchFlag(&v.noWarmup, "disable-warmup", "the same as --num-warmups 0"),
-		switchFlag(&v.multi, "multi", "one run for each rate of --request-rate-range"),
-		funcFlag("request-rate-range", "2,34,2", "rates `FROM,TO,STEP`, without TO",
-			func(s string) (err error) {
-				v.multiRates, err = readRange(s)
-				return err
-			}),
+		enumFlag(&o.Ramp.Strategy, "ramp-up-strategy", "linear", "exponential"),
+		minFlag(&o.Ramp.Start, "ramp-up-start-rps", 1),
+		minFlag(&o.Ramp.End, "ramp-up-end-rps", 1),
+		jsonFlag("extra-request-body", func(members map[string]any) {
+			maps.Copy(o.Extra, members)
+		}),
+		minFlag(&o.Warmups, "num-warmups", 0),
+		switchFlag(&v.noWarmup, "disable-warmup"),
+		switchFlag(&v.multi, "multi"),
+		funcFlag("request-rate-range", "2,34,2", func(s string) (err error) {
+			v.multiRates, err = readRange(s)
+			return err
+		}),
 
 		groupResult,
-		enumFlag((*string)(&o.Shape), "table", "guide is the table of the gpt-oss guide, full "+
-			"that of the vLLM 0.10.1 benchmarks", "guide", "full"),
-		repeatedFlag("goodput", "count requests that meet `METRIC:MS`, of ttft, tpot and e2el; "+
-			"may be given several times", v.readGoals),
-		checkedFlag("metric-percentiles", "99", "percentiles `P,...` to report",
-			"must be numbers from 0 to 100", v.readPercentiles),
-		minFlag(&o.GPUs, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
-		switchFlag(&v.save, "save-result", "write a JSON file in vLLM's fields"),
-		switchFlag(&o.Detailed, "save-detailed", "with every request's times in it"),
-		textFlag(&v.resultDir, "result-dir", "the file's `FOLDER`"),
-		textFlag(&v.resultFile, "result-filename", "the file's `NAME`"),
-		outputFlag(&v.outputFile, "output-file", "append the JSON object to `FILE` as a line"),
-		repeatedFlag("metadata", "further `KEY=VALUE` in the file; may be given several times",
-			pairs("metadata", o.Metadata)),
-		switchFlag(&v.appendResult, "append-result", "append the result to the file"),
-		textFlag(&o.Label, "label", "the run's `NAME` in the file, in place of the backend's"),
-		switchFlag(&v.timeline, "plot-timeline", "draw each request's time into "+
-			"NAME.timeline.html beside the file"),
-		checkedFlag("timeline-itl-thresholds", "25,50", "colour tokens that took longer than "+
-			"these `MILLISECONDS`", "must be two numbers such as 25,50", func(s string) (ok bool) {
-			v.slow, ok = readNumbers(s, 1e9)
-			return ok && len(v.slow) == 2
-		}),
-		inputFlag(&v.compare, "compare", "measure nothing: put the runs of `FILE` and of those "+
-			"behind it side by side"),
-		outputFlag(&v.plot, "plot", "draw latency against throughput of the runs, in the terminal "+
-			"and into `FILE.svg`"),
-		switchFlag(&v.noBar, "disable-tqdm", "no progress bar"),
-		boolFlag("json", "print the JSON object in place of the table"), ignoredBenchFlags())
+		enumFlag((*string)(&o.Shape), "table", "guide", "full"),
+		repeatedFlag("goodput", v.readGoals),
+		checkedFlag("metric-percentiles", "99", "must be numbers from 0 to 100", v.readPercentiles),
+		minFlag(&o.GPUs, "gpus", 0),
+		switchFlag(&v.save, "save-result"),
+		switchFlag(&o.Detailed, "save-detailed"),
+		textFlag(&v.resultDir, "result-dir"),
+		textFlag(&v.resultFile, "result-filename"),
+		outputFlag(&v.outputFile, "output-file"),
+		repeatedFlag("metadata", pairs("metadata", o.Metadata)),
+		switchFlag(&v.appendResult, "append-result"),
+		textFlag(&o.Label, "label"),
+		switchFlag(&v.timeline, "plot-timeline"),
+		checkedFlag("timeline-itl-thresholds", "25,50", "must be two numbers such as 25,50",
+			func(s string) (ok bool) {
+				v.slow, ok = readNumbers(s, 1e9)
+				return ok && len(v.slow) == 2
+			}),
+		inputFlag(&v.compare, "compare"),
+		outputFlag(&v.plot, "plot"),
+		switchFlag(&v.noBar, "disable-tqdm"),
+		boolFlag("json"), ignoredBenchFlags())
 }
 
 var routes = map[string]load.Backend{"": "", "/v1/completions": load.Completions,

@@ -21,8 +21,7 @@ var textOnly = map[string]string{"random-mm": "images", "custom_image": "images"
 
 func (v *benchServeVerb) datasetFlag() cli.Flag {
 	words := append([]string{"random", "prefix_repetition"}, load.Formats...)
-	f := enumFlag(&v.file.Format, "dataset-name", "random words, with prefix_repetition of a few "+
-		"beginnings; or a file in the format of that name", words...).(*wordFlag)
+	f := enumFlag(&v.file.Format, "dataset-name", words...).(*wordFlag)
 	check := f.Action
 	f.Action = func(c *cli.Context, name string) error {
 		if needs := textOnly[strings.ToLower(name)]; needs != "" {
@@ -38,17 +37,17 @@ func (v *benchServeVerb) datasetFlag() cli.Flag {
 func (v *benchServeVerb) datasetFlags() []cli.Flag {
 	p, t := &v.prefixes, &v.file.Trace
 	return flagTable(groupRequests,
-		minFlag(&p.Prefix, "prefix-repetition-prefix-len", 1, "tokens of each beginning"),
-		minFlag(&p.Input, "prefix-repetition-suffix-len", 1, "tokens behind it"),
-		minFlag(&p.Prefixes, "prefix-repetition-num-prefixes", 1, "how many beginnings"),
-		textFlag(&v.file.Category, "spec-bench-category", "the questions of `NAME` only"),
-		switchFlag(&v.file.NoShuffle, "disable-shuffle", "keep the file's order"),
-		switchFlag(&v.file.NoOversample, "no-oversample", "send no request of the file twice"),
-		minFlag(&t.ChunkTokens, "timed-trace-chunk-hash-size", 1, "tokens that a hash stands for"),
+		minFlag(&p.Prefix, "prefix-repetition-prefix-len", 1),
+		minFlag(&p.Input, "prefix-repetition-suffix-len", 1),
+		minFlag(&p.Prefixes, "prefix-repetition-num-prefixes", 1),
+		textFlag(&v.file.Category, "spec-bench-category"),
+		switchFlag(&v.file.NoShuffle, "disable-shuffle"),
+		switchFlag(&v.file.NoOversample, "no-oversample"),
+		minFlag(&t.ChunkTokens, "timed-trace-chunk-hash-size", 1),
 		boundedFlag(&t.Multiplier, "timed-trace-sec-multiplier", func(m float64) bool {
 			return m > 0 && m < 1e9
-		}, "lie above 0", "seconds in a unit of its timestamps"),
-		switchFlag(&t.Untimed, "no-self-timed", "send at --request-rate, not at the trace's times"),
+		}, "lie above 0"),
+		switchFlag(&t.Untimed, "no-self-timed"),
 		hiddenFlags(vllmFlag{Names: "self-timed", Kind: "switch"}),
 		labelFlag(&t.Timestamp, "timestamp"), labelFlag(&t.Input, "input_length"),
 		labelFlag(&t.Output, "output_length"), labelFlag(&t.Hashes, "hash_ids"))
@@ -57,8 +56,7 @@ func (v *benchServeVerb) datasetFlags() []cli.Flag {
 // labelFlag is the name of a member in a trace's lines.
 func labelFlag(to *string, name string) cli.Flag {
 	*to = name
-	return textFlag(to, "timed-trace-label-"+strings.ReplaceAll(name, "_", "-"),
-		"the `MEMBER` of a line that is its "+name)
+	return textFlag(to, "timed-trace-label-"+strings.ReplaceAll(name, "_", "-"))
 }
 
 func (v *benchServeVerb) requests(c *cli.Context, w load.Workload) ([]load.Request, error) {
@@ -99,8 +97,8 @@ func (v *benchServeVerb) readOutput(s string) bool {
 func requestMembers(o *load.Options) (list []cli.Flag) {
 	for name := range strings.FieldsSeq("temperature top-p top-k min-p frequency-penalty " +
 		"presence-penalty repetition-penalty") {
-		list = append(list, &cli.Float64Flag{Name: name, Usage: "send `N` with every request",
-			Aliases: strings.Fields(shortNames[name]), Category: string(groupRequests),
+		list = append(list, &cli.Float64Flag{Name: name, Category: string(groupRequests),
+			Aliases: strings.Fields(shortNames[name]),
 			Action: func(_ *cli.Context, value float64) error {
 				o.Extra[strings.ReplaceAll(name, "-", "_")] = value
 				return nil

@@ -34,24 +34,18 @@ func (b *benchSuite) flags() []cli.Flag {
 	b.fraction, b.lengths = 1, 1
 	share := func(f float64) bool { return f > 0 && f <= 1 }
 	return flagTable(groupSuite,
-		checkedFlag("suite", "", "seed: measure a server with the requests of the gpt-oss guide "+
-			"for vLLM and of the vLLM 0.10.1 benchmarks, beside what these publish", "must be seed",
+		checkedFlag("suite", "", "must be seed",
 			func(name string) bool {
 				b.name = name
 				return name == "seed"
 			}),
-		serverFlag(&b.base, "base-url", "the server at `URL` (default: the running one, else a "+
-			"new one)"),
-		inputFlag(&b.conversations, "dataset-path", "ShareGPT's `FILE` of conversations; without "+
-			"it that run is skipped"),
-		minFlag(&b.prompts, "num-prompts", 1, "`N` requests in each run"),
-		boundedFlag(&b.fraction, "fraction", share, "lie above 0 and at most at 1", "this `PART` "+
-			"of each run's requests"),
-		boundedFlag(&b.lengths, "token-fraction", share, "lie above 0 and at most at 1", "this "+
-			"`PART` of each random request's lengths"),
-		minFlag(&b.gpus, "gpus", 0, "the server has `N` GPUs: throughput of each is shown"),
-		outputFlag(&b.output, "output-file", "append each run's JSON object to `FILE`; runs that "+
-			"stand there are not made again"))
+		serverFlag(&b.base, "base-url"),
+		inputFlag(&b.conversations, "dataset-path"),
+		minFlag(&b.prompts, "num-prompts", 1),
+		boundedFlag(&b.fraction, "fraction", share, "lie above 0 and at most at 1"),
+		boundedFlag(&b.lengths, "token-fraction", share, "lie above 0 and at most at 1"),
+		minFlag(&b.gpus, "gpus", 0),
+		outputFlag(&b.output, "output-file"))
 }
 
 type suiteRun struct {

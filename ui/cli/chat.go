@@ -35,16 +35,7 @@ import (
 func chatCommand(t Terminal) *cli.Command {
 	v := &chatVerb{terminal: t, theme: term.Dark, options: serve.DefaultOptions()}
 	return &cli.Command{
-		Name:      "chat",
-		Usage:     "talk to a model, or answer one PROMPT and exit",
-		ArgsUsage: "[flags] [PROMPT...]",
-		Description: "With a PROMPT, with text on stdin, or with both (the prompt first, then " +
-			"the text), the answer goes\n" +
-			"to stdout and nothing else does; --show-reasoning sends the reasoning to stderr.\n\n" +
-			"Example: ossrun chat\n" +
-			"         ossrun chat --effort high \"Is 2027 prime?\"\n" +
-			"         ossrun chat -c \"And 2029?\"\n" +
-			"         git diff | ossrun chat \"Write a commit message\"",
+		Name:  "chat",
 		Flags: v.flags(),
 		Action: func(c *cli.Context) error {
 			v.c = c
@@ -73,26 +64,22 @@ type chatVerb struct {
 func (v *chatVerb) flags() []cli.Flag {
 	return flagTable(engineFlags(&v.options), groupModel, loraFlag(&v.options),
 		memoryFlags(&v.options), samplingFlags(&v.request), toolFlags(&v.tools, ""), groupModel,
-		boolFlag("alone", "load the model again, even if ossrun serve has loaded it"),
-		serverFlag(&v.endpoint, "endpoint", "use the OpenAI-compatible server at `URL`; "+
-			"OSSRUN_API_KEY is its key"),
+		boolFlag("alone"),
+		serverFlag(&v.endpoint, "endpoint"),
 		printConfigFlag(), groupSessions,
-		boolFlag("continue", "continue the latest conversation; with a PROMPT too"),
-		&cli.StringFlag{Name: "resume", Usage: "continue the conversation `ID|NAME`, which " +
-			"/sessions lists"},
-		boolFlag("no-history", "keep nothing of the conversation on the disk"),
+		boolFlag("continue"),
+		&cli.StringFlag{Name: "resume"},
+		boolFlag("no-history"),
 		groupSampling,
-		inputFlag(&v.schema, "schema", "make every answer follow the JSON Schema in `FILE`"),
+		inputFlag(&v.schema, "schema"),
 		groupScreen,
-		&wordFlag{funcFlag("theme", "dark", "`T` is dark, light, none, which has no colours "+
-			"(as NO_COLOR), or your own, as "+
-			"light,green=bright-blue", v.setTheme), []string{"dark", "light", "none"}},
-		boolFlag("no-notify", "no bell when a long answer ends while the window is not in front"),
-		boolFlag("no-mouse", "leave the mouse to the terminal, to select text with it"),
-		boolFlag("plain", "a chat that only prints lines (the default where TERM is dumb)"),
-		group(""), &cli.StringFlag{Name: "prompt", Usage: "the PROMPT: `TEXT`"},
-		boolFlag("show-reasoning", "with a PROMPT: print the reasoning on stderr"),
-		boolFlag("json", "with a PROMPT: print one JSON object"))
+		&wordFlag{funcFlag("theme", "dark", v.setTheme), []string{"dark", "light", "none"}},
+		boolFlag("no-notify"),
+		boolFlag("no-mouse"),
+		boolFlag("plain"),
+		group(""), &cli.StringFlag{Name: "prompt"},
+		boolFlag("show-reasoning"),
+		boolFlag("json"))
 }
 
 func (v *chatVerb) setTheme(text string) (err error) {

@@ -21,12 +21,7 @@ var completions embed.FS
 
 func completionCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "completion",
-		Usage:     "print a completion script for a shell, or the manual page",
-		ArgsUsage: "bash|zsh|fish|man",
-		Description: "Example: source <(ossrun completion bash)\n" +
-			"         ossrun completion fish > ~/.config/fish/completions/ossrun.fish\n" +
-			"         ossrun completion man | man -l -",
+		Name: "completion",
 		Action: func(c *cli.Context) error {
 			var script string
 			name := strings.Join(c.Args().Slice(), " ")

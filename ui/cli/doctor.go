@@ -41,28 +41,16 @@ import (
 func doctorCommand() *cli.Command {
 	o, bundle := serve.DefaultOptions(), ""
 	return &cli.Command{
-		Name:  "doctor",
-		Usage: "show what this machine can run, and check that it computes right",
-		Description: "Example: ossrun doctor --selftest\n\n" +
-			"A golden folder has checkpoint/, a model in the Hugging Face layout, and golden/ " +
-			"with cases.json and\n" +
-			"logits.safetensors.",
+		Name: "doctor",
 		Flags: flagTable(
-			funcFlag("golden", "", "compare every compute mode with the golden logits in `DIR`",
-				func(dir string) error {
-					return checkExists("golden", filepath.Join(dir, "golden", "cases.json"))
-				}),
-			boolFlag("selftest", "compare every operation with plain float64 loops: on the CPU "+
-				"with every instruction set, in about a minute; on a GPU, with its speeds, in "+
-				"less than five"),
-			boolFlag("verbose", "show all that is known: devices, plans, speeds of each mode, "+
-				"paths"),
-			boolFlag("sandbox", "try the known ways out of each python sandbox that works here"),
-			boolFlag("json", "as one JSON object; with --selftest as lines, a result each when "+
-				"it is known, the whole report last"),
-			outputFlag(&bundle, "bundle", "also write the report, the config file and which "+
-				"variables are set to `FILE`.tar.gz, for a bug report: without keys, and without "+
-				"names of people and machines"),
+			funcFlag("golden", "", func(dir string) error {
+				return checkExists("golden", filepath.Join(dir, "golden", "cases.json"))
+			}),
+			boolFlag("selftest"),
+			boolFlag("verbose"),
+			boolFlag("sandbox"),
+			boolFlag("json"),
+			outputFlag(&bundle, "bundle"),
 			configFlag(), deviceFlags(&o)),
 		Action: func(c *cli.Context) (err error) {
 			if len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu" {

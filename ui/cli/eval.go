@@ -33,15 +33,9 @@ type evalVerb struct {
 
 func evalCommand(t Terminal) *cli.Command {
 	return &cli.Command{
-		Name:  "eval",
-		Usage: "grade any server's model: GPQA, AIME 2025, tools",
-		Description: "Example: ossrun eval gpqa --fetch openai --reasoning-effort low\n" +
-			"         ossrun eval compat --base-url http://127.0.0.1:8000\n\n" +
-			"No questions are shipped: give a file with --data, or --fetch them.",
+		Name: "eval",
 		Subcommands: []*cli.Command{
-			questionsCommand(t, eval.GPQA,
-				"GPQA diamond: four choices, in an order drawn by --seed", 8),
-			questionsCommand(t, eval.AIME25, "AIME 2025: integers", 16),
+			questionsCommand(t, eval.GPQA, 8), questionsCommand(t, eval.AIME25, 16),
 			compatCommand(), faultsCommand(),
 		},
 		Action: subcommandsOnly("gpqa, aime25, compat and harmony"),
@@ -54,13 +48,12 @@ func (v *evalVerb) flags() []cli.Flag {
 	v.run.Threads = 32
 	s := &v.sampler
 	return flagTable(groupServer,
-		serverFlag(&v.baseURL, "base-url", "the server's `URL`"),
-		textFlag(&s.Model, "model", "`M` as the server names it (default: the first that it "+
-			"lists)"),
-		groupRequests, temperatureFlag(&s.Temperature, "of the sampling"),
-		minFlag(&s.MaxTokens, "max-tokens", 1, "tokens of an answer at most, reasoning included"),
-		minFlag(&v.run.Threads, "n-threads", 1, "requests at once"),
-		groupResult, boolFlag("json", "as one JSON object"))
+		serverFlag(&v.baseURL, "base-url"),
+		textFlag(&s.Model, "model"),
+		groupRequests, temperatureFlag(&s.Temperature),
+		minFlag(&s.MaxTokens, "max-tokens", 1),
+		minFlag(&v.run.Threads, "n-threads", 1),
+		groupResult, boolFlag("json"))
 }
 
 func (v *evalVerb) open(c *cli.Context) (err error) {
@@ -69,23 +62,19 @@ func (v *evalVerb) open(c *cli.Context) (err error) {
 	return err
 }
 
-func questionsCommand(t Terminal, kind, usage string, attempts int) *cli.Command {
+func questionsCommand(t Terminal, kind string, attempts int) *cli.Command {
 	v := &evalVerb{terminal: t}
 	flags := flagTable(v.flags(), groupRequests,
-		inputFlag(&v.data, "data", "the questions' `FILE`: CSV or JSON lines"),
-		textFlag(&v.fetch, "fetch", "openai: from where OpenAI's gpt_oss.evals gets them; else a `COMMAND` "+
-			"that prints them"),
-		checkedFlag("reasoning-effort", "low,medium,high", "efforts, with commas between",
+		inputFlag(&v.data, "data"),
+		textFlag(&v.fetch, "fetch"),
+		checkedFlag("reasoning-effort", "low,medium,high",
 			"must be low, medium or high, with commas between", v.readEfforts),
-		minFlag(&v.run.Attempts, "attempts", 1, fmt.Sprintf(
-			"times to ask each question (default: %d)", attempts)),
-		minFlag(&v.examples, "examples", 0, "ask the first `N` questions only"),
-		seedFlag(&v.run.Seed, "of the order of choices"),
-		enumFlag(&v.api, "api", "responses or chat", "responses", "chat"),
-		groupResult, outputFlag(&v.run.Journal, "results", "save every attempt in `FILE`, and "+
-			"resume from it"))
-	return &cli.Command{Name: kind, Usage: usage, Flags: flags,
-		Description: "Example: ossrun eval " + kind + " --data FILE --results " + kind + ".jsonl",
+		minFlag(&v.run.Attempts, "attempts", 1),
+		minFlag(&v.examples, "examples", 0),
+		seedFlag(&v.run.Seed),
+		enumFlag(&v.api, "api", "responses", "chat"),
+		groupResult, outputFlag(&v.run.Journal, "results"))
+	return &cli.Command{Name: kind, Flags: flags,
 		Action: func(c *cli.Context) error {
 			v.run.Attempts = cmp.Or(v.run.Attempts, attempts)
 			if v.run.Efforts == nil {
@@ -225,13 +214,8 @@ func printCounts(c *cli.Context, counts map[string]int) {
 
 func compatCommand() *cli.Command {
 	v := &evalVerb{k: 1}
-	return &cli.Command{Name: "compat", Usage: "run thirty tasks that need a tool, over both APIs",
-		Description: "Example: ossrun eval compat --base-url http://127.0.0.1:8000 -k 5\n\n" +
-			"The tasks, whole and streamed, have the shape of OpenAI's guide to verifying " +
-			"implementations. A run passes where the right tool is called with the right " +
-			"arguments, reasoning comes with it, and the tool's result is answered. " +
-			"OpenAI's bar: no invalid request, over 90 % on both.",
-		Flags: flagTable(v.flags(), groupRequests, minFlag(&v.k, "k", 1, "runs of each task")),
+	return &cli.Command{Name: "compat",
+		Flags: flagTable(v.flags(), groupRequests, minFlag(&v.k, "k", 1)),
 		Action: func(c *cli.Context) error {
 			if err := v.open(c); err != nil {
 				return err
@@ -283,13 +267,10 @@ func (v *evalVerb) compat(c *cli.Context) error {
 func faultsCommand() *cli.Command {
 	v := &evalVerb{turns: 1000}
 	var stream bool
-	return &cli.Command{Name: "harmony", Usage: "count the turns with tools that go wrong",
-		Description: "Example: ossrun eval harmony --turns 1000 --api chat\n\n" +
-			"A turn goes wrong if a client is shown what it should not see: leaked tokens, tools " +
-			"that do not exist, broken arguments.",
-		Flags: flagTable(v.flags(), groupRequests, minFlag(&v.turns, "turns", 1, "how many"),
-			enumFlag(&v.api, "api", "responses or chat", "responses", "chat"),
-			switchFlag(&stream, "stream", "ask for streams")),
+	return &cli.Command{Name: "harmony",
+		Flags: flagTable(v.flags(), groupRequests, minFlag(&v.turns, "turns", 1),
+			enumFlag(&v.api, "api", "responses", "chat"),
+			switchFlag(&stream, "stream")),
 		Action: func(c *cli.Context) error {
 			if err := v.open(c); err != nil {
 				return err

@@ -33,9 +33,7 @@ const pullVariable = "OSSRUN_PULL"
 var pullWords = []string{"ask", "always", "missing", "never"}
 
 func pullFlag() []cli.Flag {
-	return flagTable(groupModel, choiceFlag("pull", "ask", "download a named model `WHEN` it is "+
-		"missing, always (what is newer, too) or never; ask does on a terminal, else it is never "+
-		"(default: ask, or "+pullVariable+")", func(string) {}, pullWords...))
+	return flagTable(groupModel, choiceFlag("pull", "ask", func(string) {}, pullWords...))
 }
 
 // fetchNamed is serve.Options.Fetch of a verb. watch gets the progress, too; nil: none does.

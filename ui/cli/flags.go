@@ -80,23 +80,23 @@ func hide(flags []cli.Flag, hidden func(group, name string) bool) {
 }
 
 // boolFlag is a flag that its verb reads by name.
-func boolFlag(name, usage string) cli.Flag { return &cli.BoolFlag{Name: name, Usage: usage} }
+func boolFlag(name string) cli.Flag { return &cli.BoolFlag{Name: name} }
 
-func switchFlag(to *bool, name, usage string) cli.Flag {
-	return &cli.BoolFlag{Name: name, Usage: usage, Destination: to, Value: *to}
+func switchFlag(to *bool, name string) cli.Flag {
+	return &cli.BoolFlag{Name: name, Destination: to, Value: *to}
 }
 
-func textFlag(to *string, name, usage string) cli.Flag {
-	return &cli.StringFlag{Name: name, Usage: usage, Destination: to, Value: *to}
+func textFlag(to *string, name string) cli.Flag {
+	return &cli.StringFlag{Name: name, Destination: to, Value: *to}
 }
 
 // serverFlag is a server's address; serversFlag has several in one value, split by list.
-func serverFlag(to *string, name, usage string) cli.Flag {
-	return serversFlag(to, name, usage, func(v string) []string { return []string{v} })
+func serverFlag(to *string, name string) cli.Flag {
+	return serversFlag(to, name, func(v string) []string { return []string{v} })
 }
 
-func serversFlag(to *string, name, usage string, list func(string) []string) cli.Flag {
-	return &cli.StringFlag{Name: name, Usage: usage, Destination: to, Value: *to,
+func serversFlag(to *string, name string, list func(string) []string) cli.Flag {
+	return &cli.StringFlag{Name: name, Destination: to, Value: *to,
 		Action: func(_ *cli.Context, v string) error {
 			for _, address := range list(v) {
 				c, err := client.New(address, "")
@@ -110,13 +110,13 @@ func serversFlag(to *string, name, usage string, list func(string) []string) cli
 		}}
 }
 
-func intFlag(to *int, name, usage string) *cli.IntFlag {
-	return &cli.IntFlag{Name: name, Usage: usage, Destination: to, Value: *to}
+func intFlag(to *int, name string) *cli.IntFlag {
+	return &cli.IntFlag{Name: name, Destination: to, Value: *to}
 }
 
 // minFlag is a whole number of at least least.
-func minFlag(to *int, name string, least int, usage string) cli.Flag {
-	f := intFlag(to, name, usage)
+func minFlag(to *int, name string, least int) cli.Flag {
+	f := intFlag(to, name)
 	f.Action = func(_ *cli.Context, n int) error {
 		if n < least {
 			return fail(exitUsage, "--%s must be at least %d, not %d", name, least, n)
@@ -133,9 +133,9 @@ type boundedFloat struct {
 }
 
 // boundedFlag is a number; bounds describes the valid ones.
-func boundedFlag[F float32 | float64](to *F, name string, ok func(float64) bool, bounds,
-	usage string) cli.Flag {
-	return &boundedFloat{&cli.Float64Flag{Name: name, Usage: usage, Value: float64(*to),
+func boundedFlag[F float32 | float64](to *F, name string, ok func(float64) bool,
+	bounds string) cli.Flag {
+	return &boundedFloat{&cli.Float64Flag{Name: name, Value: float64(*to),
 		Action: func(_ *cli.Context, v float64) error {
 			if *to = F(v); !ok(v) {
 				return fail(exitUsage, "--%s must %s, not %v", name, bounds, v)
@@ -191,22 +191,22 @@ func dashed(name string) string {
 }
 
 // funcFlag is a text that is passed to set.
-func funcFlag(name, standard, usage string, set func(string) error) *cli.StringFlag {
-	return &cli.StringFlag{Name: name, Usage: usage, Value: standard,
+func funcFlag(name, standard string, set func(string) error) *cli.StringFlag {
+	return &cli.StringFlag{Name: name, Value: standard,
 		Action: func(_ *cli.Context, v string) error { return set(v) }}
 }
 
 // inputFlag is an input file or folder: a missing one is an error before any work.
-func inputFlag(to *string, name, usage string) *cli.StringFlag {
-	return funcFlag(name, "", usage, func(v string) error {
+func inputFlag(to *string, name string) *cli.StringFlag {
+	return funcFlag(name, "", func(v string) error {
 		*to = v
 		return checkExists(name, v)
 	})
 }
 
 // outputFlag is an output file; its folder must exist.
-func outputFlag(to *string, name, usage string) *cli.StringFlag {
-	return funcFlag(name, "", usage, func(v string) error {
+func outputFlag(to *string, name string) *cli.StringFlag {
+	return funcFlag(name, "", func(v string) error {
 		*to = v
 		if info, err := os.Stat(v); err == nil && info.IsDir() {
 			return fail(exitUsage, "--%s must be a file, and %s is a folder", name, v)
@@ -223,8 +223,8 @@ func checkExists(name, path string) error {
 }
 
 // checkedFlag is a text that set may refuse; must describes valid ones.
-func checkedFlag(name, standard, usage, must string, set func(string) bool) *cli.StringFlag {
-	return funcFlag(name, standard, usage, func(v string) error {
+func checkedFlag(name, standard, must string, set func(string) bool) *cli.StringFlag {
+	return funcFlag(name, standard, func(v string) error {
 		if !set(v) {
 			return fail(exitUsage, "--%s %s, not %q", name, must, v)
 		}
@@ -233,8 +233,8 @@ func checkedFlag(name, standard, usage, must string, set func(string) bool) *cli
 }
 
 // jsonFlag is a JSON object.
-func jsonFlag(name, usage string, set func(map[string]any)) cli.Flag {
-	return checkedFlag(name, "", usage, "must be a JSON object", func(s string) bool {
+func jsonFlag(name string, set func(map[string]any)) cli.Flag {
+	return checkedFlag(name, "", "must be a JSON object", func(s string) bool {
 		var members map[string]any
 		if json.Unmarshal([]byte(s), &members) != nil || members == nil {
 			return false
@@ -244,8 +244,8 @@ func jsonFlag(name, usage string, set func(map[string]any)) cli.Flag {
 	})
 }
 
-func repeatedFlag(name, usage string, set func(*cli.Context, string) error) cli.Flag {
-	return &cli.StringSliceFlag{Name: name, Usage: usage,
+func repeatedFlag(name string, set func(*cli.Context, string) error) cli.Flag {
+	return &cli.StringSliceFlag{Name: name,
 		Action: func(c *cli.Context, list []string) (err error) {
 			for _, v := range list {
 				err = cmp.Or(err, set(c, v))
@@ -269,9 +269,8 @@ func oneOfWords(words []string) string {
 }
 
 // choiceFlag is one of words, in lower case.
-func choiceFlag(name, standard, usage string, set func(word string), words ...string) cli.Flag {
-	return &wordFlag{checkedFlag(name, standard, usage, "must be "+
-		""+oneOfWords(words), func(v string) bool {
+func choiceFlag(name, standard string, set func(word string), words ...string) cli.Flag {
+	return &wordFlag{checkedFlag(name, standard, "must be "+oneOfWords(words), func(v string) bool {
 		v = strings.ToLower(v)
 		ok := slices.Contains(words, v)
 		if ok {
@@ -281,8 +280,8 @@ func choiceFlag(name, standard, usage string, set func(word string), words ...st
 	}), words}
 }
 
-func enumFlag(to *string, name, usage string, words ...string) cli.Flag {
-	return choiceFlag(name, *to, usage, func(word string) { *to = word }, words...)
+func enumFlag(to *string, name string, words ...string) cli.Flag {
+	return choiceFlag(name, *to, func(word string) { *to = word }, words...)
 }
 
 // splitList splits a list at commas, or vLLM's JSON list.
@@ -296,9 +295,8 @@ func splitList(s string) (list []string) {
 }
 
 // intsFlag is whole numbers of at least least, separated by commas.
-func intsFlag(to *[]int, name, standard string, least int, example, usage string) cli.Flag {
-	return checkedFlag(name, standard, usage, "needs numbers such as "+
-		""+example, func(v string) bool {
+func intsFlag(to *[]int, name, standard string, least int, example string) cli.Flag {
+	return checkedFlag(name, standard, "needs numbers such as "+example, func(v string) bool {
 		*to = []int{}
 		for _, f := range strings.FieldsFunc(v, func(r rune) bool { return r == ',' }) {
 			n, err := strconv.Atoi(strings.TrimSpace(f))

@@ -26,36 +26,28 @@ import (
 	"github.com/ossrun/ossrun/models/mapping"
 )
 
-const harmonyHelp = `
-Reads JSON lines from FILE, or from standard input, and writes one JSON line for each as soon as it
+const harmonyHelp = `Reads JSON lines from FILE, or from standard input, and writes one JSON line for each as soon as it
 is done. A line that cannot be read gives {"error": "line N: ..."}; the other lines are read, and
 the exit code is 1 at the end.`
 
 func harmonyCommand() *cli.Command {
 	verbs := []struct {
-		name, usage, about string
-		answer             func([]byte) (any, error)
+		name   string
+		answer func([]byte) (any, error)
 	}{
-		{"encode", "text to token ids", encodeHelp, encodeLine},
-		{"decode", "token ids to text", decodeHelp, decodeLine},
-		{"render", "messages to the tokens of a prompt", renderHelp, renderLine},
-		{"parse", "sampled tokens to messages", parseHelp, parseLine},
+		{"encode", encodeLine}, {"decode", decodeLine},
+		{"render", renderLine}, {"parse", parseLine},
 	}
 	var names []string
 	var commands []*cli.Command
 	for _, v := range verbs {
 		names = append(names, v.name)
-		commands = append(commands, &cli.Command{Name: v.name, Usage: v.usage,
-			ArgsUsage: "[FILE]", Description: v.about[1:] + "\n" + harmonyHelp,
+		commands = append(commands, &cli.Command{Name: v.name, Description: harmonyHelp,
 			Action: func(c *cli.Context) error { return answerLines(c, v.answer) }})
 	}
 	return &cli.Command{
-		Name:      "harmony",
-		Usage:     "encode, decode, render, parse tokens, as JSON lines",
-		ArgsUsage: "encode|decode|render|parse [FILE]",
-		Description: harmonyHelp[1:] + "\n\nExample: echo '{\"text\":\"Hello, world!\"}' | " +
-			"ossrun harmony encode\n" +
-			"         {\"ids\":[13225,11,2375,0]}",
+		Name:        "harmony",
+		Description: harmonyHelp,
 		Subcommands: commands,
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
@@ -122,15 +114,6 @@ func answerEach(ctx context.Context, in io.Reader, out io.Writer,
 // object is an answer with keys in alphabetical order.
 type object = map[string]any
 
-const encodeHelp = `
-A line is one of
-  {"text": "..."}                       what is not UTF-8 becomes U+FFFD
-  {"unit": "...", "count": N}           unit, N times
-  {"bytes_b64": "..."}                  any bytes; the ids decode to these
-and gives {"ids": [...]}. Names of special tokens are plain text. With
-"special": true beside "text" all of them become tokens, with
-"special": ["<|end|>", ...] those.`
-
 // maxRepeat is how many bytes unit and count may make.
 const maxRepeat = 1 << 28
 
@@ -196,10 +179,6 @@ func allowedSpecials(raw json.RawMessage) (special bool, allowed func(string) bo
 	return true, func(name string) bool { return set[name] }, nil
 }
 
-const decodeHelp = `
-A line {"ids": [...]} gives {"text": "...", "bytes_b64": "..."}: the exact bytes, and the text
-with U+FFFD for what is not UTF-8.`
-
 func decodeLine(line []byte) (any, error) {
 	var in struct{ IDs []uint32 }
 	if err := json.Unmarshal(line, &in); err != nil {
@@ -223,12 +202,6 @@ func decodeLine(line []byte) (any, error) {
 func toInt32(ids []uint32) []int32 {
 	return mapSlice(ids, func(id uint32) int32 { return int32(id) })
 }
-
-const renderHelp = `
-A line is {"messages": [...], "next_turn_role": "assistant", "auto_drop_analysis": true,
-"fn": "render_conversation_for_completion"}, or render_conversation or
-render_conversation_for_training as "fn"; all but messages may be omitted. It gives
-{"ids": [...], "text": "..."}, or {"error": "..."} for messages that cannot be rendered.`
 
 func renderLine(line []byte) (any, error) {
 	in := struct {
@@ -264,12 +237,6 @@ func renderLine(line []byte) (any, error) {
 	}
 	return object{"ids": ids, "text": token.Text(token.Get().Decode(nil, ids))}, nil
 }
-
-const parseHelp = `
-A line is {"ids": [...], "role": "assistant", "strict": true}. The role is that of a first message
-whose <|start|> and role are not among the ids; without it they begin with <|start|>. It gives
-{"messages": [...]}, or {"error": "..."} at the first token that is not legal there. Not strict,
-there are no errors: any ids give messages, and "faults" counts by kind what was wrong.`
 
 func parseLine(line []byte) (any, error) {
 	var in struct {

@@ -9,12 +9,67 @@ package cli
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 )
+
+// helpText has a section for each command: its name and arguments, its summary, its description and
+// the texts of its flags.
+//
+//go:embed help.txt
+var helpText string
+
+type helpSection struct {
+	arguments, summary, description string
+	flags                           map[string]string
+}
+
+var helpSections = sync.OnceValue(func() map[string]helpSection {
+	all := map[string]helpSection{}
+	for text := range strings.SplitSeq("\n"+helpText, "\n# ") {
+		s := helpSection{flags: map[string]string{}}
+		head, text, _ := strings.Cut(text, "\n")
+		name, arguments, _ := strings.Cut(head, ": ")
+		about, flags, _ := strings.Cut("\n"+text, "\n--")
+		s.arguments = arguments
+		s.summary, s.description, _ = strings.Cut(strings.TrimSpace(about), "\n\n")
+		for flag := range strings.SplitSeq(flags, "\n--") {
+			name, usage, _ := strings.Cut(flag, " ")
+			s.flags[name] = strings.Join(strings.Fields(usage), " ")
+		}
+		all[name] = s
+	}
+	return all
+})
+
+func helpOf(command string) helpSection { return helpSections()[command] }
+
+// sameFlags are commands with the flags of another one.
+var sameFlags = map[string]string{"run": "chat", "vllm serve": "serve", "vllm plan": "serve"}
+
+// describe puts the texts of helpText into the commands below a parent. The part of a description
+// that is computed follows.
+func describe(parent string, commands []*cli.Command) {
+	for _, cmd := range commands {
+		name := strings.TrimSpace(parent + " " + cmd.Name)
+		s := helpOf(name)
+		cmd.Usage, cmd.ArgsUsage = s.summary, s.arguments
+		cmd.Description = strings.TrimSpace(s.description + "\n\n" + cmd.Description)
+		for _, f := range cmd.Flags {
+			flag := f.Names()[0]
+			reflect.ValueOf(f).Elem().FieldByName("Usage").SetString(cmp.Or(s.flags[flag],
+				helpOf(sameFlags[name]).flags[flag], helpOf(parent).flags[flag],
+				helpOf("flags of several commands").flags[flag]))
+		}
+		describe(name, cmd.Subcommands)
+	}
+}
 
 const appHelp = `{{.Name}} - {{.Usage}}
 

@@ -26,32 +26,13 @@ import (
 func importCommand(t Terminal) *cli.Command {
 	out, adapters := "", []lora.Ref(nil)
 	return &cli.Command{
-		Name:      "import",
-		Usage:     "make a checkpoint that runs of a 16-bit fine-tune or any GGUF",
-		ArgsUsage: "[flags] SOURCE",
-		Description: "SOURCE is a folder with config.json and safetensors in BF16, F16 or F32, " +
-			"as unsloth and TRL export a\n" +
-			"merged model, a GGUF file with experts of any type, or hf:owner/name, which is " +
-			"read while it is\n" +
-			"converted and not stored. Experts become MXFP4; what came from MXFP4 comes back " +
-			"as it was, other numbers\n" +
-			"are rounded, and a table says what that lost. An import that was interrupted " +
-			"resumes. With --lora SOURCE\n" +
-			"may be any gpt-oss, also 20b.\n\n" +
-			"Example: ossrun import ./my-tune\n" +
-			"         ossrun import tune-Q8_0.gguf --out /data/tune\n" +
-			"         ossrun import 20b --lora ./my-adapter",
-		Flags: flagTable(textFlag(&out, "out", "write to `FOLDER` (default: SOURCE's name with "+
-			"-mxfp4 behind it, here)"), boolFlag("json", "the result as a JSON "+
-			"object"), configFlag(), pullFlag(),
-			repeatedFlag("lora", "add the LoRA adapter in `FOLDER` (PEFT's) or hf:owner/name "+
-				"first, also to experts; FOLDER:0.5 adds half of it; may be given several times "+
-				"(default: none)",
-				func(c *cli.Context, v string) error {
-					ref, err := findAdapter(c, v)
-					adapters = append(adapters, ref)
-					return err
-				})),
+		Name: "import",
+		Flags: flagTable(textFlag(&out, "out"), boolFlag("json"), configFlag(), pullFlag(),
+			repeatedFlag("lora", func(c *cli.Context, v string) error {
+				ref, err := findAdapter(c, v)
+				adapters = append(adapters, ref)
+				return err
+			})),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "import needs one SOURCE, a folder, a GGUF file or "+

@@ -26,50 +26,32 @@ import (
 func keysCommand(t Terminal) *cli.Command {
 	var k keys.Key
 	return &cli.Command{
-		Name:  "keys",
-		Usage: "manage keys for the server's clients, with limits",
-		Description: "Example: ossrun keys add alice --rate 60 --tokens 2m\n" +
-			"         ossrun keys usage\n" +
-			"         ossrun keys rm alice",
+		Name:   "keys",
 		Action: subcommandsOnly("add, list, usage, rotate, rm and off"),
 		Subcommands: []*cli.Command{
-			{Name: "add", Usage: "create a key and print it", ArgsUsage: "[flags] NAME",
-				Description: "The key is shown once; its hash is kept. From the first key on " +
-					"ossrun serve asks for one.\nWhat a client leaves on the server, its " +
-					"responses, conversations and containers,\nis its key's alone.\n\n" +
-					"Example: ossrun keys add alice --models 20b --tools none --rate 60 " +
-					"--tokens 2m",
-				Flags: flagTable(
-					checkedFlag("models", "", "it may ask only these `MODELS`, with commas between",
-						"must be names", func(text string) bool {
-							k.Models = splitList(text)
-							return true
-						}),
-					checkedFlag("tools", "", "it may use only these `TOOLS` of the server, with "+
-						"commas between: browser, python, mcp; or none", "must be some of "+
-						"browser, python, mcp, or none", func(text string) bool {
-						if k.Tools = []string{}; text != "none" {
-							k.Tools = append(k.Tools, splitList(text)...)
-						}
-						return !slices.ContainsFunc(k.Tools, func(kind string) bool {
-							return kind != tools.Browser && kind != tools.Python &&
-								kind != tools.MCP
-						})
-					}),
-					boundFlag(&k.Rate, "rate", "/min", "it may send `N` requests a minute"),
-					boundFlag(&k.Tokens, "tokens", "/day", "it may use `N` tokens a day, of "+
-						"prompts and answers; days are UTC's"),
-					switchFlag(&k.Admin, "admin", "it may read /metrics"),
-					boolFlag("json", "as JSON")),
+			{Name: "add", Flags: flagTable(
+				checkedFlag("models", "", "must be names", func(text string) bool {
+					k.Models = splitList(text)
+					return true
+				}),
+				checkedFlag("tools", "", "must be some of "+
+					"browser, python, mcp, or none", func(text string) bool {
+					if k.Tools = []string{}; text != "none" {
+						k.Tools = append(k.Tools, splitList(text)...)
+					}
+					return !slices.ContainsFunc(k.Tools, func(kind string) bool {
+						return kind != tools.Browser && kind != tools.Python &&
+							kind != tools.MCP
+					})
+				}),
+				boundFlag(&k.Rate, "rate", "/min"),
+				boundFlag(&k.Tokens, "tokens", "/day"),
+				switchFlag(&k.Admin, "admin"),
+				boolFlag("json")),
 				Action: func(c *cli.Context) error { return addKey(c, t, k) }},
-			{Name: "list", Usage: "list the keys", Description: "Example: ossrun keys list --json",
-				Flags: flagTable(boolFlag("json", "as JSON")), Action: listKeys},
-			{Name: "usage", Usage: "print what each key has used, by the day",
-				Description: "Example: ossrun keys usage --json",
-				Flags:       flagTable(boolFlag("json", "as JSON")), Action: showUsage},
-			{Name: "rotate", Usage: "replace the key of a name",
-				ArgsUsage: "[flags] NAME", Description: "Example: ossrun keys rotate alice",
-				Flags: flagTable(boolFlag("json", "as JSON")),
+			{Name: "list", Flags: flagTable(boolFlag("json")), Action: listKeys},
+			{Name: "usage", Flags: flagTable(boolFlag("json")), Action: showUsage},
+			{Name: "rotate", Flags: flagTable(boolFlag("json")),
 				Action: func(c *cli.Context) error {
 					var key string
 					return changeKey(c, func(all []keys.Key, i int) ([]keys.Key, error) {
@@ -77,30 +59,22 @@ func keysCommand(t Terminal) *cli.Command {
 						return all, nil
 					}, func(name string) error { return printKey(c, t, name, key) })
 				}},
-			{Name: "rm", Usage: "remove a key", ArgsUsage: "[flags] NAME",
-				Description: "A running server cancels what its client runs, and deletes what " +
-					"its client has left.\nThe server asks for a key after the last one too, " +
-					"until ossrun keys off.\n\nExample: ossrun keys rm alice",
-				Flags: flagTable(boolFlag("keep-records", "its responses and conversations "+
-					"become the server's")),
+			{Name: "rm", Flags: flagTable(boolFlag("keep-records")),
 				Action: func(c *cli.Context) error { return removeKey(c, t) }},
-			{Name: "off", Usage: "serve without a key again, after the last one was removed",
-				Description: "Example: ossrun keys off",
-				Action: func(c *cli.Context) error {
-					if err := keys.Disable(keys.File()); err != nil {
-						return fail(exitUsage, "%v. Remove it first", err)
-					}
-					t.report("ossrun serve asks for no key")
-					return nil
-				}},
+			{Name: "off", Action: func(c *cli.Context) error {
+				if err := keys.Disable(keys.File()); err != nil {
+					return fail(exitUsage, "%v. Remove it first", err)
+				}
+				t.report("ossrun serve asks for no key")
+				return nil
+			}},
 		},
 	}
 }
 
 // boundFlag is a number per period, with or without its unit: 60 or 60/min.
-func boundFlag(to *int, name, time, usage string) cli.Flag {
-	return checkedFlag(name, "", usage, "must be a whole number from 1 on, such as 60"+time+" or "+
-		"2m",
+func boundFlag(to *int, name, time string) cli.Flag {
+	return checkedFlag(name, "", "must be a whole number from 1 on, such as 60"+time+" or 2m",
 		func(text string) bool {
 			n, err := strconv.Atoi(expandUnits(&cli.IntFlag{}, strings.TrimSuffix(text, time)))
 			*to = n

@@ -36,24 +36,15 @@ func launchCommand(t Terminal) *cli.Command {
 	var base, model string
 	var port portFlags
 	return &cli.Command{
-		Name:      "launch",
-		Usage:     "start a coding agent, or list those that it knows",
-		ArgsUsage: "[flags] [AGENT [the agent's own arguments]]",
-		Description: "Example: ossrun launch codex\n" +
-			"         ossrun launch claude -p \"What does main.go do?\"\n" +
-			"         ossrun launch --print opencode\n\n" +
-			"Agents: " + strings.Join(names, ", ") + ". Connects the agent to the running " +
-			"server, or starts one and stops it when the agent exits. The agent's own settings " +
-			"are not changed. Arguments after AGENT go to the agent.",
+		Name:        "launch",
+		Description: "Agents: " + strings.Join(names, ", ") + ".",
 		Flags: flagTable(
-			serverFlag(&base, "url", "the server at `URL`, as http://127.0.0.1:8000 (default: the "+
-				"running one)"),
-			textFlag(&model, "model", "`M` is one of the server's models (default: its first)"),
+			serverFlag(&base, "url"),
+			textFlag(&model, "model"),
 			pullFlag(),
-			inputFlag(&port.apiKeyFile, "api-key-file", "the server's key is in `FILE` (default: "+
-				"OSSRUN_API_KEY)"),
-			boolFlag("print", "print what would be started, for a shell"),
-			boolFlag("full", "give the agent all its tools on a CPU too"), configFlag()),
+			inputFlag(&port.apiKeyFile, "api-key-file"),
+			boolFlag("print"),
+			boolFlag("full"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
 				return printAgents(t)

@@ -51,12 +51,10 @@ func (r *listedModel) inspect() {
 
 func listCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "list",
-		Aliases:     []string{"models"},
-		Usage:       "show installed and available models",
-		Description: "Example: ossrun list\n         ossrun list --json",
-		Flags: flagTable(boolFlag("long", "with revisions, who vouches for the weights, and paths"),
-			boolFlag("json", "as a JSON array"), configFlag()),
+		Name:    "list",
+		Aliases: []string{"models"},
+		Flags: flagTable(boolFlag("long"),
+			boolFlag("json"), configFlag()),
 		Action: func(c *cli.Context) error {
 			rows, err := listModels(c.App.ErrWriter)
 			if err != nil {
@@ -202,11 +200,8 @@ func (r listedModel) revision() string {
 
 func showCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "show",
-		Usage:       "show one model: its shape and its files",
-		ArgsUsage:   "[flags] MODEL",
-		Description: "Example: ossrun show 20b\n         ossrun show ./tune-Q4_K_M.gguf",
-		Flags:       flagTable(boolFlag("json", "as one JSON object"), configFlag()),
+		Name:  "show",
+		Flags: flagTable(boolFlag("json"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage,

@@ -24,19 +24,9 @@ func mcpCommand(t Terminal) *cli.Command {
 	var o tools.Options
 	host, port, anyUser := "127.0.0.1", -1, false
 	return &cli.Command{
-		Name:      "mcp",
-		Usage:     "offer the browser or python tool to other programs, over MCP",
-		ArgsUsage: "[flags] browser|python",
-		Description: "Example: ossrun mcp python\n" +
-			"         ossrun mcp browser --port 8001\n\n" +
-			"Without --port it speaks over stdin and stdout, as Claude Desktop and Cursor " +
-			"start it. With it, SSE\n" +
-			"is at /sse and streamable HTTP at /mcp, and vLLM takes it as " +
-			"--tool-server 127.0.0.1:8001.",
-		Flags: flagTable(backendFlags(&o), groupListen, textFlag(&host, "host", "listen on this "+
-			"`ADDRESS`"),
-			intFlag(&port, "port", "listen on port `N`; 0 picks a free one (default: stdin and "+
-				"stdout)"), anyUserFlag(&anyUser), configFlag()),
+		Name: "mcp",
+		Flags: flagTable(backendFlags(&o), groupListen, textFlag(&host, "host"),
+			intFlag(&port, "port"), anyUserFlag(&anyUser), configFlag()),
 		Action: func(c *cli.Context) error {
 			kind := c.Args().First()
 			namespace := harmony.BuiltinPython()

@@ -19,10 +19,8 @@ import (
 
 func psCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "ps",
-		Usage:       "show the servers that run, and their models",
-		Description: "Example: ossrun ps --json",
-		Flags:       flagTable(boolFlag("json", "as one JSON array"), configFlag()),
+		Name:  "ps",
+		Flags: flagTable(boolFlag("json"), configFlag()),
 		Action: func(c *cli.Context) error {
 			list, err := local.Running(c.Context)
 			if err = skipDefault(c.App.ErrWriter, err); err != nil {
@@ -80,17 +78,10 @@ func printServers(c *cli.Context, list []local.Server) error {
 
 func stopCommand(t Terminal) *cli.Command {
 	return &cli.Command{
-		Name:      "stop",
-		Usage:     "stop a server: its running requests may end",
-		ArgsUsage: "[flags] [PID or PORT]",
-		Description: "Example: ossrun stop\n" +
-			"         ossrun stop 8000 --now\n\n" +
-			"It returns when the server is gone. Without an argument it stops the only server " +
-			"that runs.",
+		Name: "stop",
 		Flags: flagTable(
-			boolFlag("now", "end running requests with an error instead of waiting up to 30 s for "+
-				"them"),
-			boolFlag("all", "stop every server of this user"), configFlag()),
+			boolFlag("now"),
+			boolFlag("all"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
 				return fail(exitUsage,

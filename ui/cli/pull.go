@@ -26,24 +26,10 @@ import (
 
 func pullCommand(t Terminal) *cli.Command {
 	return &cli.Command{
-		Name:      "pull",
-		Usage:     "download a model",
-		ArgsUsage: "[flags] MODEL",
-		Description: "MODEL is 20b, 120b, safeguard-20b, safeguard-120b, or any repository as " +
-			"hf:owner/name or\n" +
-			"hf:owner/name@revision. It goes into the Hugging Face cache, where transformers and " +
-			"vLLM find it too; what\n" +
-			"they fetched is used, and what ollama, LM Studio or llama.cpp keep is offered " +
-			"first. An interrupted\n" +
-			"pull resumes where it stopped; one that is run again asks whether there is " +
-			"something newer.\n\n" +
-			"Example: ossrun pull 20b\n" +
-			"         ossrun pull hf:openai/gpt-oss-20b@main --json",
-		Flags: flagTable(boolFlag("json", "progress as one JSON object a line"),
-			boolFlag("verify", "hash every file again, even those that did not change since the "+
-				"last time"),
-			boolFlag("offline", "do not ask the hub, only report whether the model is downloaded "+
-				"(as HF_HUB_OFFLINE=1)"), configFlag()),
+		Name: "pull",
+		Flags: flagTable(boolFlag("json"),
+			boolFlag("verify"),
+			boolFlag("offline"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage, "pull needs one MODEL, such as 20b. Run ossrun pull --help")

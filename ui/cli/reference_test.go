@@ -195,6 +195,41 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// TestHelpTextIsUsed holds help.txt to the commands: each text has its command or flag, and each
+// visible one its text.
+func TestHelpTextIsUsed(t *testing.T) {
+	app, used := newApp(Terminal{Out: io.Discard, Err: io.Discard}), map[string]bool{}
+	commands := map[string]bool{"": true, app.Name: true, "flags of several commands": true}
+	var walk func(parent string, list []*cli.Command)
+	walk = func(parent string, list []*cli.Command) {
+		for _, cmd := range list {
+			name := strings.TrimSpace(parent + " " + cmd.Name)
+			commands[name] = true
+			if cmd.Usage == "" || cmd.Description == "" {
+				t.Errorf("%s has no summary or no description", name)
+			}
+			for _, f := range cmd.Flags {
+				text := f.(shownFlag).GetUsage()
+				if used[f.Names()[0]+" "+text] = true; text == "" && f.(shownFlag).IsVisible() {
+					t.Errorf("%s --%s has no text", name, f.Names()[0])
+				}
+			}
+			walk(name, cmd.Subcommands)
+		}
+	}
+	walk("", app.Commands)
+	for command, s := range helpSections() {
+		if !commands[command] {
+			t.Errorf("help.txt has %s, which is no command", command)
+		}
+		for flag, text := range s.flags {
+			if flag != "" && !used[flag+" "+text] {
+				t.Errorf("help.txt has --%s of %q, which no command has with this text", flag, command)
+			}
+		}
+	}
+}
+
 // TestVariablesAreListed looks through the product for variables that it reads by name.
 func TestVariablesAreListed(t *testing.T) {
 	listed := map[string]bool{}

@@ -77,7 +77,12 @@ var anyText = map[string]string{"model": "a name or a folder", "models": "names"
 	"allowed-origins": "names", "api-key": "a key", "from": "a folder or an address",
 	"resume": "a name", "out": "a folder that is made", "result-dir": "a folder that is made",
 	"result-filename": "a name", "fetch": "a command", "vllm-version": "a version",
-	"hardware": "a name of a plan", "docker-arg": "text"}
+	"hardware": "a name of a plan", "docker-arg": "text",
+	"spec-bench-category": "a word of the file", "request-id-prefix": "text", "label": "text",
+	"lora-modules": "names of the server", "timed-trace-label-timestamp": "a word of the file",
+	"timed-trace-label-input-length":  "a word of the file",
+	"timed-trace-label-output-length": "a word of the file",
+	"timed-trace-label-hash-ids":      "a word of the file"}
 
 // TestEveryFlagIsCheckedFirst gives every flag that takes a value one that it cannot have.
 func TestEveryFlagIsCheckedFirst(t *testing.T) {

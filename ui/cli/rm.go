@@ -19,18 +19,8 @@ import (
 
 func rmCommand(t Terminal) *cli.Command {
 	return &cli.Command{
-		Name:      "rm",
-		Usage:     "delete a model",
-		ArgsUsage: "[flags] MODEL",
-		Description: "MODEL is written as for pull. Its snapshots go, and every file that no " +
-			"other snapshot uses; with a\n" +
-			"revision, only that one's. Nothing that a running ossrun reads or fetches is " +
-			"deleted. GGUF files and the models\n" +
-			"of other programs stay: ossrun only reads them. Of a GGUF file only ossrun's " +
-			"copy in order is deleted.\n\n" +
-			"Example: ossrun rm 20b\n" +
-			"         ossrun rm hf:someone/tune@v1 --yes",
-		Flags: flagTable(boolFlag("yes", "do not ask"), configFlag()),
+		Name:  "rm",
+		Flags: flagTable(boolFlag("yes"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return fail(exitUsage,

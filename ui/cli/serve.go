@@ -42,18 +42,7 @@ func serveCommand(t Terminal) *cli.Command {
 	flags := v.flags()
 	hide(flags, func(group, _ string) bool { return group == string(groupVLLM) })
 	return &cli.Command{
-		Name:      "serve",
-		Usage:     "start an OpenAI-compatible server",
-		ArgsUsage: "[flags] [MODEL]",
-		Description: "Example: ossrun serve --port 8000\n" +
-			"         in Python: OpenAI(base_url=\"http://127.0.0.1:8000/v1\", " +
-			"api_key=\"none\")\n" +
-			"         ossrun serve openai/gpt-oss-20b --max-model-len 32768 --keep-alive 30m\n\n" +
-			"A request's `model` may name any installed gpt-oss model; two stay loaded if they " +
-			"fit. vLLM flags and\n" +
-			"YAML files are accepted; ossrun reports each one it handles differently.\n" +
-			"Ctrl-C or ossrun stop gives running requests up to 30 s; a second Ctrl-C ends at " +
-			"once.",
+		Name:  "serve",
 		Flags: flags,
 		Action: func(c *cli.Context) error {
 			v.c, v.start = c, time.Now()

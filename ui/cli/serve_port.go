@@ -51,38 +51,26 @@ func (p *portFlags) flags() []cli.Flag {
 	*p = portFlags{host: "127.0.0.1", port: 8000, maxBody: serve.StandardBody >> 20,
 		logLevel: "info", logFormat: "auto", reasoningField: "reasoning"}
 	return flagTable(groupListen,
-		textFlag(&p.host, "host", "listen on this `ADDRESS`; 0.0.0.0 is every one"),
-		intFlag(&p.port, "port", "listen on port `N`; 0 picks a free one"),
-		textFlag(&p.uds, "uds", "listen on the Unix socket `PATH` instead"),
+		textFlag(&p.host, "host"),
+		intFlag(&p.port, "port"),
+		textFlag(&p.uds, "uds"),
 		anyUserFlag(&p.anyUser),
-		inputFlag(&p.certFile, "ssl-certfile", "speak TLS with the certificates of `FILE`"),
-		inputFlag(&p.keyFile, "ssl-keyfile", "private key for --ssl-certfile, in `FILE`"),
-		inputFlag(&p.apiKeyFile, "api-key-file", "ask clients for the key in `FILE`; "+
-			"OSSRUN_API_KEY or VLLM_API_KEY in the environment do the same"),
-		textFlag(&p.apiKey, "api-key", "ask clients for this `KEY`; others on this machine can "+
-			"read it in /proc/PID/cmdline, so --api-key-file is better"),
-		textFlag(&p.origins, "allowed-origins", "web `ORIGINS` whose pages may use the server, "+
-			"with commas between; * is every one (default: pages of this machine)"),
-		textFlag(&p.hosts, "allowed-hosts", "further `NAMES` that clients call this server by, "+
-			"with commas between; * is every one, as with a key (default: localhost and what it "+
-			"listens on)"),
-		minFlag(&p.maxBody, "max-body", 1, "refuse request bodies of more than `MIB`"),
-		enumFlag(&p.logLevel, "log-level", "log from `LEVEL` on: debug, info (a line a request), "+
-			"warning or error", "debug", "info", "warning", "error"),
-		enumFlag(&p.logFormat, "log-format", "write the log as `FORMAT`: text, json, a JSON "+
-			"object a line, or auto: short lines on a terminal, else text", "auto", "text", "json"),
-		switchFlag(&p.answers.LogPrompts, "log-prompts", "log the whole body of each request, "+
-			"prompts included; without it none is logged"),
-		switchFlag(&p.answers.IgnoreImages, "ignore-images", "accept a message of images only, "+
-			"as a note to the model; by default it is refused, since the model reads text only"),
-		enumFlag(&p.reasoningField, "reasoning-field", "call the reasoning of chat completions "+
-			"`NAME`: reasoning, or reasoning_content for clients that read only this",
-			"reasoning", "reasoning_content"))
+		inputFlag(&p.certFile, "ssl-certfile"),
+		inputFlag(&p.keyFile, "ssl-keyfile"),
+		inputFlag(&p.apiKeyFile, "api-key-file"),
+		textFlag(&p.apiKey, "api-key"),
+		textFlag(&p.origins, "allowed-origins"),
+		textFlag(&p.hosts, "allowed-hosts"),
+		minFlag(&p.maxBody, "max-body", 1),
+		enumFlag(&p.logLevel, "log-level", "debug", "info", "warning", "error"),
+		enumFlag(&p.logFormat, "log-format", "auto", "text", "json"),
+		switchFlag(&p.answers.LogPrompts, "log-prompts"),
+		switchFlag(&p.answers.IgnoreImages, "ignore-images"),
+		enumFlag(&p.reasoningField, "reasoning-field", "reasoning", "reasoning_content"))
 }
 
 func anyUserFlag(any *bool) cli.Flag {
-	return switchFlag(any, "any-user", "serve the programs of every user of this machine; without "+
-		"it, and without a key, a loopback address and a Unix socket serve those of yours alone")
+	return switchFlag(any, "any-user")
 }
 
 // isLocal tells whether only programs of this machine reach a listener.

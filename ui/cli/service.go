@@ -39,11 +39,8 @@ type service struct {
 }
 
 func serviceCommand() *cli.Command {
-	const flags = "[-- FLAGS OF SERVE]"
-	verb := func(name, arguments, usage string,
-		do func(c *cli.Context, s service) error) *cli.Command {
-		return &cli.Command{Name: name, Usage: usage, ArgsUsage: arguments,
-			Description: "Example: ossrun service " + name,
+	verb := func(name string, do func(c *cli.Context, s service) error) *cli.Command {
+		return &cli.Command{Name: name,
 			Action: func(c *cli.Context) error {
 				self, err := os.Executable()
 				if err == nil {
@@ -67,17 +64,12 @@ func serviceCommand() *cli.Command {
 			}}
 	}
 	return &cli.Command{
-		Name:  "service",
-		Usage: "run the server in the background and at login",
-		Description: "Example: ossrun service install -- 20b --port 8000\n\n" +
-			"The service is your user's: systemd on Linux, launchd on macOS, the task scheduler " +
-			"on Windows. Arguments " +
-			"after -- go to ossrun serve. Put a key into a file: --api-key-file.",
+		Name: "service",
 		Subcommands: []*cli.Command{
-			verb("install", flags, "write the service and start it", installService),
-			verb("remove", "", "stop the service and remove it", removeService),
-			verb("status", "", "show its state", serviceStatus),
-			verb("print", flags, "show its definition", func(c *cli.Context, s service) error {
+			verb("install", installService),
+			verb("remove", removeService),
+			verb("status", serviceStatus),
+			verb("print", func(c *cli.Context, s service) error {
 				_, err := fmt.Fprintf(c.App.Writer, "# %s\n%s", s.file, s.text)
 				return err
 			}),

@@ -19,23 +19,13 @@ import (
 )
 
 func sessionsCommand(t Terminal) *cli.Command {
-	asJSON := boolFlag("json", "as JSON")
+	asJSON := boolFlag("json")
 	return &cli.Command{
-		Name:  "sessions",
-		Usage: "list, show, export or delete kept conversations",
-		Description: "Example: ossrun sessions list\n" +
-			"         ossrun sessions show ID\n" +
-			"         ossrun sessions export ID trip.md\n" +
-			"         ossrun sessions rm ID\n" +
-			"         ossrun sessions rm --before 30d",
+		Name:   "sessions",
 		Action: subcommandsOnly("list, show, export and rm"),
 		Subcommands: []*cli.Command{
-			{Name: "list", Usage: "list the conversations, the latest first",
-				Description: "Example: ossrun sessions list --json",
-				Flags:       flagTable(asJSON), Action: listSessions},
-			{Name: "show", Usage: "print one conversation", ArgsUsage: "[flags] ID|NAME",
-				Description: "Example: ossrun sessions show 41d2ab90",
-				Flags:       flagTable(asJSON),
+			{Name: "list", Flags: flagTable(asJSON), Action: listSessions},
+			{Name: "show", Flags: flagTable(asJSON),
 				Action: func(c *cli.Context) error {
 					return oneSession(c, 1, func(s chat.Saved, _ string) error {
 						text, err := sessionText(s, c.Bool("json"))
@@ -45,25 +35,14 @@ func sessionsCommand(t Terminal) *cli.Command {
 						return err
 					})
 				}},
-			{Name: "export", Usage: "write one conversation to a file",
-				ArgsUsage: "[flags] ID|NAME FILE.md|FILE.json",
-				Description: "FILE must be new. With .json it holds every branch, else the " +
-					"latest one as Markdown.\n\nExample: ossrun sessions export 41d2ab90 trip.md",
-				Action: func(c *cli.Context) error {
-					return oneSession(c, 2, func(s chat.Saved, path string) error {
-						return exportSession(t, s, path)
-					})
-				}},
-			{Name: "rm", Usage: "delete conversations for good", ArgsUsage: "[flags] [ID|NAME...]",
-				Description: "A conversation goes with what was typed in it, the pictures that " +
-					"its tools made, and what\nthe model remembers of it.\n\n" +
-					"Example: ossrun sessions rm 41d2ab90\n" +
-					"         ossrun sessions rm --before 2026-01-31 --yes\n" +
-					"         ossrun sessions rm --all",
-				Flags: flagTable(boolFlag("all", "delete every conversation"),
-					&cli.StringFlag{Name: "before", Usage: "delete those last changed before " +
-						"`DATE`, such as 2026-01-31, or longer ago than 30d"},
-					boolFlag("yes", "do not ask")),
+			{Name: "export", Action: func(c *cli.Context) error {
+				return oneSession(c, 2, func(s chat.Saved, path string) error {
+					return exportSession(t, s, path)
+				})
+			}},
+			{Name: "rm", Flags: flagTable(boolFlag("all"),
+				&cli.StringFlag{Name: "before"},
+				boolFlag("yes")),
 				Action: func(c *cli.Context) error { return removeSessions(c, t) }},
 		},
 	}

@@ -77,14 +77,10 @@ func (b buildInfo) String() string {
 func versionCommand() *cli.Command {
 	var from string
 	return &cli.Command{
-		Name:  "version",
-		Usage: "print version, commit, kernels and platform",
-		Description: "Examples: ossrun version --json\n" +
-			"          ossrun version --verify",
-		Flags: flagTable(boolFlag("json", "as one JSON object"),
-			boolFlag("verify", "compare this executable with the signed checksums of its release"),
-			textFlag(&from, "from", "with --verify: the `FOLDER` or address that has "+
-				"checksums.txt and checksums.txt.minisig (default: the release on GitHub)")),
+		Name: "version",
+		Flags: flagTable(boolFlag("json"),
+			boolFlag("verify"),
+			textFlag(&from, "from")),
 		Action: func(c *cli.Context) error {
 			b, err := fullBuild()
 			if err == nil && c.Bool("verify") {

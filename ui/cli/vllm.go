@@ -41,7 +41,7 @@ type vllmSettings struct {
 
 // vllmCommand has the verbs of vLLM. Flags that only change the built-in engine are hidden.
 func vllmCommand(t Terminal) *cli.Command {
-	verb := func(name, usage, example string) *cli.Command {
+	verb := func(name string) *cli.Command {
 		v, plans := &serveVerb{terminal: t}, name == "plan"
 		flags := v.flags()
 		hide(flags, func(group, flag string) bool {
@@ -63,11 +63,8 @@ func vllmCommand(t Terminal) *cli.Command {
 			return plans || flag == "keep-alive"
 		})
 		return &cli.Command{
-			Name:        name,
-			Usage:       usage,
-			ArgsUsage:   "[flags] [MODEL]",
-			Description: "Example: " + example,
-			Flags:       flags,
+			Name:  name,
+			Flags: flags,
 			Action: func(c *cli.Context) error {
 				v.c, v.start, v.engine, v.vllm.dryRun = c, time.Now(), "vllm", plans
 				return v.run()
@@ -75,18 +72,9 @@ func vllmCommand(t Terminal) *cli.Command {
 		}
 	}
 	return &cli.Command{
-		Name:  "vllm",
-		Usage: "plan and run vLLM, for what this engine cannot do",
-		Description: "Example: ossrun vllm plan 120b --hardware H100\n\n" +
-			"The recipes are those of the gpt-oss vLLM guide for each GPU. Other flags of vLLM " +
-			"are passed on.",
+		Name: "vllm",
 		Subcommands: []*cli.Command{
-			verb("serve", "start vLLM, with ossrun's port in front of it",
-				"ossrun vllm serve 120b --tensor-parallel-size 8\n"+
-					"         ossrun vllm serve 120b --upstream http://gpu1:8000,http://gpu2:8000"),
-			verb("plan", "print vLLM's command, and start nothing",
-				"ossrun vllm plan 120b --hardware MI300X\n"+
-					"         ossrun vllm plan 120b --print compose --hardware B200"),
+			verb("serve"), verb("plan"),
 		},
 		Action: subcommandsOnly("serve and plan"),
 	}
@@ -96,25 +84,18 @@ func (s *vllmSettings) flags() []cli.Flag {
 	r := &s.request
 	s.print = "plan"
 	return flagTable(groupVLLM,
-		switchFlag(&s.dryRun, "dry-run", "print the plan, with a reason and its place in the "+
-			"guide for each line, and start nothing"),
-		enumFlag(&s.print, "print", "print the plan as `FORM`: plan, shell (one line), k8s or "+
-			"compose; start nothing", "plan", "shell", "k8s", "compose"),
-		textFlag(&r.Hardware, "hardware", "plan for `NAME`, such as H100, B200 or MI300X; others "+
-			"have vLLM's defaults (default: this machine's)"),
-		enumFlag(&r.Launch, "launch", "start vLLM by `WAY`: docker, or local for an installed one "+
-			"(default: docker)", "docker", "local"),
-		enumFlag(&r.Speculative, "speculative", "draft tokens by `METHOD`: eagle3", "eagle3"),
-		&cli.StringSliceFlag{Name: "docker-arg", Usage: "`ARGUMENT` of docker run, such as " +
-			"\"-v /data:/data\"; may be repeated"},
-		textFlag(&r.Version, "vllm-version", "`VERSION` of vLLM, such as v0.12.0"),
-		enumFlag(&r.Platform, "platform", "the image's `PLATFORM`: linux/amd64 or linux/aarch64",
-			"linux/amd64", "linux/aarch64"),
-		minFlag(&r.Input, "input-len", 1, "prompts have at most `N` tokens"),
-		minFlag(&r.Output, "output-len", 1, "answers have at most `N` tokens"),
-		minFlag(&r.Concurrency, "concurrency", 1, "clients send `N` requests at once"),
-		checkedFlag("nodes", "", "plan for `N` machines, each with a server behind one front, or "+
-			"for their addresses with commas between", "must be a number from 2 to 64, or "+
+		switchFlag(&s.dryRun, "dry-run"),
+		enumFlag(&s.print, "print", "plan", "shell", "k8s", "compose"),
+		textFlag(&r.Hardware, "hardware"),
+		enumFlag(&r.Launch, "launch", "docker", "local"),
+		enumFlag(&r.Speculative, "speculative", "eagle3"),
+		&cli.StringSliceFlag{Name: "docker-arg"},
+		textFlag(&r.Version, "vllm-version"),
+		enumFlag(&r.Platform, "platform", "linux/amd64", "linux/aarch64"),
+		minFlag(&r.Input, "input-len", 1),
+		minFlag(&r.Output, "output-len", 1),
+		minFlag(&r.Concurrency, "concurrency", 1),
+		checkedFlag("nodes", "", "must be a number from 2 to 64, or "+
 			"addresses with commas between", func(text string) bool {
 			n, err := strconv.Atoi(text)
 			if r.Machines = splitList(text); err == nil && n <= 64 {
@@ -122,13 +103,9 @@ func (s *vllmSettings) flags() []cli.Flag {
 			}
 			return text == "" || len(r.Machines) > 1
 		}),
-		enumFlag(&r.Spread, "spread", "one model over all machines by `WAY`: tp (parts of each "+
-			"layer), tp-pp (layers) or dep (experts)", vllm.Spreads...),
-		serversFlag(&s.upstream, "upstream", "answer through running servers, vLLM's or ones like "+
-			"them, at `URLS` with commas between; 20b=URLS,120b=URLS is two models; "+
-			"dns+http://NAME:PORT is every address of a name", upstreamURLs),
-		textFlag(&s.upstreamModel, "upstream-model", "what those servers call the model (default: "+
-			"the first that each lists)"))
+		enumFlag(&r.Spread, "spread", vllm.Spreads...),
+		serversFlag(&s.upstream, "upstream", upstreamURLs),
+		textFlag(&s.upstreamModel, "upstream-model"))
 }
 
 // upstreamURLs are the URLs of --upstream, without models and dns+.

@@ -141,15 +141,12 @@ func asWritten(c *cli.Context, name string) string {
 }
 
 func noSpeculationFlag(s *engine.Settings) cli.Flag {
-	return &cli.BoolFlag{Name: "no-speculation", Usage: "compute one token of a request at a " +
-		"time; without it the CPU engine tries what the text may repeat (drafts), where that " +
-		"pays. The text is the same",
-		Action: func(_ *cli.Context, disabled bool) error {
-			if disabled {
-				s.Drafts = 0
-			}
-			return nil
-		}}
+	return &cli.BoolFlag{Name: "no-speculation", Action: func(_ *cli.Context, disabled bool) error {
+		if disabled {
+			s.Drafts = 0
+		}
+		return nil
+	}}
 }
 
 const notAnObject = `%s must be a JSON object such as {"method":"ngram","num_speculative_tokens":8}`
