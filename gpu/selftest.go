@@ -17,7 +17,6 @@ import (
 // The measurements of a hardware check, in the process that has the card, which may be the worker:
 // a check is requested as JSON and reports its results one by one as JSON.
 
-// check is a request.
 type check struct {
 	What string // one of those below
 

@@ -15,7 +15,6 @@ package harmony
 
 import "strings"
 
-// Role is the speaker of a message.
 type Role string
 
 const (
@@ -26,7 +25,6 @@ const (
 	RoleTool      Role = "tool" // a tool's result; the message's Name is the tool
 )
 
-// IsValid reports whether r is one of the five roles.
 func (r Role) IsValid() bool {
 	switch r {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant, RoleTool:
@@ -107,7 +105,6 @@ func System(content SystemContent) Message {
 	return Message{Role: RoleSystem, Content: []Content{{Type: KindSystem, System: &content}}}
 }
 
-// Developer makes a developer message of instructions and tools.
 func Developer(content DeveloperContent) Message {
 	return Message{Role: RoleDeveloper,
 		Content: []Content{{Type: KindDeveloper, Developer: &content}}}
@@ -118,19 +115,16 @@ func DeveloperText(text string) Message {
 	return Developer(DeveloperContent{Instructions: &text})
 }
 
-// WithChannel returns a copy of m in that channel.
 func (m Message) WithChannel(channel string) Message {
 	m.Channel = channel
 	return m
 }
 
-// WithRecipient returns a copy of m to that recipient.
 func (m Message) WithRecipient(recipient string) Message {
 	m.Recipient = recipient
 	return m
 }
 
-// WithContentType returns a copy of m with that content type.
 func (m Message) WithContentType(contentType string) Message {
 	m.ContentType = contentType
 	return m

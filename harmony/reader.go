@@ -346,7 +346,6 @@ func (f Faults) Total() int {
 	return n
 }
 
-// Plus returns the sum of both.
 func (f Faults) Plus(g Faults) Faults {
 	for k := range f {
 		f[k] += g[k]

@@ -39,7 +39,6 @@ func RenderCompletion(messages []Message, next Role, autoDrop bool) ([]int32, er
 	return RenderTurn(ids, next), nil
 }
 
-// Render renders a conversation.
 func Render(messages []Message, autoDrop bool) ([]int32, error) {
 	options := RenderOptions{FunctionTools: OffersFunctions(messages)}
 	first := 0

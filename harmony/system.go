@@ -48,7 +48,6 @@ type DeveloperContent struct {
 // FunctionsNamespace is the namespace of a developer's functions.
 const FunctionsNamespace = "functions"
 
-// ToolNamespace is a group of tools.
 type ToolNamespace struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`

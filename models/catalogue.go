@@ -13,7 +13,6 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Entry is a model of the catalogue.
 type Entry struct {
 	ID            string   // the name to type: "20b"
 	HF            string   // the repository, "" for the demo

@@ -28,7 +28,6 @@ type fields struct {
 	err    *error
 }
 
-// ReadFile reads a small file.
 func ReadFile(path string) ([]byte, error) {
 	name := filepath.Base(path)
 	text, err := mapping.ReadFile(path, MaxConfig)

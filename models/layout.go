@@ -109,7 +109,6 @@ func (s Spec) Tensors() []TensorSpec {
 // WeightBytes is the size of all tensors: 13,761,264,768 for the 20b.
 func (s Spec) WeightBytes() int64 { return TotalBytes(s.Tensors()) }
 
-// TotalBytes is the size of a list of tensors.
 func TotalBytes(list []TensorSpec) (n int64) {
 	for _, t := range list {
 		n += t.Bytes()

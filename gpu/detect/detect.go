@@ -102,7 +102,6 @@ type Answer struct {
 	Place     int // in the driver's list, from 1; 0: the answer is not the driver's
 }
 
-// Output is what a program printed, and its exit status.
 type Output struct {
 	Text string
 	Exit int
@@ -180,7 +179,6 @@ func (g GPU) Title() string {
 	return cmp.Or(g.Name, strings.TrimSpace(vendor+" "+g.PCI))
 }
 
-// Usable lists the GPUs that can be used.
 func (r Result) Usable() []GPU {
 	return slices.DeleteFunc(slices.Clone(r.GPUs), func(g GPU) bool { return !g.Usable })
 }

@@ -49,7 +49,6 @@ type Device struct {
 
 var _ engine.Device = (*Device)(nil)
 
-// Options of Open.
 type Options struct {
 	Index int // which of the driver's devices
 	// the architecture, if the driver does not know it; "": the driver's
@@ -124,7 +123,6 @@ func (d *Device) Name() string {
 // Model is the kind of card: name and architecture, without its number.
 func (d *Device) Model() string { return fmt.Sprintf("%s, %s", d.ctx.Device().Name, d.arch) }
 
-// Unit is the matrix unit that its kernels use.
 func (d *Device) Unit() kernels.Unit { return d.target.Unit }
 
 func (d *Device) Title() string { return d.ctx.Device().Name }
@@ -161,7 +159,6 @@ func (d *Device) Caps() engine.Caps {
 		Samples: d.enabled(Sampling), Alike: kernels.DecodeRows, Discrete: true, Arch: d.arch}
 }
 
-// Close gives the card back.
 func (d *Device) Close() error {
 	return d.users.Close(d.Title(), func() error {
 		d.mu.Lock()

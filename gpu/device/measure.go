@@ -120,7 +120,6 @@ func Points() []Point {
 	return list
 }
 
-// Speed is a point's result.
 type Speed struct {
 	Point
 	TokensPerSecond float64 `json:"tokens_per_s"`

@@ -9,7 +9,6 @@ import (
 
 // The numbers of a proof: activations that need no rounding, and the difference of two buffers.
 
-// toBF16 cuts values to bf16.
 func toBF16(x []float32) {
 	for i, v := range x {
 		x[i] = math.Float32frombits(math.Float32bits(v) &^ 0xffff)

@@ -28,7 +28,6 @@ type Rate struct {
 	Percent float64 `json:"percent_of_unit"`
 }
 
-// rateKernel is a product by one of the kernels.
 type rateKernel struct {
 	name   string
 	unit   kernels.Unit

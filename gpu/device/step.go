@@ -168,7 +168,6 @@ func (s *step) launch(i int) error {
 	return nil
 }
 
-// Forward runs one batch and waits for its logits.
 func (s *step) Forward(b *engine.Batch, logits []float32, times []int64) error {
 	return s.locked(func() error {
 		if times != nil {

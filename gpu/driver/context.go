@@ -23,7 +23,6 @@ type Context struct {
 // Pointer is an address in device memory.
 type Pointer uintptr
 
-// Open takes a device into use.
 func (g *Device) Open() (*Context, error) {
 	c := &Context{d: g.d, device: g, handle: uintptr(g.handle)}
 	if g.d.api == CUDA {
@@ -72,7 +71,6 @@ func (c *Context) Alloc(bytes int64) (Pointer, error) {
 	return p, nil
 }
 
-// Free frees what Alloc gave.
 func (c *Context) Free(p Pointer) error { return c.call(memoryFree, uintptr(p)) }
 
 // HostMemory is pinned memory of the host that the device reads and writes; it is not Go's.

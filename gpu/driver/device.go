@@ -55,7 +55,6 @@ func (g *Device) describe() (err error) {
 	return err
 }
 
-// Attribute returns one of the device's numbers.
 func (g *Device) Attribute(a Attribute) (int, error) {
 	id := a.ofCUDA
 	if g.d.api == HIP {

@@ -20,7 +20,6 @@ import (
 	"unsafe"
 )
 
-// API is a vendor's interface.
 type API string
 
 const (

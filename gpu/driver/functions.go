@@ -17,7 +17,6 @@ type Declaration struct {
 	HIP, HIPArguments   string // "": the library has none, or the arguments are CUDA's
 }
 
-// Declarations is the table of functions.
 var Declarations []Declaration
 
 // function is a row of Declarations.

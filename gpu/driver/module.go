@@ -62,7 +62,6 @@ type Function struct {
 	allowed atomic.Int64 // bytes of dynamic shared memory
 }
 
-// Function finds a kernel.
 func (m *Module) Function(name string) (*Function, error) {
 	f := &Function{c: m.c, name: name}
 	zero := append([]byte(name), 0)

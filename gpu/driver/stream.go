@@ -93,7 +93,6 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 	return time.Duration(float64(ms) * 1e6), err
 }
 
-// Close frees the mark.
 func (e *Event) Close() error { return e.c.call(eventDestroy, e.handle) }
 
 // Graph is recorded work that is queued by one call.

@@ -10,7 +10,6 @@ import (
 
 // The launches of the reference kernels, with the grids and blocks that their sources ask for.
 
-// Pointer is a device address.
 type Pointer = driver.Pointer
 
 // Launch is one kernel with its arguments, ready for a driver.
@@ -50,7 +49,6 @@ type Rows struct {
 	Most int
 }
 
-// Heads is the shape of attention.
 type Heads struct{ Query, KV, Dim int }
 
 // Width is a row of queries, keys and values.
@@ -281,7 +279,6 @@ func (t Target) LogitStats(r Rows, stats, logits Pointer, vocab int) Launch {
 	return launch("logit_stats", grid(r.Most), block(512), 0, r.Live, stats, logits, i32(vocab))
 }
 
-// EditLogits applies edits to logits.
 func (t Target) EditLogits(edits Rows, list, logits Pointer, vocab int) Launch {
 	return Rows{edits.Live, 1}.cover("edit_logits", edits.Most, 256, list, logits, i32(vocab))
 }
@@ -305,7 +302,6 @@ func (t Target) TopLogits(r Rows, ids, values, logits Pointer, vocab, count int)
 
 // The memory that sampling shares with the host: sample.cu has the same layouts.
 
-// SampleRow is the sampling parameters of one row.
 type SampleRow struct {
 	Draw
 	Mask int32 // which of the masks; -1: everything is allowed

@@ -18,7 +18,6 @@ type Manifest struct {
 	Artefacts map[string]Artefact `json:"artefacts"`
 }
 
-// Artefact is one built file.
 type Artefact struct {
 	Sources   string   `json:"sources"` // Digest of the sources
 	SHA256    string   `json:"sha256"`

@@ -26,7 +26,6 @@ type crossing struct {
 	from   int // the device that has it
 }
 
-// place is where an operation runs.
 type place struct {
 	device  int // len(cards) is the host
 	streams int // the layer whose experts it reads from a staging area; -1: none

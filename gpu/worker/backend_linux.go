@@ -17,7 +17,6 @@ import (
 
 // The GPUs of a worker, as the parent sees them.
 
-// Options of Start.
 type Options struct {
 	Program   []string          // the worker's executable and its arguments
 	Settings  engine.Settings   // the devices to open

@@ -167,7 +167,6 @@ func (e *model) Close() error {
 	return err
 }
 
-// pool is the KV pool of a worker's model.
 type pool struct{ e *model }
 
 func (p pool) Bytes() int64 { return p.e.text.CacheBytes }

@@ -23,7 +23,6 @@ type Identity struct {
 	Kernels  string // hash of the compiled GPU kernels
 }
 
-// ThisBuild is this build.
 var ThisBuild = sync.OnceValue(func() Identity {
 	id := Identity{Protocol: Protocol, Kernels: assets.KernelHash()}
 	if info, ok := debug.ReadBuildInfo(); ok {

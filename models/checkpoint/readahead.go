@@ -118,7 +118,6 @@ func (f Model) partsToRead(replaced Replaced) (parts []partOfFile, need int64, e
 	return append(parts, partOfFile{path: replaced.File}), need + stat.Size(), nil
 }
 
-// span is a part of a mapped file.
 type span struct {
 	file  *os.File
 	begin int64

@@ -135,7 +135,6 @@ func partsOf(s models.Spec) (parts []part) {
 
 func fileName(i, n int) string { return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n) }
 
-// writer makes the files of one folder.
 type writer struct {
 	from    *openSource
 	out     string

@@ -49,7 +49,6 @@ type TensorInfo struct {
 	File       int   // index in Set.Files
 }
 
-// Elements is the number of values.
 func (t TensorInfo) Elements() int64 {
 	n := int64(1)
 	for _, d := range t.Shape {
@@ -75,7 +74,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.File + " " + e.What }
 
-// Open reads and checks the header of the file at path.
 func Open(path string) (*Header, error) {
 	name := filepath.Base(path)
 	f, size, err := mapping.OpenRegular(path)

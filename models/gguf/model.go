@@ -50,7 +50,6 @@ func ReadModel(path, name string) (*Model, error) {
 	return g, nil
 }
 
-// Spec is the model's shape.
 func (m *Model) Spec() models.Spec { return m.spec }
 
 func (m *Model) Files() []string { return m.set.Files }

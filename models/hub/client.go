@@ -55,7 +55,6 @@ type Client struct {
 // firstAttempts bounds the tries of a hub that has never answered, to 10 s.
 const firstAttempts = 6
 
-// DefaultEndpoint is Hugging Face's own hub.
 const DefaultEndpoint = "https://huggingface.co"
 
 // FromEnvironment makes a client from Hugging Face's variables: HF_ENDPOINT, HF_TOKEN

@@ -21,7 +21,6 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 )
 
-// Options say what to pull and how.
 type Options struct {
 	Root     string // the cache
 	Repo     store.Repo

@@ -38,7 +38,6 @@ func escapePath(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// Resolve asks the hub about one file of a commit.
 func (c *Client) Resolve(ctx context.Context, repo store.Repo, commit string,
 	listed ListedFile) (File, error) {
 	address := c.Endpoint + "/" + repo.ID() + "/resolve/" + url.PathEscape(commit) + "/" +

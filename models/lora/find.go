@@ -105,7 +105,6 @@ func (r Ref) Files() []string {
 // String identifies an adapter with its scale.
 func (r Ref) String() string { return fmt.Sprintf("%s:%v", r.Path, r.Scale) }
 
-// IsAdapter reports whether a folder contains an adapter.
 func IsAdapter(folder string) bool { return exists(filepath.Join(folder, models.LoRAConfig)) }
 
 // BaseOf is the base model of the adapter in a folder, "" without an adapter.

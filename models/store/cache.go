@@ -98,7 +98,6 @@ func ParseRepo(id string) (Repo, bool) {
 
 func (r Repo) ID() string { return r.Owner + "/" + r.Name }
 
-// Folder is the repository's folder under the cache's.
 func (r Repo) Folder() string { return "models--" + r.Owner + "--" + r.Name }
 
 // ParseFolder is the inverse of Repo.Folder.

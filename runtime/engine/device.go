@@ -78,7 +78,6 @@ type Users struct {
 	closed bool
 }
 
-// Use counts one more.
 func (u *Users) Use() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()

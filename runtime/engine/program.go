@@ -176,7 +176,6 @@ type Program struct {
 	recording int // the layer that is recorded, counted from 1; 0: none
 }
 
-// NewProgram makes an empty program for steps of up to rows rows.
 func NewProgram(s models.Spec, o Settings, rows int) (*Program, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -185,7 +184,6 @@ func NewProgram(s models.Spec, o Settings, rows int) (*Program, error) {
 	return &Program{Spec: s, Settings: o, Rows: rows, byName: map[string]*Buffer{}}, nil
 }
 
-// Buffer finds a buffer by name, nil when the program has none of that name.
 func (p *Program) Buffer(name string) *Buffer { return p.byName[name] }
 
 // RowsOf is the most rows a buffer has in this program.
@@ -242,7 +240,6 @@ func (p *Program) Logits() *Buffer {
 		Width: p.Spec.Vocab})
 }
 
-// PageBytes is the size of one KV page of this program.
 func (p *Program) PageBytes() int64 {
 	for _, b := range p.Buffers {
 		if b.Home == Cache {

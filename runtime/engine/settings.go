@@ -84,7 +84,6 @@ type Settings struct {
 	Taps     []string             // names of values that tests read back
 }
 
-// Check refuses impossible values.
 func (o Settings) Check() error {
 	_, err := o.withDefaults()
 	return err

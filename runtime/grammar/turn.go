@@ -75,7 +75,6 @@ const (
 	unconstrained // a disallowed token was sampled: everything is allowed now
 )
 
-// Turn is a Constraint.
 type Turn struct {
 	rules TurnRules
 	tools []recipient
@@ -172,7 +171,6 @@ func (t *Turn) beginHeader() {
 	t.place, t.table, t.node, t.tool = inHeader, tableFor(t.tools, r), 0, -1
 }
 
-// Mask implements Constraint.
 func (t *Turn) Mask() []uint64 {
 	switch t.place {
 	case inHeader:
@@ -202,7 +200,6 @@ func (t *Turn) budgetSpent() bool {
 		t.reasoning >= t.rules.MaxReasoning
 }
 
-// Forced implements Constraint.
 func (t *Turn) Forced() []int32 {
 	switch t.place {
 	case inHeader:
@@ -222,7 +219,6 @@ func (t *Turn) Forced() []int32 {
 	return nil
 }
 
-// Body implements Bodies.
 func (t *Turn) Body() (*automaton.Matcher, int32) {
 	if t.place != inBody {
 		return nil, 0
@@ -230,7 +226,6 @@ func (t *Turn) Body() (*automaton.Matcher, int32) {
 	return t.matcher, t.ender
 }
 
-// Accept implements Constraint.
 func (t *Turn) Accept(id int32) bool {
 	if !t.accept(id) {
 		t.place = unconstrained

@@ -28,7 +28,6 @@ func Regex(expression string) (*Grammar, error) {
 	return automaton.New(p, p.Text(d)), nil
 }
 
-// TextChoice is the grammar of the given texts.
 func TextChoice(texts []string) (*Grammar, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("choice: there is nothing to choose from")

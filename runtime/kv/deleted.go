@@ -53,7 +53,6 @@ func (l *PageLog) Names() []Hash {
 	return slices.Collect(maps.Keys(l.names))
 }
 
-// HasDisk tells whether pages may be written to a disk.
 func (s *Spill) HasDisk() bool { return s.disk != nil }
 
 // Join makes Forget call forget first, which marks the pages of a pool, until the pool leaves.
@@ -85,7 +84,6 @@ func (s *Spill) Forget(names []Hash) {
 	}
 }
 
-// pagesOf are both pages of each name.
 func pagesOf(names []Hash) (list []pageName) {
 	for _, h := range names {
 		list = append(list, pageName{h, false}, pageName{h, true})

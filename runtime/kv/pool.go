@@ -37,7 +37,6 @@ type Pool struct {
 	prefixes
 }
 
-// page is the pool's record of one page.
 type page struct {
 	refs       int32         // tables that hold it
 	class      evictionClass // of a cached page; else none

@@ -30,7 +30,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/tools/mcp"
 )
 
-// Options configure a port.
 type Options struct {
 	answer.Options
 	APIKey  string // "": no key is needed

@@ -52,7 +52,6 @@ func (s *Shared) Return(client string, n int64) {
 	}
 }
 
-// Total is what all clients hold.
 func (s *Shared) Total() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,7 +57,6 @@ const (
 	KindUsage        Kind = "usage"        // a named key's usage of one day
 )
 
-// Record is one entry of a Store.
 type Record struct {
 	Kind  Kind
 	Key   string
@@ -176,7 +175,6 @@ var bounds = map[Kind]Bound{
 	KindUsage:        {Bytes: 16e6, TTL: 400 * 24 * time.Hour},
 }
 
-// Options configure a store.
 type Options struct {
 	File   string         // created if missing; "": in memory only
 	TTL    time.Duration  // how long a record is kept after its last use

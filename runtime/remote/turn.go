@@ -41,7 +41,6 @@ type turn struct {
 	done       bool
 }
 
-// openCall is an incomplete call.
 type openCall struct {
 	session.Call
 	text    strings.Builder

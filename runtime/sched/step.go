@@ -71,7 +71,6 @@ func (s *Scheduler) addRows(q *sequence) (logits int) {
 	return logits
 }
 
-// growLogits grows the host's buffer to the logits of the batch.
 func (s *Scheduler) growLogits() {
 	if need := len(s.batch.LogitRows) * s.spec.Vocab; need > len(s.logits) {
 		rows := max(min(2*len(s.logits)/s.spec.Vocab, s.o.MaxNumSeqs), len(s.batch.LogitRows))

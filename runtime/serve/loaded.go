@@ -367,7 +367,6 @@ func (s *loadedSet) isBusy() bool {
 	return false
 }
 
-// State of a loaded model.
 type State string
 
 const (

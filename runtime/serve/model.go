@@ -67,7 +67,6 @@ type Model struct {
 	goodSteps uint64 // at the failure of the last engine
 }
 
-// Plan is the memory plan that the model was loaded with.
 func (m *Model) Plan() Plan { return m.plan }
 
 // Close ends the running turns and frees everything, the device included.
@@ -107,7 +106,6 @@ func LoadOn(source checkpoint.Model, b engine.Backend, s engine.Settings) (*Mode
 	return m, nil
 }
 
-// loader loads one model, step by step.
 type loader struct {
 	*Models
 	source   checkpoint.Model

@@ -15,7 +15,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/sample"
 )
 
-// Notes returns such lines.
 func Notes(w checkpoint.ChatDefaults) (notes []string) {
 	if differs := harmony.TemplateDiffers(w.Template); len(differs) > 0 {
 		notes = append(notes, "Harmony is used in place of its own chat template, which "+

@@ -82,7 +82,6 @@ func newModels(ctx context.Context, o Options) *Models {
 	return m
 }
 
-// Effective returns the options with the device's defaults filled in.
 func (m *Models) Effective() EffectiveOptions { return m.effective }
 
 // Backend is the backend opened by New, until the first load takes it.
@@ -360,7 +359,6 @@ func (m *Models) Add(name string) (session.Runner, error) {
 	return &runner{m, source}, nil
 }
 
-// Stats are the counters of the loaded models, for the metrics.
 func (m *Models) Stats() map[string]sched.Stats {
 	all := map[string]sched.Stats{}
 	for _, st := range m.Status() {

@@ -76,7 +76,6 @@ var ErrUnavailable = errors.New("the model cannot be loaded")
 // ErrGone is wrapped by the error of a turn whose process no longer answers.
 var ErrGone = errors.New("the server is gone")
 
-// Options of a Model.
 type Options struct {
 	ID        string        // the catalogue's name, or the folder's
 	Device    string        // for display

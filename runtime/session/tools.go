@@ -43,7 +43,6 @@ type ToolResult struct {
 	Sources []Source
 }
 
-// Source is a page of the web.
 type Source struct {
 	URL, Title, Text string
 }

@@ -259,7 +259,6 @@ func (t *turn) logprob(tok sched.Token) TokenLogprob {
 	return l
 }
 
-// Sampled returns the tokens so far.
 func (t *turn) Sampled() []int32 {
 	if p := t.resumable.Load(); p != nil {
 		return *p

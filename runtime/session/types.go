@@ -236,7 +236,6 @@ type Usage struct {
 	Accepted, Rejected int
 }
 
-// Plus is the sum of both.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{Prompt: u.Prompt + v.Prompt, Cached: u.Cached + v.Cached,
 		Completion: u.Completion + v.Completion, Reasoning: u.Reasoning + v.Reasoning,

@@ -23,7 +23,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// benchVerb has the flags of ossrun bench and bench ops.
 type benchVerb struct {
 	options    serve.Options
 	bench      bench.Options

@@ -27,7 +27,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
-// benchServeVerb has the flags of ossrun bench serve.
 type benchServeVerb struct {
 	load                              load.Options
 	baseURL, host                     string
@@ -382,7 +381,6 @@ func (v *benchServeVerb) measure(c *cli.Context, client *client.Client, w load.W
 	return load.NewSaved(cmp.Or(w.Name, "this run"), encoded)
 }
 
-// appendLine appends a line to a file.
 func appendLine(file string, line []byte) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -23,7 +23,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
-// benchSuite has the flags of the suite.
 type benchSuite struct {
 	name, base, conversations, output string
 	prompts, gpus                     int

@@ -232,7 +232,6 @@ func checkedFlag(name, standard, must string, set func(string) bool) *cli.String
 	})
 }
 
-// jsonFlag is a JSON object.
 func jsonFlag(name string, set func(map[string]any)) cli.Flag {
 	return checkedFlag(name, "", "must be a JSON object", func(s string) bool {
 		var members map[string]any

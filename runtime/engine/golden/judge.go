@@ -32,7 +32,6 @@ type CaseResult struct {
 	kl []float64 // by position
 }
 
-// OK tells whether all figures are within the bounds.
 func (r CaseResult) OK() bool { return len(r.Misses) == 0 }
 
 // bound has the limits that one mode must keep.

@@ -8,7 +8,6 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// MaskWords is the length of every mask.
 const MaskWords = (token.VocabSize + 63) / 64
 
 // OrdinaryTokens is one more than the highest id of an ordinary token.

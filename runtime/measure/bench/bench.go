@@ -19,7 +19,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
-// Options of a run.
 type Options struct {
 	Settings engine.Settings
 	Prefill  []int // prompt lengths
@@ -88,7 +87,6 @@ type About struct {
 	Memory  int64  `json:"memory_total"`
 }
 
-// Report is one run.
 type Report struct {
 	About   About  `json:"about"`
 	Model   string `json:"model"`

@@ -18,7 +18,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/sched"
 )
 
-// CopyReport is one run of Copy.
 type CopyReport struct {
 	About   About      `json:"about"`
 	Model   string     `json:"model"`

@@ -53,7 +53,6 @@ func Open(name string, read func(line []byte) error) (*File, error) {
 	return &File{f}, nil
 }
 
-// Name is the file's.
 func (f *File) Name() string { return f.file.Name() }
 
 // Append writes a value as the next line.

@@ -55,7 +55,6 @@ type talk struct {
 	OutputTokens                          *float64 `json:"output_tokens"`
 }
 
-// Requests makes n requests of the file.
 func (f *File) Requests(n int, seed uint64) (list []Request, err error) {
 	text, err := mapping.ReadText(f.Path, mapping.MaxData)
 	if err != nil {

@@ -26,7 +26,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
-// Options of a run.
 type Options struct {
 	Backend        Backend
 	BackendName    string  // in tables and files; "": as its route
@@ -71,7 +70,6 @@ const (
 
 func (o *Options) backendName() string { return cmp.Or(o.BackendName, string(o.Backend)) }
 
-// Request is one that is to be sent.
 type Request struct {
 	Prompt       string
 	InputTokens  int           // of Prompt, as gpt-oss counts them
@@ -79,7 +77,6 @@ type Request struct {
 	Due          time.Duration // after the start, of a trace
 }
 
-// Outcome is the result of a request.
 type Outcome struct {
 	Err          error
 	InputTokens  int

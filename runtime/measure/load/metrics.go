@@ -12,7 +12,6 @@ import (
 	"github.com/ossrun/ossrun/harmony/token"
 )
 
-// Result is one run.
 type Result struct {
 	Completed, Failed int
 	Duration          float64 // seconds

@@ -16,7 +16,6 @@ import (
 	"time"
 )
 
-// Shape is a table's.
 type Shape string
 
 // The tables. Full has backend, rate, input tokens a second and retokenized counts too.

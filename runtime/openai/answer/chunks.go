@@ -79,7 +79,6 @@ func (c *Chunks) BeatWith(empty func(choice int) any) {
 	}
 }
 
-// End ends a stream; see Form.
 func (c *Chunks) End(usage session.Usage, f *fields.Fault) {
 	if f != nil {
 		c.Emit("", fields.OpenAIFault(f, ""))

@@ -23,7 +23,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
-// Options configure a driver.
 type Options struct {
 	Models  session.Models
 	Log     *slog.Logger // nil: no log

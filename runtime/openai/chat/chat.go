@@ -23,7 +23,6 @@ type form struct {
 	choices     []*state
 }
 
-// state collects one choice.
 type state struct {
 	index      int
 	reasoning  strings.Builder

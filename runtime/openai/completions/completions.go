@@ -73,7 +73,6 @@ type form struct {
 	choices []*state
 }
 
-// state collects one choice.
 type state struct {
 	text     strings.Builder
 	chars    int

@@ -40,7 +40,6 @@ const (
 	codeTooLong = "array_above_max_length"
 )
 
-// firstFault holds the first fault found in a request.
 type firstFault struct {
 	first  *Fault
 	items  int             // of lists that were read
@@ -184,7 +183,6 @@ func (v Value) Note(kind string) {
 // maxNotes is more than fit in a header.
 const maxNotes = 100
 
-// Notes are the parts that Note recorded.
 func (o *Object) Notes() []string { return o.c.notes }
 
 // ReadDated reads the messages of a list in order. All but the user's last one are history, whose
@@ -287,7 +285,6 @@ func member[T any](o *Object, name string, method func(jsondoc.Field) (T, error)
 var kindNames = [...]string{"null", "null", "a boolean", "a number", "a string", "an array",
 	"an object"}
 
-// WrongType adds the fault of a value of the wrong type.
 func (v Value) WrongType(want string) {
 	where := cmp.Or(v.Path, "the request body")
 	v.c.add(Refusal(http.StatusBadRequest, v.Path, "invalid_type",
@@ -373,7 +370,6 @@ func (v Value) listOf(limit int, code string) []Value {
 	return list
 }
 
-// TextsOf reads each value as text.
 func TextsOf(list []Value) (texts []string) {
 	for _, v := range list {
 		texts = append(texts, v.Text())
@@ -416,7 +412,6 @@ func (o *Object) Value() Value { return Value{jsondoc.Field{Raw: o.raw, Path: o.
 
 func (o *Object) Members() []jsondoc.Part { return o.members.List }
 
-// PathOf is the path of a member.
 func (o *Object) PathOf(name string) string {
 	if o == nil || o.path == "" {
 		return name
@@ -516,7 +511,6 @@ func (v Value) EncodePrompt(text string) []int32 {
 	return ids
 }
 
-// IDsOf reads each value as a token id.
 func IDsOf(list []Value) []int32 {
 	ids := make([]int32, len(list))
 	for i, v := range list {

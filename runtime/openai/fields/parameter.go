@@ -51,7 +51,6 @@ func Text(name string, to *string) Parameter {
 	}}
 }
 
-// Boolean is true or false; fallback is its default.
 func Boolean(name string, fallback bool, to *bool) Parameter {
 	return Parameter{Name: name, kind: "boolean", read: func(o *Object, name string) {
 		*to = o.Boolean(name, fallback)
@@ -106,13 +105,11 @@ func Refused(name, neutral, advice string) Parameter {
 	})
 }
 
-// WithName is the same parameter under another name.
 func (p Parameter) WithName(name string) Parameter {
 	p.Name = name
 	return p
 }
 
-// WithoutDoc is the same parameter without its documentation.
 func (p Parameter) WithoutDoc() Parameter {
 	p.kind = ""
 	return p

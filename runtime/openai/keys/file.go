@@ -45,7 +45,6 @@ type file struct {
 	Optional bool `json:"off,omitempty"`
 }
 
-// File is the path of this user's keys.
 func File() string { return filepath.Join(xdg.ConfigHome, "ossrun", "keys.json") }
 
 // maxFileBytes is some 40,000 keys.

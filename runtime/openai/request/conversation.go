@@ -246,7 +246,6 @@ func SpacedName(space, name string) string {
 	return space + "_" + name
 }
 
-// functionCall is an earlier call.
 type functionCall struct{ id, name string }
 
 // openCalls are calls without results, oldest first, indexed by the properties in a result.

@@ -239,7 +239,6 @@ func (p *API) clean(owner string, ids []string) error {
 	return p.forget(&pages)
 }
 
-// forget removes pages from the disk.
 func (p *API) forget(pages *kv.PageLog) error {
 	if names := pages.Names(); p.ForgetPages != nil && len(names) > 0 {
 		return p.ForgetPages(names)

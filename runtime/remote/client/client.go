@@ -191,7 +191,6 @@ func encode(body any) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// Error is a refusal.
 type Error struct {
 	Status              int
 	Message             string

@@ -28,7 +28,6 @@ type Client struct {
 func (c *Client) ID() string     { return c.Model.Name }
 func (c *Client) Source() string { return c.Model.Source }
 
-// Device is the model's device, for display.
 func (c *Client) Device() string { return c.Model.Device }
 
 // ContextLength is in tokens, prompt and answer together.

@@ -29,7 +29,6 @@ type order struct {
 	Request *session.Request `json:"request,omitempty"` // with turn
 }
 
-// State of a server.
 type State string
 
 const (

@@ -31,7 +31,6 @@ const (
 // lengths are the possible lengths of a draft.
 var lengths = [...]int{4, 8, 12, 16, 24, 32}
 
-// Most is the longest draft.
 const Most = 32
 
 // Gate belongs to one engine and one goroutine.

@@ -34,7 +34,6 @@ type Index struct {
 	grew      int // of text: the part in head and prev
 }
 
-// Proposal is a guess.
 type Proposal struct {
 	Tokens    []int32
 	Match     int  // how many tokens before it are the text's last

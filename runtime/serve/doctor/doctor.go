@@ -71,7 +71,6 @@ type Attack struct {
 	Detail  string `json:"detail,omitempty"` // what was reached
 }
 
-// Machine is the host.
 type Machine struct {
 	OS          string   `json:"os"`
 	CPU         string   `json:"cpu"`
@@ -81,7 +80,6 @@ type Machine struct {
 	MemoryFree  int64    `json:"memory_free"`
 }
 
-// Device is the backend that computes.
 type Device struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`

@@ -43,7 +43,6 @@ type Tool struct {
 	reach     reach
 }
 
-// New makes a browser without pages.
 func New(o Options) *Tool {
 	o.Time, o.Size = cmp.Or(o.Time, 20*time.Second), cmp.Or(o.Size, 10<<20)
 	t := &Tool{o: o, client: pageClient(o.Allow)}

@@ -20,7 +20,6 @@ import (
 // Search finds at most n pages.
 type Search func(ctx context.Context, query string, n int) ([]Hit, error)
 
-// Hit is a result of a search.
 type Hit struct{ URL, Title, Text string }
 
 // Addresses of the engines; tests replace them.
