@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,49 @@ func TestPrefillIsNotSilent(t *testing.T) {
 	} {
 		if s := ask(path, body); len(comment.FindAllString(s, -1)) < 2 {
 			t.Errorf("%s: %s", path, s)
+		}
+	}
+}
+
+// A stream counts as it goes, if it is asked to: vLLM's usage in each chunk, llama.cpp's timings.
+// Its last counts are those of the whole answer.
+func TestStreamsCount(t *testing.T) {
+	p := live(t, engine.Settings{})
+	for path, input := range map[string]string{
+		"/v1/chat/completions": `"messages":[{"role":"user","content":"count"}]`,
+		"/v1/completions":      `"prompt":"count"`,
+	} {
+		body := `{` + input + `,"max_tokens":12,"temperature":0,"stream":true,"ignore_eos":true,` +
+			`"stream_options":{"include_usage":true`
+		r := porttest.Ask(t, "POST", p.URL+path, body+`,"continuous_usage_stats":true},`+
+			`"timings_per_token":true}`)
+		var used, timed []float64
+		var last any
+		for _, e := range porttest.Events(t, r.Body) {
+			if e.Json == nil {
+				continue
+			}
+			if n, ok := porttest.At(e.Json, "usage", "completion_tokens").(float64); ok {
+				used = append(used, n)
+			}
+			if n, ok := porttest.At(e.Json, "timings", "predicted_n").(float64); ok {
+				timed, last = append(timed, n), porttest.At(e.Json, "timings")
+			}
+		}
+		if len(used) < 5 || !slices.IsSorted(used) || used[len(used)-1] != 12 || used[0] > 6 ||
+			len(timed) < 5 || !slices.IsSorted(timed) || timed[len(timed)-1] != 12 {
+			t.Errorf("%s: used %v, timed %v\n%s", path, used, timed, r.Body)
+		}
+		for _, name := range []string{"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second",
+			"predicted_per_token_ms"} {
+			if n, ok := porttest.At(last, name).(float64); !ok || n <= 0 {
+				t.Errorf("%s: %s of %v", path, name, last)
+			}
+		}
+		r = porttest.Ask(t, "POST", p.URL+path, body+`}}`)
+		if n := strings.Count(r.Body, `"completion_tokens":`); n != 1 ||
+			strings.Contains(r.Body, "timings") {
+			t.Errorf("%s: %d without being asked\n%s", path, n, r.Body)
 		}
 	}
 }

@@ -194,10 +194,13 @@ func (l *toolLoop) endModelTurn(d Done) Event {
 	return nil
 }
 
-// renumber numbers an event's call within the whole loop.
+// renumber numbers an event's call within the whole loop, and counts the turns before it.
 func (l *toolLoop) renumber(e Event) Event {
 	offset := len(l.total.Calls)
 	switch e := e.(type) {
+	case Counts:
+		e.Usage = l.total.Done.Usage.Plus(e.Usage)
+		return e
 	case CallStart:
 		e.Index += offset
 		return e

@@ -204,6 +204,11 @@ func (t *turn) Next() (Event, bool) {
 		} else {
 			t.accept(tok)
 		}
+		if t.req.Counts && len(t.pending) > 0 && !t.done {
+			now, usage := t.stream.Timing(), t.usage
+			usage.Cached = now.Cached
+			t.pending = slices.Insert(t.pending, 0, Event(Counts{usage, now}))
+		}
 	}
 	e := t.pending[0]
 	t.pending = t.pending[1:]

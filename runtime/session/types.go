@@ -120,8 +120,9 @@ type Request struct {
 	InMemory bool        `json:",omitempty"`
 	Pages    *kv.PageLog `json:"-"`
 
-	// Progress asks for Prefill events.
+	// Progress asks for Prefill events, Counts for those of that name.
 	Progress bool `json:",omitempty"`
+	Counts   bool `json:",omitempty"`
 
 	// Prediction is the expected answer. It only affects speed.
 	Prediction string
@@ -131,8 +132,8 @@ type Request struct {
 	AllowLoops bool
 }
 
-// Event is yielded by a turn: Prefill, PromptScored, Reasoning, Commentary, Answer, CallStart,
-// CallArguments, CallEnd, ToolOutput, ToolEnd or Done.
+// Event is yielded by a turn: Prefill, Counts, PromptScored, Reasoning, Commentary, Answer,
+// CallStart, CallArguments, CallEnd, ToolOutput, ToolEnd or Done.
 type Event interface{ event() }
 
 // Reasoning is a piece of the analysis channel.
@@ -248,11 +249,18 @@ type Prefill struct {
 	Took                time.Duration // since the prompt began
 }
 
+// Counts has the tokens and times of a turn so far. It precedes each event of generated text.
+type Counts struct {
+	Usage  Usage
+	Timing sched.Timing
+}
+
 // PromptScored has the logprobs of the prompt's tokens, before any other event. The first token has
 // none.
 type PromptScored struct{ Logprobs []TokenLogprob }
 
 func (Prefill) event()       {}
+func (Counts) event()        {}
 func (PromptScored) event()  {}
 func (Reasoning) event()     {}
 func (Commentary) event()    {}

@@ -35,6 +35,9 @@ type Request struct {
 	History  string // the field that holds the prompt or conversation, for errors
 	NDJSON   bool   // a stream is lines of JSON, not events
 	ShowIDs  bool   // show the tokens of prompt and answer
+	Timings  bool   // llama.cpp's, in each chunk
+	// a stream's chunks all have the usage so far
+	ContinuousUsage bool
 	// the client sent a prediction; usage reports how much of it matched
 	Predicted  bool
 	Ignored    []string // parts of the request that have no effect
@@ -77,6 +80,7 @@ type Answer struct {
 	Cancel   context.CancelFunc // ends the turns
 	Turns    []session.Turn
 	Dones    []*session.Done // of each choice; nil while it runs
+	counts   *session.Counts // of the choice whose event is next, nil without Turn.Counts
 	Created  int64           // seconds since 1970
 	Model    string          // as the client named it
 	out      *Stream         // nil: not streamed
@@ -247,8 +251,12 @@ func (a *Answer) take(batch []arrival) error {
 }
 
 func (a *Answer) event(choice int, e session.Event) {
-	if d, ok := e.(session.Done); ok {
-		a.Dones[choice] = &d
+	switch e := e.(type) {
+	case session.Counts:
+		a.counts = &e
+		return
+	case session.Done:
+		a.Dones[choice], a.counts = &e, &session.Counts{Usage: e.Usage, Timing: e.Timing}
 	}
 	if c, ok := e.(session.Commentary); ok && a.Request.Turns[choice].Final != nil {
 		e = session.Reasoning(c) // clients parse the whole text of an answer with a format

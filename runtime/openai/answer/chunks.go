@@ -25,6 +25,35 @@ type Completion struct {
 	Usage any `json:"usage,omitempty"`
 	// llama.cpp's, with return_progress: in chunks before the first token
 	Progress *promptProgress `json:"prompt_progress,omitempty"`
+	// llama.cpp's, with timings_per_token
+	Timings *timings `json:"timings,omitempty"`
+}
+
+// timings are llama.cpp's: tokens, milliseconds, and one by the other.
+type timings struct {
+	CacheN              int     `json:"cache_n"`
+	PromptN             int     `json:"prompt_n"`
+	PromptMS            float64 `json:"prompt_ms"`
+	PromptPerTokenMS    float64 `json:"prompt_per_token_ms"`
+	PromptPerSecond     float64 `json:"prompt_per_second"`
+	PredictedN          int     `json:"predicted_n"`
+	PredictedMS         float64 `json:"predicted_ms"`
+	PredictedPerTokenMS float64 `json:"predicted_per_token_ms"`
+	PredictedPerSecond  float64 `json:"predicted_per_second"`
+}
+
+func timingsOf(c *session.Counts) *timings {
+	t := &timings{CacheN: c.Usage.Cached, PromptN: c.Usage.Prompt - c.Usage.Cached,
+		PromptMS: c.Timing.Prefill.Seconds() * 1000, PredictedN: c.Usage.Completion,
+		PredictedMS: c.Timing.Decode.Seconds() * 1000}
+	rates := func(n int, ms float64, perToken, perSecond *float64) {
+		if n > 0 && ms > 0 {
+			*perToken, *perSecond = ms/float64(n), float64(n)/ms*1000
+		}
+	}
+	rates(t.PromptN, t.PromptMS, &t.PromptPerTokenMS, &t.PromptPerSecond)
+	rates(t.PredictedN, t.PredictedMS, &t.PredictedPerTokenMS, &t.PredictedPerSecond)
+	return t
 }
 
 // promptProgress counts tokens of a prompt; processed ones include those of the cache.
@@ -47,17 +76,24 @@ func (c *Chunks) Send(choice any) {
 	c.Emit("", c.Completion([]any{choice}, c.NoUsage()))
 }
 
-// NoUsage is the usage field of all chunks except the last.
+// NoUsage is the usage field of all chunks except the last: null, or the usage so far.
 func (c *Chunks) NoUsage() any {
-	if c.Usage {
+	switch {
+	case c.Usage && c.Request.ContinuousUsage && c.counts != nil:
+		return c.WireUsage(c.counts.Usage)
+	case c.Usage:
 		return json.RawMessage("null")
 	}
 	return nil
 }
 
 func (c *Chunks) Completion(choices, usage any) Completion {
-	return Completion{ID: c.ID, Object: c.Object, Created: c.Created, Model: c.Model,
+	o := Completion{ID: c.ID, Object: c.Object, Created: c.Created, Model: c.Model,
 		Choices: choices, Usage: usage}
+	if c.Request.Timings && c.counts != nil {
+		o.Timings = timingsOf(c.counts)
+	}
+	return o
 }
 
 // SendProgress sends how much of a prompt is computed, with an empty piece of the choice.

@@ -170,6 +170,9 @@ func join(x, y session.Event) (session.Event, bool) {
 	case session.Prefill: // the latest counts
 		y, ok := y.(session.Prefill)
 		return y, ok
+	case session.Counts:
+		y, ok := y.(session.Counts)
+		return y, ok
 	case session.Commentary:
 		if y, ok := y.(session.Commentary); ok {
 			return session.Commentary{Text: x.Text + y.Text}, true
@@ -235,7 +238,10 @@ func countText(batch []arrival) (n int) {
 
 // isUrgent tells that the batch has something a client acts on.
 func isUrgent(batch []arrival) bool {
-	return slices.ContainsFunc(batch, func(a arrival) bool { return !isText(a.event) })
+	return slices.ContainsFunc(batch, func(a arrival) bool {
+		_, counts := a.event.(session.Counts)
+		return !counts && !isText(a.event)
+	})
 }
 
 func isAnswer(a arrival) bool {

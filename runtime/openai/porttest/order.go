@@ -13,14 +13,14 @@ import (
 
 // chunkFaults checks a stream of chat completions or completions: one id; the role in the first
 // chunk of a choice of a chat and in no other; one end for each choice, and nothing after it; usage
-// in a last chunk without choices if requested, null before; [DONE].
+// in a last chunk without choices if requested, null before, or from one chunk on in all; [DONE].
 func chunkFaults(list []Event, schema string) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if len(list) == 0 || list[len(list)-1].Data != "[DONE]" {
 		return []string{"the stream does not end in [DONE]"}
 	}
 	list = list[:len(list)-1]
-	open, failed, spent := map[float64]bool{}, false, false
+	open, failed, spent, continuous := map[float64]bool{}, false, false, false
 	_, asked := list[0].Json["usage"]
 	for i, e := range list {
 		if failed || spent {
@@ -52,8 +52,10 @@ func chunkFaults(list []Event, schema string) (wrong []string) {
 		if _, told := e.Json["usage"]; told != asked {
 			add("chunk %d of a stream with usage %v has %v", i, asked, e.Json["usage"])
 		}
-		spent = e.Json["usage"] != nil
-		if ids := e.Json["prompt_token_ids"] != nil; !ids && spent != (len(choices) == 0) {
+		used := e.Json["usage"] != nil
+		spent, continuous = used && len(choices) == 0, continuous || used && len(choices) > 0
+		if ids := e.Json["prompt_token_ids"] != nil; !ids && !continuous &&
+			used != (len(choices) == 0) || continuous && !used {
 			add("chunk %d has %d choices and usage %v", i, len(choices), e.Json["usage"])
 		}
 		for _, c := range choices {

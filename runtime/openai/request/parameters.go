@@ -132,10 +132,16 @@ func (d *Draft) Choices() []fields.Parameter {
 		fields.Row("stream_options object", func(o *fields.Object, name string) {
 			options := o.Object(name)
 			d.Usage = options.Flag("include_usage")
+			d.ContinuousUsage = d.Usage && options.Flag("continuous_usage_stats")
+			d.Turn.Counts = d.Turn.Counts || d.ContinuousUsage
 			if options != nil && !o.Flag("stream") {
 				o.Get(name).Invalid(" needs stream to be true")
 			}
-		}).WithMembers("include_usage", "include_obfuscation"),
+		}).WithMembers("include_usage", "include_obfuscation", "continuous_usage_stats"),
+		fields.Row("timings_per_token boolean", func(o *fields.Object, name string) {
+			d.Timings = o.Boolean(name, false)
+			d.Turn.Counts = d.Turn.Counts || d.Timings
+		}),
 		fields.Boolean("return_token_ids", false, &d.ShowIDs)}
 }
 
