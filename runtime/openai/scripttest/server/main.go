@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/pprof"
@@ -22,8 +23,11 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
+	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/scripttest"
 	"github.com/ossrun/ossrun/runtime/records"
+	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/runtime/tools/browser"
 )
 
 func main() {
@@ -33,6 +37,7 @@ func main() {
 	verbose := flag.Bool("v", false, "log each request")
 	profile := flag.String("cpuprofile", "", "write a profile of the processor's time there")
 	interval := flag.Int("interval", 0, "tokens in an event; 0: by load")
+	search := flag.String("search", "", "the URL of a SearXNG on this machine, for a real browser")
 	stay := flag.Bool("stay", false, "do not end when the input does")
 	flag.Parse()
 	if *profile != "" {
@@ -46,13 +51,15 @@ func main() {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	if err := run(*listen, *key, *step, *interval, *verbose, *stay); err != nil {
+	if err := run(*listen, *key, *step, *interval, *verbose, *stay,
+		*search); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(address, key string, step time.Duration, interval int, verbose, stay bool) error {
+func run(address, key string, step time.Duration, interval int, verbose, stay bool,
+	search string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", address)
@@ -66,10 +73,24 @@ func run(address, key string, step time.Duration, interval int, verbose, stay bo
 	if verbose {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
+	open := scripttest.Tools
+	if search != "" {
+		engine, _, err := browser.Engine(search)
+		if err != nil {
+			return err
+		}
+		open = func(kind, label string) ([]session.Tool, error) {
+			if kind != tools.Browser {
+				return scripttest.Tools(kind, label)
+			}
+			return []session.Tool{browser.New(browser.Options{Search: engine,
+				Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})}, nil
+		}
+	}
 	handler := openai.NewHandler(openai.Options{
 		Options: answer.Options{Models: scripttest.Models(m), Store: store, Log: log,
 			Interval: interval},
-		APIKey: key, Version: "0.0.0-script", Tools: scripttest.Tools,
+		APIKey: key, Version: "0.0.0-script", Tools: open,
 		Offers: scripttest.Offers})
 	defer handler.Close()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
