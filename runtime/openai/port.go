@@ -49,7 +49,8 @@ type Options struct {
 	// for the list of models; nil: none.
 	Offers func() (kinds, labels []string)
 	// Servers are the configured MCP servers, for the chat page; nil: none.
-	Servers func() []mcp.State
+	Servers  func() []mcp.State
+	Sessions *Sessions // shared with clients; nil: none
 	// Ready tells why requests cannot be answered now, for /health. nil: always ready.
 	Ready func() error
 }
@@ -247,11 +248,12 @@ func (p *port) showMetrics(e *answer.Exchange, r *http.Request) (any, *fields.Fa
 // instructions for each model. It is empty, since Codex knows gpt-oss, and an entry would replace
 // Codex's own instructions.
 type modelList struct {
-	Object  string               `json:"object"`
-	Data    []answer.ModelObject `json:"data"`
-	Tools   []map[string]string  `json:"tools"` // of this server, named as in a response's tools
-	Servers []mcp.State          `json:"servers,omitempty"`
-	Models  *[]struct{}          `json:"models,omitempty"`
+	Object   string               `json:"object"`
+	Data     []answer.ModelObject `json:"data"`
+	Tools    []map[string]string  `json:"tools"` // of this server, named as in a response's tools
+	Servers  []mcp.State          `json:"servers,omitempty"`
+	Sessions bool                 `json:"sessions,omitempty"` // has /v1/sessions
+	Models   *[]struct{}          `json:"models,omitempty"`
 }
 
 // anthropicModel is a model as Anthropic's API lists it.
@@ -286,7 +288,8 @@ func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fau
 		}
 		return page, nil
 	}
-	list := modelList{Object: "list", Data: p.driver.AllModels(e), Tools: []map[string]string{}}
+	list := modelList{Object: "list", Data: p.driver.AllModels(e), Tools: []map[string]string{},
+		Sessions: p.Sessions != nil}
 	if p.Offers != nil {
 		kinds, labels := p.Offers()
 		for _, kind := range kinds {

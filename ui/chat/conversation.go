@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ type exchange struct {
 	messages []session.Message
 	// summary replaces all earlier exchanges; an exchange with one has no question
 	summary string
-	context int // tokens in use after it
+	context int             // tokens in use after it
+	page    json.RawMessage // savedExchange.Page
 
 	prev *exchange // nil: the first of the conversation
 	next []*exchange

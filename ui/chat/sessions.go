@@ -76,6 +76,7 @@ type savedExchange struct {
 	Sources  []source          `json:"sources,omitempty"`
 	Ending   string            `json:"ending,omitempty"`
 	Live     bool              `json:"live,omitempty"` // the answer was unfinished
+	Page     json.RawMessage   `json:"page,omitempty"` // the chat page's form of it
 }
 
 // A savedPart is reasoning, answer text, an aside or a call.
@@ -143,7 +144,7 @@ func (m *Model) unsent() (all []string) {
 
 func (e *exchange) save(prev int) savedExchange {
 	k := savedExchange{Prev: prev, Question: e.question, Summary: e.summary,
-		Context: e.context, Messages: e.messages, Parts: []savedPart{}}
+		Context: e.context, Messages: e.messages, Parts: []savedPart{}, Page: e.page}
 	if e.answer == nil {
 		return k
 	}
@@ -291,7 +292,7 @@ func restoreConversation(k *savedChat, p term.Palette, now time.Time) (c convers
 			prev = all[ke.Prev]
 		}
 		e := &exchange{question: ke.Question, summary: ke.Summary, context: ke.Context,
-			messages: ke.Messages}
+			messages: ke.Messages, page: ke.Page}
 		if ke.Summary == "" {
 			e.answer = restoreAnswer(ke, p, now, len(prev.code()))
 		}
@@ -450,14 +451,14 @@ func (k *saver) flush() {
 	}
 }
 
-// savedChats returns the readable conversations of a store, latest first.
+// savedChats returns the readable conversations of a store's owner, latest first.
 func savedChats(store records.Store) (all []*savedChat) {
 	if store == nil {
 		return nil
 	}
 	for _, r := range store.List(records.KindChat) {
 		var k savedChat
-		if json.Unmarshal(r.Value, &k) == nil && k.ID != "" {
+		if json.Unmarshal(r.Value, &k) == nil && k.ID == r.Key {
 			all = append(all, &k)
 		}
 	}

@@ -61,6 +61,7 @@ type serveVerb struct {
 	options       serve.Options
 	toolOptions   tools.Options
 	engine        string
+	shareSessions bool
 	servedNames   string
 	speculative   string // --speculative-config
 	prefixCaching bool   // --enable-prefix-caching
@@ -98,6 +99,10 @@ func (v *serveVerb) run() (err error) {
 	}
 	o.ServedNames = splitList(v.servedNames)
 	o.Keep.RememberOnDisk = !c.Bool("no-remember-on-disk")
+	if v.shareSessions && (!o.Keep.RememberOnDisk || o.Keep.Remember == 0) {
+		return fail(exitUsage, "--share-sessions needs the disk that --no-remember-on-disk and "+
+			"--remember 0 do without. Give one of them")
+	}
 	o.MaxBody = int64(v.maxBody) << 20
 	var m *serve.Models
 	if upstreams != nil {
@@ -208,11 +213,15 @@ func newServer(v *serveVerb, m *serve.Models, front *front, toolset *tools.Tools
 	a.ForgetPages = m.ForgetPages
 	a.MaxBodies, a.MaxWaiting = m.Requests().Texts, o.Settings.MaxWaiting
 	a.Interval, a.ReasoningContent = o.StreamInterval, v.reasoningField == "reasoning_content"
+	var sessions *openai.Sessions
+	if v.shareSessions {
+		sessions = &openai.Sessions{Claim: claimChat, Erase: eraseSession}
+	}
 	s.port = openai.NewHandler(openai.Options{Options: a, APIKey: v.apiKey,
 		Version: build().Version, Origins: splitList(v.origins), Hosts: v.allowedHosts(),
 		OwnUserOnly: !v.asksForKey() && !v.anyUser && isLocal(v.listener),
 		Tools:       toolset.ForKind, Offers: toolset.Offers, Servers: toolset.Servers,
-		Ready: s.ready})
+		Ready: s.ready, Sessions: sessions})
 	return s
 }
 

@@ -43,6 +43,7 @@ func (v *serveVerb) flags() []cli.Flag {
 			return err == nil && d >= 0
 		}),
 		boolFlag("no-remember-on-disk"),
+		switchFlag(&v.shareSessions, "share-sessions"),
 
 		groupBatch,
 		checkedFlag("preset", "", "must be latency, balanced or throughput",

@@ -239,6 +239,19 @@ func sessionsToRemove(c *cli.Context, p chat.Stores, cutoff string) (chosen []ch
 	return chosen, nil
 }
 
+// eraseSession deletes a conversation for a client of a server; the operator is the client "".
+func eraseSession(s records.Store, client, id string) error {
+	p := chat.Stores{Store: s, Claim: claimChat}
+	if client == "" {
+		p.History, p.Pictures = stateFile("history"), stateFile("pictures")
+	}
+	saved, err := chat.Find(s, id)
+	if err == nil && saved.ID == id {
+		err = p.Delete(saved)
+	}
+	return err
+}
+
 // damagedCopies deletes or names copies of a damaged store: deleted conversations may be in them.
 func damagedCopies(t Terminal, remove bool) (err error) {
 	files, _ := filepath.Glob(stateFile("kept.db.damaged-*"))

@@ -17,7 +17,8 @@ const headOf = (item, said) => [toolOf(item), stateOf(item), said.replace(/\s+/g
   .slice(0, 300)].filter(Boolean).join(" · ");
 const outputOf = (item) => (item.output ?? (item.outputs ?? []).map((o) => o.logs ?? "").join(""))
   .trim();
-const failureOf = (item) => item.error?.message ?? item.error ?? "";
+const failureOf = ({ error }) => error?.message ?? error?.content?.map((c) => c.text).join("\n") ??
+  error ?? "";
 function askedOf({ code, arguments: text, action = {} }) {
   const { type, sources, queries, ...given } = action; // the query is enough
   return code ?? text ?? JSON.stringify(given);

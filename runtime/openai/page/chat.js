@@ -10,7 +10,6 @@ const phone = matchMedia("(max-width: 52rem)");
 const touch = matchMedia("(pointer: coarse)"); // whose keyboard has no Shift+Enter
 const settings = { system: "", temperature: null, most: null, theme: "", size: "16",
   ...kept.read("settings", {}) };
-settings.theme ||= kept.read("theme", ""); // as the page before this one kept it
 
 const status = (text) => { $("status").textContent = text; };
 let clearing = 0;
@@ -95,7 +94,8 @@ async function remove(c) {
     ask(pathTo(t), { method: "DELETE" }).catch(() => {}); // it was cut, and goes on there
     delete t.response;
   }
-  const back = await removeChat(c);
+  let back;
+  try { back = await removeChat(c); } catch (e) { return notice(e.message); }
   actions = null; drawer(false); // the notice is not under it
   if (c === chat) open(null);
   list();
@@ -157,7 +157,9 @@ function hello() {
   $("hello").hidden = chat?.turns.length > 0;
   const m = has.models.find((m) => m.id === $("model").value) ?? has.models[0];
   $("about").textContent = m ? m.id + ", " + m.context_length.toLocaleString("en") +
-    " tokens of context. Conversations stay in this browser." : "Looking for the model.";
+    " tokens of context." : "Looking for the model.";
+  $("where").textContent = has.sessions ? "Conversations are kept with those of ossrun chat."
+    : "Conversations stay in this browser.";
   $("examples").replaceChildren(...(m ? examples[m.id] ?? examples.other : []).map((text) =>
     button(text, () => { type(text); submit(); }, "")));
 }
@@ -247,11 +249,16 @@ if (others) others.onmessage = async ({ data }) => {
   list();
 };
 apply();
-openKept().then(async () => {
-  const resume = (c, t) => (navigator.locks ? navigator.locks.request("ossrun." + t.id,
+// resumeCut goes on with the answers of a chat that the page has left.
+function resumeCut(c) {
+  const resume = (t) => (navigator.locks ? navigator.locks.request("ossrun." + t.id,
     { ifAvailable: true }, (lock) => { if (lock) run(c, t); }) : void run(c, t));
-  const last = chats[0] ?? null, cut = (c) => c.turns.filter((t) => t.response && !t.ended);
-  await Promise.all(chats.flatMap((c) => cut(c).map((t) => resume(c, t)))); // its queue stays
+  return c.turns.filter((t) => t.response && !t.ended && !runs.has(t.id)).map(resume);
+}
+openKept().then(async () => {
+  const last = chats[0] ?? null;
+  await Promise.all(chats.flatMap(resumeCut)); // its queue stays
   open(last);
+  window.onfocus = () => has.sessions && sync().catch(() => {}); // from another tab or a terminal
   return look();
 });

@@ -32,35 +32,15 @@ async function openKept() {
     database = await Promise.race([asked(opening), later(5).then(() => {
       throw new Error("The browser's database does not answer.");
     })]);
-    await takeOver();
     chats = await asked(database.transaction("chats").objectStore("chats").getAll());
     for (const c of chats) stored.add(c);
   } catch (e) {
-    database = null; chats = kept.read("chats", []).map(treeOf);
+    database = null;
     notice("This browser stores nothing here: conversations end with the tab. " + e.message);
   }
   byUse();
 }
-const opened = Date.now();
 const byUse = () => chats.sort((a, b) => b.used - a.used);
-
-// treeOf makes a tree of a conversation of the page before this one, whose turns were a list.
-function treeOf(old, at) {
-  let parent = null;
-  const turns = old.turns.map((t) => t.old ?? t).map((t, i) => {
-    const id = old.id + "." + i;
-    const turn = { ...t, id, parent, ended: true };
-    parent = id;
-    return turn;
-  });
-  return { id: old.id, title: old.title, used: opened - at, leaf: parent, turns };
-}
-async function takeOver() {
-  const old = kept.read("chats", []);
-  if (!old.length) return;
-  await written((all) => { for (const c of old.map(treeOf)) all.put(c); });
-  localStorage.removeItem("ossrun.chats"); // only now that the database has them
-}
 function written(change) {
   return new Promise((done, fail) => {
     const t = database.transaction(["chats", "files"], "readwrite");
@@ -74,6 +54,8 @@ function written(change) {
 async function save(chat, files = []) {
   if (!chats.includes(chat)) chats.push(chat);
   byUse();
+  if (has.sessions && !stored.has(chat)) chat.version ??= "";
+  if (chat.version !== undefined) return upload(chat);
   if (!database) return true;
   const had = stored.has(chat);
   try {
@@ -116,9 +98,13 @@ async function removeChat(chat) {
   for (const id of ids) {
     try { files.push({ id, data: await contentOf(id) }); } catch { /* gone already */ }
   }
+  if (chat.version) {
+    const r = await ask("v1/sessions/" + chat.id, { method: "DELETE" });
+    if (!r.ok && r.status !== 404) throw new Error(sentence(await fault(r)));
+    chat.version = "";
+  }
   chats = chats.filter((c) => c !== chat);
-  stored.delete(chat);
-  if (database) {
+  if (database && stored.delete(chat)) {
     await written((all, contents) => {
       all.delete(chat.id);
       for (const id of ids) contents.delete(id);
@@ -131,19 +117,19 @@ async function removeChat(chat) {
 async function refresh(id) {
   const there = await asked(database.transaction("chats").objectStore("chats").get(id));
   const here = chats.find((c) => c.id === id);
-  if (there && here) {
-    merge(here, there);
-    for (const t of there.turns) {
-      const mine = here.turns.find((o) => o.id === t.id);
-      if (mine && !runs.has(t.id)) Object.assign(mine, t);
-    }
-    here.title = there.title;
-  } else if (there) {
-    chats.push(there);
-    stored.add(there);
-  } else if (here) chats = chats.filter((c) => c !== here);
+  if (there && adopt(there) === there) stored.add(there);
+  else if (!there) chats = chats.filter((c) => c !== here);
   byUse();
   return here ?? there;
+}
+// adopt takes a chat into the list, or its turns into the one that is there.
+function adopt(there) {
+  const here = chats.find((c) => c.id === there.id);
+  if (!here) { chats.push(there); return there; }
+  merge(here, there);
+  for (const t of there.turns) if (!runs.has(t.id)) Object.assign(turnOf(here, t.id), t);
+  here.title = there.title;
+  return here;
 }
 
 // The tree.

@@ -65,12 +65,13 @@ async function look() {
     for (const m of list.data) {
       if (![m.id, ...(m.aliases ?? [])].some((n) => first.has(n))) first.set(m.id, m);
     }
-    [has.models, has.tools, has.servers] = [[...first.values()], list.tools ?? [],
-      list.servers ?? []];
+    Object.assign(has, { models: [...first.values()], tools: list.tools ?? [],
+      servers: list.servers ?? [], sessions: list.sessions });
     status("");
     if (JSON.stringify(has) !== was) offers(); // not under a person's hand
     while (await loads()) { /* and says how far it is */ }
     status("");
+    if (has.sessions) await sync();
     if (has.servers.some((s) => s.state === "connecting")) setTimeout(look, 2000);
   } catch (e) {
     status("The server does not answer. Trying again every 3 seconds. " + e.message);

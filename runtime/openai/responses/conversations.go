@@ -120,7 +120,7 @@ func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *fields.
 		return nil, o.Fault()
 	}
 	if err := putConversation(p.store, id, s); err != nil {
-		return nil, changeFault(err)
+		return nil, ChangeFault(err)
 	}
 	return s.object(id), nil
 }
@@ -169,7 +169,7 @@ func (p *API) changeConversation(r *http.Request, change func(*records.Change,
 		}
 		return err
 	}); err != nil {
-		return nil, changeFault(err)
+		return nil, ChangeFault(err)
 	}
 	return s.object(id), nil
 }

@@ -257,8 +257,9 @@ func deleteFault(err error) *fields.Fault {
 	return fields.Failure(http.StatusServiceUnavailable, "", "nothing was deleted: "+err.Error())
 }
 
-// changeFault is the fault of a change that was refused, by its own rules or by the disk.
-func changeFault(err error) *fields.Fault {
+// ChangeFault is the fault of a change that was refused, by its own rules or by the disk.
+// ChangeFault is the fault of a change that was not stored.
+func ChangeFault(err error) *fields.Fault {
 	if f, ok := errors.AsType[*fields.Fault](err); ok {
 		return f
 	}
