@@ -52,8 +52,7 @@ const cards = {
     f.node.append(thought);
     return { node: f.node, update(item, live) {
       const text = partsOf(item), took = turn.seconds?.[item.id];
-      f.node.hidden = !text;
-      add(thought, text);
+      f.node.hidden = !text; add(thought, text);
       f.named(live ? "Thinking" : "Thought" + (took >= 1 ? " " + Math.round(took) + " s" : ""));
       if (!live) f.fold();
       else if (f.node.open) thought.scrollTop = thought.scrollHeight;
@@ -64,8 +63,7 @@ const cards = {
     const grow = growing(body, (nodes) => { if (fresh) tell(nodes); });
     let sources = null, fresh = runs.has(turn.id);
     return { node, update(item, live) {
-      grow(partsOf(item), !live);
-      fresh &&= live;
+      grow(partsOf(item), !live); fresh &&= live;
       const cited = (item.content ?? []).flatMap((c) => c.annotations ?? [])
         .filter((a) => a.type === "url_citation" && /^https?:/.test(a.url));
       const seen = [...new Map(cited.map((s) => [s.url, s])).values()];
@@ -89,8 +87,7 @@ const cards = {
   },
   mcp_approval_request(item, turn, chat) {
     const f = folded(item, true), row = el("div", { className: "row", hidden: true });
-    f.node.classList.add("asks");
-    f.node.append(given(item.arguments ?? "{}"), row);
+    f.node.classList.add("asks"); f.node.append(given(item.arguments ?? "{}"), row);
     row.append(...decisions.map((d) => button(d.does, () => decide(chat, turn, d),
       d.key === "y" ? "main" : "")));
     return { node: f.node, update() {
@@ -98,8 +95,7 @@ const cards = {
         turn.items.at(-1) === item;
       f.named(toolOf(item) + (said ? " · " + said : " wants to run"));
       if (waits && row.hidden) [shown, f.node.open] = [performance.now(), true];
-      row.hidden = !waits;
-      f.node.classList.toggle("asks", waits);
+      row.hidden = !waits; f.node.classList.toggle("asks", waits);
       if (said) f.fold();
     } };
   },
@@ -146,8 +142,7 @@ function turnView(chat, turn) {
       if (!item || !cards[item.type]) return;
       const is = item.type + item.id;
       if (made[i]?.is !== is) {
-        made[i]?.node.remove();
-        made[i] = { is, ...cards[item.type](item, turn, chat) };
+        made[i]?.node.remove(); made[i] = { is, ...cards[item.type](item, turn, chat) };
         model.append(made[i].node);
       }
       made[i].update(item, live && i === items.length - 1);
@@ -178,15 +173,13 @@ function footer(chat, turn, live) {
   if (all.length > 1) {
     const go = (step, name, mark) => {
       const b = button(mark, () => {
-        choose(chat, all[at + step]);
-        save(chat);
+        choose(chat, all[at + step]); save(chat);
         draw();
         const { node } = views.get(all[at + step].id); // the key that was used stays
         [...node.querySelectorAll(".step")].sort((b) => (b.ariaLabel === name ? -1 : 1))
           .find((b) => !b.disabled).focus();
       }, "plain step");
-      b.disabled = !all[at + step];
-      b.setAttribute("aria-label", name);
+      b.disabled = !all[at + step]; b.setAttribute("aria-label", name);
       return b;
     };
     row.append(go(-1, "Earlier version", "‹"), el("span", { className: "facts",

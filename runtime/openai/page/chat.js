@@ -14,8 +14,7 @@ const settings = { system: "", temperature: null, most: null, theme: "", size: "
 const status = (text) => { $("status").textContent = text; };
 let clearing = 0;
 function notice(text, action) {
-  $("toast").replaceChildren(text, ...(action ? [action] : []));
-  clearTimeout(clearing);
+  $("toast").replaceChildren(text, ...(action ? [action] : [])); clearTimeout(clearing);
   clearing = setTimeout(() => $("toast").replaceChildren(), 10000);
 }
 
@@ -47,8 +46,7 @@ function row(c) {
   const name = button(titleOf(c), () => open(c), "open");
   name.dir = "auto";
   const more = button("⋯", () => {
-    actions = actions === c ? null : c;
-    list();
+    actions = actions === c ? null : c; list();
     (document.querySelector(".actions button") ?? document.querySelector("[aria-current] + .more"))
       ?.focus();
   }, "plain more");
@@ -69,17 +67,13 @@ function rename(c, name) {
   const done = async (keep) => {
     input.onblur = null;
     if (keep && input.value.trim()) c.title = input.value.trim();
-    await save(c);
-    input.remove();
-    actions = null;
-    list();
+    await save(c); input.remove(); actions = null; list();
   };
   input.onblur = () => done(true);
   input.onkeydown = (e) => {
-    if (e.key === "Enter" || e.key === "Escape") { e.stopPropagation(); done(e.key === "Enter"); }
+    if (/^(Enter|Escape)$/.test(e.key)) { e.stopPropagation(); done(e.key === "Enter"); }
   };
-  name.replaceWith(input);
-  input.select();
+  name.replaceWith(input); input.select();
 }
 function download(c, text, kind) {
   const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
@@ -100,9 +94,7 @@ async function remove(c) {
   if (c === chat) open(null);
   list();
   notice("Deleted: " + titleOf(c), button("Undo", async () => {
-    await back();
-    open(c);
-    $("toast").replaceChildren();
+    await back(); open(c); $("toast").replaceChildren();
   }, ""));
 }
 
@@ -111,14 +103,10 @@ async function remove(c) {
 function open(c) {
   if (editing) edits(null);
   for (const v of views.values()) v.node.remove();
-  views.clear();
-  failed.clear();
-  chat = c ?? { id: newID(), title: "", used: Date.now(), leaf: null, turns: [] };
-  drawer(false);
-  list();
-  draw();
-  giveBack(chat);
-  $("log").scrollTop = $("log").scrollHeight;
+  views.clear(); failed.clear();
+  chat = c ?? { id: newID().slice(0, 8), title: "", used: Date.now(), leaf: null, turns: [] };
+  drawer(false); list(); draw();
+  giveBack(chat); $("log").scrollTop = $("log").scrollHeight;
   if (!phone.matches) $("text").focus();
 }
 const atEnd = () => $("log").scrollHeight - $("log").scrollTop - $("log").clientHeight < 80;
@@ -129,24 +117,21 @@ function draw() {
   }
   for (const t of path) {
     if (views.has(t.id)) { views.get(t.id).update(); continue; }
-    views.set(t.id, turnView(chat, t));
-    $("turns").append(views.get(t.id).node);
+    views.set(t.id, turnView(chat, t)); $("turns").append(views.get(t.id).node);
   }
-  hello();
-  buttons();
+  hello(); buttons();
 }
-function refreshView(turn) {
+function atEndStill(does) { // the end stays in sight
   const low = atEnd();
-  views.get(turn.id)?.update();
+  does();
   if (low) $("log").scrollTop = $("log").scrollHeight;
 }
+const refreshView = (turn) => atEndStill(() => views.get(turn.id)?.update());
 // changed shows that an answer has begun or ended.
 function changed(c) {
   list();
   if (c !== chat) return;
-  const low = atEnd();
-  draw();
-  if (low) $("log").scrollTop = $("log").scrollHeight;
+  atEndStill(draw);
   if (document.activeElement === document.body) $("log").focus({ preventScroll: true });
 }
 const examples = { demo: ["What is ossrun?", "How do I serve an OpenAI API?",
@@ -180,16 +165,13 @@ $("configure").onclick = () => {
 };
 $("settings").oninput = () => {
   for (const name of fields) settings[name] = $(name).value;
-  for (const name of ["temperature", "most"]) {
+  for (const name of ["temperature", "most"])
     settings[name] = settings[name] === "" ? null : Number(settings[name]);
-  }
-  kept.write("settings", settings);
-  apply();
+  kept.write("settings", settings); apply();
 };
 $("forget").onclick = () => { keepKey("", false); $("forget").disabled = true; };
 function drawer(shown) {
-  document.body.classList.toggle("drawer", shown);
-  $("side").inert = phone.matches && !shown;
+  document.body.classList.toggle("drawer", shown); $("side").inert = phone.matches && !shown;
   $("menu").setAttribute("aria-expanded", String(shown));
   if (shown) $("search").focus();
 }
@@ -209,8 +191,7 @@ $("ask").onsubmit = (e) => { e.preventDefault(); submit(); };
 $("text").oninput = grow;
 $("text").onkeydown = (e) => {
   if (e.key !== "Enter" || e.shiftKey || e.isComposing || touch.matches) return;
-  e.preventDefault();
-  submit();
+  e.preventDefault(); submit();
 };
 $("text").onpaste = (e) => {
   if (e.clipboardData.files.length) { e.preventDefault(); attach([...e.clipboardData.files]); }
@@ -220,15 +201,14 @@ document.ondrop = (e) => { e.preventDefault(); attach([...e.dataTransfer.files])
 let pressed = 0, shown = 0; // when the last key was, and the question for a call appeared
 document.onkeydown = (e) => {
   const k = e.key.toLowerCase(), control = e.ctrlKey || e.metaKey;
-  const unhurried = e.timeStamp - Math.max(pressed, shown) > 400; // who types has not read a question
+  const unhurried = e.timeStamp - Math.max(pressed, shown) > 400; // typing reads no question
   pressed = e.timeStamp;
   if (document.querySelector("dialog[open]")) return;
   const asks = !control && !e.altKey && unhurried && asking();
   const d = asks && !$("text").value && !/INPUT|SELECT/.test(e.target.nodeName) &&
     decisions.find((d) => d.key === (k === "escape" ? "n" : k));
   if (d) {
-    e.preventDefault();
-    decide(chat, asks, d);
+    e.preventDefault(); decide(chat, asks, d);
   } else if (k === "escape") {
     if (document.body.classList.contains("drawer")) drawer(false);
     else if (editing) edits(null);
@@ -237,8 +217,7 @@ document.onkeydown = (e) => {
   else if (control && k === "k") { e.preventDefault(); drawer(phone.matches); $("search").focus(); }
   else if (control && k === "/") { e.preventDefault(); $("keys").showModal(); }
   else if (k === "/" && !/INPUT|TEXTAREA|SELECT/.test(e.target.nodeName)) {
-    e.preventDefault();
-    $("text").focus();
+    e.preventDefault(); $("text").focus();
   }
 };
 if (others) others.onmessage = async ({ data }) => {

@@ -7,19 +7,16 @@ const mostFiles = 32 << 20; // bytes, together
 let editing = null, draft = "", attached = []; // {id, name, size, data}
 
 function grow() {
-  const t = $("text");
-  t.style.height = "auto"; t.style.height = t.scrollHeight + 2 + "px";
+  const t = $("text"); t.style.height = "auto"; t.style.height = t.scrollHeight + 2 + "px";
   buttons();
 }
 function type(text) { $("text").value = text; grow(); }
 // edits puts a turn's question into the editor; what it makes is a branch beside it.
 function edits(turn) {
   if (turn && !editing) draft = $("text").value;
-  type(turn ? turn.text : draft);
-  attached = (turn?.files ?? []).map((f) => ({ ...f }));
+  type(turn ? turn.text : draft); attached = (turn?.files ?? []).map((f) => ({ ...f }));
   editing = turn; $("editing").hidden = !turn;
-  chips();
-  $("text").focus();
+  chips(); $("text").focus();
 }
 async function attach(files) {
   for (const f of files) {
@@ -38,8 +35,7 @@ async function attach(files) {
       reader.readAsDataURL(f);
     });
     const id = newID();
-    held.set(id, { data });
-    attached.push({ id, name: f.name, size: f.size });
+    held.set(id, { data }); attached.push({ id, name: f.name, size: f.size });
     chips();
   }
 }
@@ -80,8 +76,7 @@ function buttons() {
   $("send").classList.toggle("main", !live || !!typed);
   $("queued").replaceChildren(...(chat?.queued ?? []).map((q) => {
     const back = button("×", () => {
-      chat.queued.splice(chat.queued.indexOf(q), 1);
-      save(chat);
+      chat.queued.splice(chat.queued.indexOf(q), 1); save(chat);
       buttons();
     });
     back.setAttribute("aria-label", "Remove the queued message");
@@ -95,10 +90,8 @@ function submit() {
   const queue = isLive(chat);
   if (queue) (chat.queued ??= []).push({ text, files, ...(editing && { parent }) });
   else send(chat, text, files, parent);
-  type(draft = "");
-  [editing, attached] = [null, []];
-  $("editing").hidden = true;
-  chips();
+  type(draft = ""); [editing, attached] = [null, []];
+  $("editing").hidden = true; chips();
   if (queue) save(chat, contents(files));
   $("log").scrollTop = $("log").scrollHeight;
 }
@@ -107,10 +100,8 @@ const contents = (files) => files.flatMap(({ id }) => (held.has(id) ? { id, ...h
 function send(chat, text, files, parent) {
   const turn = { id: newID(), parent, text, items: [], made: Date.now(),
     files: files.map(({ id, name, size }) => ({ id, name, size })) };
-  chat.title ||= (text.trim() || files[0].name).slice(0, 60);
-  chat.turns.push(turn);
-  chat.leaf = turn.id;
-  run(chat, turn, contents(files));
+  chat.title ||= (text.trim() || files[0].name).slice(0, 60); chat.turns.push(turn);
+  chat.leaf = turn.id; run(chat, turn, contents(files));
 }
 // after sends the next message once an answer has ended well; else all are in the editor again.
 function after(chat, turn, well) {
@@ -135,8 +126,7 @@ function again(chat, turn) {
   failed.delete(turn.id);
   const other = { id: newID(), parent: turn.parent, text: turn.text, files: turn.files, items: [],
     made: Date.now(), again: turn.id };
-  chat.turns.push(other);
-  chat.leaf = other.id;
+  chat.turns.push(other); chat.leaf = other.id;
   run(chat, other);
 }
 function retry(chat, turn) {

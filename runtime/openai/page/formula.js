@@ -16,6 +16,7 @@ const mathElement = (name, ...children) => {
   e.append(...children);
   return e;
 };
+const marked = (e, name, value) => { e.setAttribute(name, value); return e; };
 const rowOf = (list) => (list.length === 1 ? list[0] : mathElement("mrow", ...list));
 const accents = { hat: "^", widehat: "^", bar: "¯", overline: "¯", vec: "→", dot: "˙",
   ddot: "¨", tilde: "~", widetilde: "~" };
@@ -26,12 +27,10 @@ const fences = { matrix: "", pmatrix: "()", bmatrix: "[]", vmatrix: "||", Bmatri
 function formula(latex, display) {
   try {
     if (latex.length > mostFormula || !latex.trim()) throw new Error("not set");
-    const reader = { text: latex, at: 0, depth: 0 };
-    const inner = formulaList(reader, "");
+    const reader = { text: latex, at: 0, depth: 0 }, inner = formulaList(reader, "");
     if (reader.at < latex.length) throw new Error("not whole");
     const m = mathElement("math", mathElement("mrow", ...inner));
-    if (display) m.setAttribute("display", "block");
-    return m;
+    return display ? marked(m, "display", "block") : m;
   } catch { return el("code", { className: display ? "formula" : "", textContent: latex }); }
 }
 function formulaList(r, ends) {
@@ -54,8 +53,7 @@ function scripts(r, list) {
   if (base === "&" || base === "\\\\") throw new Error("nothing to stand at");
   for (let c; (c = r.text[r.at]) === "^" || c === "_"; ) {
     if (found[c]) throw new Error("twice");
-    r.at++;
-    found[c] = argument(r);
+    r.at++; found[c] = argument(r);
   }
   const under = base?.limits, children = [base ?? mathElement("mrow"), found["_"], found["^"]];
   const name = found["_"] && found["^"] ? (under ? "munderover" : "msubsup")
@@ -84,8 +82,7 @@ function formulaAtom(r) {
   if (typeof number === "string") { r.at += number.length; return mathElement("mn", c + number); }
   if (c === "'") return mathElement("mo", "′");
   const e = mathElement(/\p{L}/u.test(c) ? "mi" : "mo", c === "-" ? "−" : c);
-  if ("()[]|/".includes(c)) e.setAttribute("stretchy", r.stretch === r.at);
-  return e;
+  return "()[]|/".includes(c) ? marked(e, "stretchy", r.stretch === r.at) : e;
 }
 function words(r) {
   const m = /^\s*\{([^{}\\$^_&]*)\}/.exec(r.text.slice(r.at, r.at + mostFormula));
@@ -93,11 +90,7 @@ function words(r) {
   r.at += m[0].length;
   return m[1];
 }
-const blank = (width) => {
-  const e = mathElement("mspace");
-  e.setAttribute("width", width);
-  return e;
-};
+const blank = (width) => marked(mathElement("mspace"), "width", width);
 function formulaCommand(r) {
   const name = /^\\([A-Za-z]+|[^])/.exec(r.text.slice(r.at, r.at + 40))?.[1];
   if (!name) throw new Error("no command");
@@ -108,21 +101,16 @@ function formulaCommand(r) {
   if (name === "|") return mathElement("mo", "‖");
   if (formulas.symbols.has(name)) {
     const sign = formulas.symbols.get(name);
-    const e = mathElement(/\p{L}/u.test(sign) ? "mi" : "mo", sign);
-    e.limits = ["sum", "prod", "coprod"].includes(name);
-    return e;
+    return Object.assign(mathElement(/\p{L}/u.test(sign) ? "mi" : "mo", sign),
+      { limits: ["sum", "prod", "coprod"].includes(name) });
   }
   if (formulas.relations.has(name)) return mathElement("mo", formulas.relations.get(name));
   if (formulas.functions.has(name)) {
-    const e = mathElement("mi", name);
-    e.limits = ["lim", "max", "min", "sup", "inf", "limsup", "liminf"].includes(name);
-    return e;
+    const limits = ["lim", "max", "min", "sup", "inf", "limsup", "liminf"].includes(name);
+    return Object.assign(mathElement("mi", name), { limits });
   }
-  if (accents[name]) {
-    const e = mathElement("mover", argument(r), mathElement("mo", accents[name]));
-    e.setAttribute("accent", "true");
-    return e;
-  }
+  if (accents[name]) return marked(mathElement("mover", argument(r),
+    mathElement("mo", accents[name])), "accent", "true");
   switch (name) {
     case "quad": case "qquad": return blank(name === "quad" ? "1em" : "2em");
     case "left": case "right": case "big": case "Big": case "bigl": case "bigr": case "Bigl":
@@ -143,11 +131,8 @@ function formulaCommand(r) {
     case "text": case "textit": case "textrm":
       return mathElement("mtext", words(r).replaceAll(" ", "\xa0"));
     case "mathrm": case "operatorname": case "mathbf": case "mathit": case "textbf": case "mathsf":
-    case "boldsymbol": {
-      const e = mathElement("mtext", words(r));
-      if (/bf$|bold/.test(name)) e.setAttribute("class", "bold");
-      return e;
-    }
+    case "boldsymbol": return marked(mathElement("mtext", words(r)), "class",
+      /bf$|bold/.test(name) ? "bold" : "");
     case "mathbb": {
       const board = formulas.boards.get(words(r));
       if (board) return mathElement("mi", board);

@@ -100,8 +100,7 @@ function coloured(base, state, line) {
       return true;
     }
     if (r.forms.includes("M") && r.code) end = wordEnd(end + 1, r.code);
-    frames.push({ region: r, code: r.code, nested: 1 });
-    take(r.kind, end);
+    frames.push({ region: r, code: r.code, nested: 1 }); take(r.kind, end);
     value = command = false;
     return true;
   };
@@ -116,8 +115,7 @@ function coloured(base, state, line) {
     let i = at, closed = false, hole = false;
     for (; i < line.length && !closed && !hole; i++) {
       if (r.hole && frames.length < deepest && line.startsWith(r.hole, i)) {
-        hole = r.hole !== "{" || line[i + 1] !== "{";
-        i += hole ? r.hole.length - 1 : 1;
+        hole = r.hole !== "{" || line[i + 1] !== "{"; i += hole ? r.hole.length - 1 : 1;
       } else if (line[i] === "\\" && r.forms.includes("E")) i++;
       else if (r.nest && line.startsWith(r.nest, i)) { f.nested++; i += r.nest.length - 1; }
       else if (r.shut && line.startsWith(r.shut, i)) {
@@ -129,8 +127,7 @@ function coloured(base, state, line) {
       frames.push({ region: r, code: r.lang, nested: 1 });
       value = false; command = true;
     } else if (closed) {
-      frames.pop();
-      value = r.kind === "s";
+      frames.pop(); value = r.kind === "s";
       const key = keyAt(r.lang, at, true);
       if (value && key) tokens.at(-1)[0] = key;
     }
@@ -181,8 +178,7 @@ function coloured(base, state, line) {
       value = mark !== "k"; command = false; expect = "";
     } else if (starts(c)) word();
     else {
-      command = "|&;({`!@".includes(c) || command && c === "\\";
-      value = c === ")" || c === "]";
+      command = "|&;({`!@".includes(c) || command && c === "\\"; value = c === ")" || c === "]";
       if (!"*&.:?".includes(c)) expect = "";
       const f = frames.at(-1), i = f?.region.hole ? f.region.brackets.indexOf(c) : -1;
       if (i >= 0) f.nested += 1 - 2 * i;
@@ -196,8 +192,7 @@ function coloured(base, state, line) {
     lang = f?.code ?? base;
     if (r && !f.code) text(f);
     else if (r?.code && line.startsWith(r.shut, at)) {
-      frames.pop();
-      take(r.kind, at + r.shut.length);
+      frames.pop(); take(r.kind, at + r.shut.length);
     } else step();
   }
   const carried = line.endsWith("\\");

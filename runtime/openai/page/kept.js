@@ -12,7 +12,7 @@ const kept = {
     try { localStorage.setItem("ossrun." + name, JSON.stringify(value)); } catch { /* full */ }
   },
 };
-const newID = () => crypto.randomUUID?.() ?? Date.now() + "." + Math.random();
+const newID = () => crypto.randomUUID?.() ?? (Math.random() + "").slice(2);
 const asked = (request) => new Promise((done, fail) => {
   request.onsuccess = () => done(request.result); request.onerror = () => fail(request.error);
 });
@@ -78,9 +78,8 @@ async function save(chat, files = []) {
   }
 }
 function merge(chat, there) {
-  for (const turn of there?.turns ?? []) {
+  for (const turn of there?.turns ?? [])
     if (!chat.turns.some((t) => t.id === turn.id)) chat.turns.push(turn);
-  }
 }
 const filesOf = (chat) => [...chat.turns, ...(chat.queued ?? [])].flatMap((t) => t.files ?? [])
   .map((f) => f.id);
@@ -137,9 +136,8 @@ function adopt(there) {
 const turnOf = (chat, id) => chat.turns.find((t) => t.id === id);
 function pathOf(chat) {
   const path = [];
-  for (let t = turnOf(chat, chat.leaf); t && !path.includes(t); t = turnOf(chat, t.parent)) {
+  for (let t = turnOf(chat, chat.leaf); t && !path.includes(t); t = turnOf(chat, t.parent))
     path.unshift(t);
-  }
   return path;
 }
 const branches = (chat, turn) => chat.turns.filter((t) => t.parent === turn.parent);
@@ -148,13 +146,15 @@ function choose(chat, turn) {
   for (let next = turn; next; next = chat.turns.findLast((t) => t.parent === turn.id)) turn = next;
   chat.leaf = turn.id;
 }
-function titleOf(chat) { return chat.title || "New conversation"; }
+const titleOf = (chat) => chat.title || "New conversation";
+// isCall finds the calls of a turn, those that were refused included.
+const isCall = (turn) => (i) => cards[i.type] === cards.mcp_call ||
+  /^refused/.test(turn.said?.[i.id]);
 function exported(chat) {
   const parts = ["# " + titleOf(chat)];
   for (const t of pathOf(chat)) {
     const names = (t.files ?? []).map((f) => "\n\n*" + f.name + "*").join("");
-    const isCall = (i) => cards[i.type] === cards.mcp_call || /^refused/.test(t.said?.[i.id]);
-    const calls = t.items.filter(isCall).map((i) => ["→ " + headOf(i, t.said?.[i.id] ??
+    const calls = t.items.filter(isCall(t)).map((i) => ["→ " + headOf(i, t.said?.[i.id] ??
       failureOf(i)), askedOf(i), outputOf(i)].join("\n").trim().replace(/^/gm, "    "));
     parts.push("## You\n\n" + t.text + names, ["## Answer", ...calls, textOf(t)].join("\n\n"));
   }

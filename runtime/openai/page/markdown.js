@@ -33,8 +33,7 @@ function inline(parent, text) {
   for (const m of dense ? [] : text.matchAll(marks)) {
     const { round, square, sum } = m.groups;
     if (sum !== undefined && sum.includes(" ") && !/[\\^_=+\-*/<>{}|]/.test(sum)) continue;
-    parent.append(text.slice(at, m.index));
-    at = m.index + m[0].length;
+    parent.append(text.slice(at, m.index)); at = m.index + m[0].length;
     if (m[2] !== undefined) parent.append(el("code", { textContent: m[2].trim() || m[2] }));
     else if (m[3] !== undefined) inline(parent.appendChild(el("strong")), m[3]);
     else if (m[4] !== undefined) inline(parent.appendChild(el("em")), m[4]);
@@ -66,16 +65,13 @@ function markdown(text, depth = 0) {
     if (fence) {
       const body = [];
       for (i++; i < lines.length && !shuts(lines[i], fence[1]); i++) body.push(lines[i]);
-      i++;
-      out.append(code(fence[2], body.join("\n")));
+      i++; out.append(code(fence[2], body.join("\n")));
     } else if (display(line) && formulaEnd(lines, i) >= 0) {
       const end = formulaEnd(lines, i) + 1, all = lines.slice(i, end).join("\n").trimEnd();
-      out.append(el("p", {}, formula(all.slice(2, -2).trim(), true)));
-      i = end;
+      out.append(el("p", {}, formula(all.slice(2, -2).trim(), true))); i = end;
     } else if (!line.trim()) i++;
     else if (heading) {
-      out.append(inline(el("h" + Math.min(heading[1].length + 1, 5)), title(heading[2])));
-      i++;
+      out.append(inline(el("h" + Math.min(heading[1].length + 1, 5)), title(heading[2]))); i++;
     } else if (/^ {0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) { out.append(el("hr")); i++; }
     else if (line.startsWith(">")) {
       const body = [];
@@ -156,11 +152,9 @@ function code(name, text) {
     if (at > text.length) return; // the line that has begun was the end
     const rest = text.slice(at).split("\n"), end = rest.pop(), nodes = [], open = [];
     for (const [i, line] of rest.entries()) state = show(nodes, line, at + i ? "\n" : "");
-    lines.append(...nodes);
-    show(open, end, at + rest.length ? "\n" : "");
+    lines.append(...nodes); show(open, end, at + rest.length ? "\n" : "");
     const count = lines.childNodes.length;
-    lines.append(...open);
-    last = [...lines.childNodes].slice(count);
+    lines.append(...open); last = [...lines.childNodes].slice(count);
     at = text.length - end.length;
   };
   const wrap = button("Wrap", () => {
@@ -181,14 +175,11 @@ function copier(text) {
   const b = button("Copy", async () => {
     let done = false;
     try {
-      await navigator.clipboard.writeText(text());
-      done = true;
+      await navigator.clipboard.writeText(text()); done = true;
     } catch {
       const t = document.body.appendChild(el("textarea", { value: text(), className: "aside" }));
-      t.select();
-      done = document.execCommand("copy");
-      t.remove();
-      b.focus();
+      t.select(); done = document.execCommand("copy");
+      t.remove(); b.focus();
     }
     b.textContent = done ? "Copied" : "Not copied";
     setTimeout(() => { b.textContent = "Copy"; }, 2000);
@@ -210,8 +201,7 @@ function growing(box, finish = () => {}) {
       block = code(open[2], body);
     }
     for (const n of tail) n.remove();
-    tail = block ? [block] : [...markdown(text).childNodes];
-    box.append(...tail);
+    tail = block ? [block] : [...markdown(text).childNodes]; box.append(...tail);
   };
   const cut = (text, end) => {
     if (end === done) return;
@@ -220,8 +210,7 @@ function growing(box, finish = () => {}) {
     const from = text.indexOf("\n", done) + 1, to = text.lastIndexOf("\n", end - 2);
     if (block) block.grow(text.slice(from, Math.max(from, to))); // without the line that ends it
     else box.append(...nodes);
-    finish(nodes);
-    [done, tail, block, blank, list] = [end, [], null, false, false];
+    finish(nodes); [done, tail, block, blank, list] = [end, [], null, false, false];
   };
   const scan = (text) => {
     for (let end; (end = text.indexOf("\n", at) + 1); at = end) {
@@ -247,8 +236,7 @@ function growing(box, finish = () => {}) {
   return (text, end) => {
     try {
       if (text.length <= mostText && !plain) {
-        scan(text);
-        lay(text.slice(done));
+        scan(text); lay(text.slice(done));
         if (end) finish(tail);
         return;
       }
@@ -264,9 +252,4 @@ function add(box, text) {
   const node = box.firstChild;
   if (text.startsWith(node.data)) node.appendData(text.slice(node.data.length));
   else node.data = text;
-}
-function rendered(text) {
-  const box = el("div", { className: "text" });
-  growing(box)(text);
-  return box;
 }

@@ -7,8 +7,7 @@ let key = "";
 try { key = sessionStorage.getItem("ossrun.key") ?? ""; } catch { /* no storage */ }
 key ||= kept.read("key", "");
 function keepKey(text, stay) {
-  key = text;
-  kept.write("key", stay ? key : "");
+  key = text; kept.write("key", stay ? key : "");
   try { sessionStorage.setItem("ossrun.key", key); } catch { /* no storage */ }
 }
 const has = { models: [], tools: [], servers: [] }; // of the server
@@ -32,8 +31,7 @@ async function ask(path, init = {}) {
 async function loads(signal) {
   const now = await health(signal);
   if (!/^loading/.test(now)) return false;
-  status(now[0].toUpperCase() + now.slice(1) + ".");
-  await later(1, signal);
+  status(now[0].toUpperCase() + now.slice(1) + "."); await later(1, signal);
   return true;
 }
 async function health(signal) { return (await (await fetch("health", { signal })).json()).status; }
@@ -42,9 +40,7 @@ function unlock() {
   unlocking ??= new Promise((go) => {
     $("key").value = "";
     $("locked").onclose = () => {
-      keepKey($("key").value.trim(), $("stay").checked);
-      unlocking = null;
-      go();
+      keepKey($("key").value.trim(), $("stay").checked); unlocking = null; go();
     };
     $("locked").showModal();
   });
@@ -62,9 +58,8 @@ async function look() {
     const r = await ask("v1/models");
     if (!r.ok) throw new Error(await fault(r));
     const list = await r.json(), first = new Map(), was = JSON.stringify(has); // one name a model
-    for (const m of list.data) {
+    for (const m of list.data)
       if (![m.id, ...(m.aliases ?? [])].some((n) => first.has(n))) first.set(m.id, m);
-    }
     Object.assign(has, { models: [...first.values()], tools: list.tools ?? [],
       servers: list.servers ?? [], sessions: list.sessions });
     status("");
@@ -85,15 +80,13 @@ const spoken = (i) => i && i.status !== "incomplete" && i.status !== "in_progres
   (i.id !== undefined || i.type === "mcp_approval_response");
 async function said(turn) {
   const content = [];
-  for (const f of turn.files ?? []) {
+  for (const f of turn.files ?? [])
     content.push({ type: "input_file", filename: f.name, file_data: await contentOf(f.id) });
-  }
   content.push({ type: "input_text", text: turn.text });
   return { role: "user", content: turn.files?.length ? content : turn.text };
 }
 async function request(chat, turn) {
-  const input = [], tools = chosenTools(), s = settings;
-  const path = pathOf({ ...chat, leaf: turn.id });
+  const input = [], tools = chosenTools(), s = settings, path = pathOf({ ...chat, leaf: turn.id });
   for (const t of path) input.push(await said(t), ...(t.items ?? []).filter(spoken));
   const include = ["reasoning.encrypted_content"];
   if (tools.some((t) => t.container)) include.push("code_interpreter_call.outputs");
@@ -111,10 +104,7 @@ async function* events(body) {
     if (done) return;
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop();
-    for (const b of blocks) {
-      const data = b.split("\n").filter((l) => l.startsWith("data: ")).map((l) => l.slice(6));
-      if (data.length && data[0] !== "[DONE]") yield JSON.parse(data.join("\n"));
-    }
+    for (const [, data] of blocks.join("\n").matchAll(/^data: ({.*)$/gm)) yield JSON.parse(data);
   }
 }
 // take puts an event into the turn, whose items up to base an earlier request has made.
@@ -122,19 +112,14 @@ function take(turn, base, e) {
   const at = base + e.output_index, item = turn.items[at];
   switch (e.type) {
     case "response.output_item.added": case "response.output_item.done":
-      turn.items[at] = e.item;
-      break;
+      turn.items[at] = e.item; break;
     case "response.output_text.delta": case "response.reasoning_text.delta": {
       const type = e.type.includes("reasoning") ? "reasoning_text" : "output_text";
       ((item.content ??= [])[e.content_index] ??= { type, text: "" }).text += e.delta;
       break;
     }
-    case "response.function_call_arguments.delta":
-      item.arguments = (item.arguments ?? "") + e.delta;
-      break;
-    case "response.code_interpreter_call_code.delta":
-      item.code = (item.code ?? "") + e.delta;
-      break;
+    case "response.function_call_arguments.delta": case "response.code_interpreter_call_code.delta":
+      item[/code/.test(e.type) ? "code" : "arguments"] += e.delta; break;
     case "response.completed": case "response.incomplete": case "response.failed": {
       const r = e.response;
       turn.items = [...turn.items.slice(0, base), ...r.output];
@@ -165,11 +150,9 @@ async function run(chat, turn, files) {
   navigator.locks?.request("ossrun." + turn.id, () => new Promise((go) => { free = go; }));
   let first = 0, ended = null, kept = began;
   for (const name of ["error", "note", "facts", "ended"]) delete turn[name];
-  runs.set(turn.id, here);
-  chat.used = Date.now();
+  runs.set(turn.id, here); chat.used = Date.now();
   if (!chats.includes(chat)) chats.push(chat);
-  byUse();
-  changed(chat);
+  byUse(); changed(chat);
   try {
     const body = resumed || await request(chat, turn);
     if (!base && !turn.again && !resumed) await save(chat, files);
@@ -189,13 +172,11 @@ async function run(chat, turn, files) {
       }
       if (!first && e.type.endsWith(".delta")) first = performance.now();
       const item = turn.items[base + e.output_index];
-      if (item?.type === "reasoning" && e.type === "response.output_item.done") {
+      if (item?.type === "reasoning" && e.type === "response.output_item.done")
         (turn.seconds ??= {})[item.id] = (performance.now() - (first || began)) / 1000;
-      }
       ended = take(turn, base, e) ?? ended;
       if (chats.includes(chat) && performance.now() - kept > 2000) {
-        kept = performance.now();
-        save(chat);
+        kept = performance.now(); save(chat);
       }
       here.due ||= setTimeout(() => { here.due = 0; refreshView(turn); }, 30);
     }
@@ -217,8 +198,7 @@ async function run(chat, turn, files) {
       written: u.output_tokens,
       rate: first && !resumed ? u.output_tokens / seconds : 0 };
   }
-  turn.items = turn.items.filter(Boolean);
-  runs.delete(turn.id);
+  turn.items = turn.items.filter(Boolean); runs.delete(turn.id);
   free?.();
   turn.ended = !(turn.response && here.cut); // or it can still be resumed
   const there = turn.ended && turn.response && pathTo(turn);

@@ -12,13 +12,13 @@ function exchangeOf(turn) {
   const parts = [], messages = [linesOf("user", [turn.text, ...(turn.files ?? []).map((f) =>
     "[file: " + f.name + "]")].join("\n"))];
   for (const i of (turn.items ?? []).filter(Boolean)) {
-    const isCall = cards[i.type] === cards.mcp_call, text = partsOf(i);
-    if (i.type === "reasoning") {
-      parts.push({ kind: "thought", text, seconds: turn.seconds?.[i.id] ?? 0 });
-    } else if (i.type === "message") parts.push({ kind: "speech", text });
-    else if (isCall || /^refused/.test(turn.said?.[i.id])) {
-      const output = outputOf(i), failed = isCall ? failureOf(i) : refusal, args = askedOf(i);
-      const to = toolOf(i).replace(": ", ".");
+    const text = partsOf(i);
+    if (i.type === "message") parts.push({ kind: "speech", text });
+    else if (i.type === "reasoning") parts.push({ kind: "thought", text,
+      seconds: turn.seconds?.[i.id] ?? 0 });
+    else if (isCall(turn)(i)) {
+      const output = outputOf(i), args = askedOf(i), to = toolOf(i).replace(": ", ".");
+      const failed = cards[i.type] === cards.mcp_call ? failureOf(i) : refusal;
       parts.push({ kind: "call", name: toolOf(i), text: args, output, failed });
       messages.push(linesOf("assistant", args, { channel: "commentary", recipient: to }),
         linesOf("tool", failed || output, { name: to, channel: "commentary",
@@ -60,11 +60,12 @@ function chatOf({ version, session: { exchanges, ...record } }) {
     queued: (record.queued ?? []).map((text) => ({ text, files: [] })) };
 }
 function sessionOf(chat) {
-  const at = (id) => chat.turns.findIndex((t) => t.id === id), iso = (t) => new Date(t).toISOString();
+  const at = (id) => chat.turns.findIndex((t) => t.id === id);
+  const changed = new Date(chat.used).toISOString();
   const here = chat.turns.at(-1)?.raw ? {} : { model: $("model").value, source: "", endpoint: "" };
   for (const t of chat.turns) for (const f of t.files ?? []) f.data ??= held.get(f.id)?.data;
-  return { effort: effort(), began: iso(chat.used), ...chat.record, ...here, id: chat.id,
-    name: titleOf(chat), changed: iso(chat.used), at: at(chat.leaf),
+  return { effort: effort(), began: changed, ...chat.record, ...here, id: chat.id,
+    name: titleOf(chat), changed, at: at(chat.leaf),
     queued: chat.queued?.map((q) => q.text), exchanges: chat.turns.map((t) => ({
       ...(t.raw ?? exchangeOf(t)), before: at(t.parent), page: t.raw ? { id: t.id } : t })) };
 }
@@ -72,12 +73,9 @@ function sessionOf(chat) {
 // upload saves a chat on the server, one version after the other.
 const uploads = new WeakMap();
 function upload(chat) {
-  const next = (uploads.get(chat) ?? Promise.resolve()).then(() => put(chat)).catch((e) => {
-    notice("The conversation is not stored: " + e.message);
-    return false;
-  });
-  uploads.set(chat, next);
-  return next;
+  uploads.set(chat, (uploads.get(chat) ?? Promise.resolve()).then(() => put(chat)).catch((e) =>
+    void notice("The conversation is not stored: " + e.message)));
+  return uploads.get(chat);
 }
 async function put(chat, tries = 3) {
   const r = await ask("v1/sessions/" + chat.id, { method: "POST",
@@ -88,9 +86,8 @@ async function put(chat, tries = 3) {
     await pull();
     return !chats.includes(chat) || put(chat, tries - 1); // or it was deleted elsewhere
   } else if (code === "session_open") {
-    Object.assign(chat, { id: newID(), version: "", title: titleOf(chat) + " (copy)" });
-    notice("A terminal has this conversation open. It continues here in a copy.");
-    list();
+    Object.assign(chat, { id: newID().slice(0, 8), version: "", title: titleOf(chat) + " (copy)" });
+    notice("A terminal has this conversation open. It continues here in a copy."); list();
     return put(chat, 0);
   } else throw new Error(sentence(said.error.message));
   return true;
@@ -114,7 +111,7 @@ async function pull() {
 async function sync() {
   await pull();
   for (const c of chats.filter((c) => c.version)) resumeCut(c);
-  if (chat.version ? !chats.includes(chat) : !chat.turns.length) open(chat.version ? null : chats[0]);
-  else draw();
+  const gone = chat.version && !chats.includes(chat);
+  if (gone || !chat.turns.length) open(gone ? null : chats[0]); else draw();
   list();
 }
