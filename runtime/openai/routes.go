@@ -95,12 +95,9 @@ func (p *port) operations() []operation {
 			members{answer: "id type"}},
 		{"DELETE /v1/conversations/{id}/items/{item}", "Delete an item", p.responses.DeleteItem,
 			members{answer: "id"}},
-		{"GET /v1/sessions", "The latest conversations of ossrun chat, if it shares them",
-			p.listSessions, members{answer: "object data"}},
-		{"POST /v1/sessions/{id}", "Save one", p.driver.BodyHandler(p.saveSession), members{
-			body: []string{"session! object", "version string"}, answer: "version session"}},
-		{"DELETE /v1/sessions/{id}", "Delete it", p.deleteSession,
-			members{answer: "id object deleted"}},
+		{"GET /v1/sessions", "", p.listSessions, members{}}, // the chat page's own
+		{"POST /v1/sessions/{id}", "", p.driver.BodyHandler(p.saveSession), members{}},
+		{"DELETE /v1/sessions/{id}", "", p.deleteSession, members{}},
 		{"GET /v1/models", "The models", p.listModels, members{
 			query: []string{"client_version string"}, answer: "object data"}},
 		{"GET /v1/models/{id...}", "A model", p.showModel, members{

@@ -1,9 +1,9 @@
 // /v1/sessions: the conversations of ossrun chat, which the chat page lists, continues and adds to
 // where the person who starts the server allows it (ossrun serve --share-sessions).
 //
-// What must stay true: a client has its own conversations, the operator those of the terminal; only
-// the server's own page reads them; a writer changes nothing that it has not read, or that a chat
-// in a terminal has open.
+// What must stay true: a client has its own conversations, the operator those of the terminal; of
+// all web pages only the server's own reads them; a writer changes nothing that it has not read, or
+// that a chat in a terminal has open.
 
 package openai
 

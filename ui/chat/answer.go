@@ -239,7 +239,8 @@ func (t *reasoningText) head() string {
 	if end.IsZero() {
 		end, verb = t.latest, "thinking,"
 	}
-	return verb + " " + formatDuration(end.Sub(t.started)) + ", " + formatCount(t.tokens, "token")
+	return strings.TrimSuffix(verb+" "+formatDuration(end.Sub(t.started))+", "+
+		formatCount(t.tokens, "token"), ", 0 tokens") // those of the chat page are not counted
 }
 
 func (t *reasoningText) runs(l layout, live bool) []run {
