@@ -22,28 +22,27 @@ import (
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
-// Sessions is how the conversations of ossrun chat are shared with it.
+// Sessions shares the conversations of ossrun chat.
 type Sessions struct {
-	// Claim keeps other chats from opening a conversation; ok is false if one has it open.
+	// Claim keeps chats from opening a conversation, or reports that one has it open.
 	Claim func(id string) (release func(), ok bool)
-	// Erase deletes a client's conversation with its traces, unless a chat has it open.
-	Erase func(store records.Store, client, id string) error
+	Erase func(s records.Store, client, id string) error // unless a chat has it open
 }
 
 // maxSessions is how many bytes of the latest conversations are listed.
 const maxSessions = 32 << 20
 
 type sessionObject struct {
-	Version string          `json:"version"` // changes with the conversation
+	Version string          `json:"version"` // changes with the conversation; "": there is none
 	Session json.RawMessage `json:"session"`
 }
 
-func newSession(value json.RawMessage) (s sessionObject) {
-	if value != nil {
-		sum := sha256.Sum256(value)
-		s = sessionObject{hex.EncodeToString(sum[:8]), value}
+func newSession(value json.RawMessage) sessionObject {
+	if value == nil {
+		return sessionObject{}
 	}
-	return s
+	sum := sha256.Sum256(value)
+	return sessionObject{hex.EncodeToString(sum[:8]), value}
 }
 
 func (p *port) sessions(e *answer.Exchange, r *http.Request) (records.Store, *fields.Fault) {
@@ -66,10 +65,9 @@ func (p *port) listSessions(e *answer.Exchange, r *http.Request) (any, *fields.F
 	}
 	all, size := []sessionObject{}, 0
 	for _, r := range store.List(records.KindChat) {
-		if size += len(r.Value); size > maxSessions {
-			break
+		if size += len(r.Value); size <= maxSessions {
+			all = append(all, newSession(r.Value))
 		}
-		all = append(all, newSession(r.Value))
 	}
 	return map[string]any{"object": "list", "data": all}, nil
 }
@@ -84,10 +82,7 @@ func (p *port) saveSession(e *answer.Exchange, r *http.Request, o *fields.Object
 		return nil, f
 	}
 	id, value, seen := r.PathValue("id"), bytes.Clone(o.Get("session").Raw), o.Text("version")
-	var session struct {
-		ID        string
-		Exchanges []struct{}
-	}
+	var session struct{ ID string }
 	if json.Unmarshal(value, &session) != nil || session.ID != id || !sessionID.MatchString(id) {
 		return nil, fields.Invalid("session", "session must be a conversation with the id of the "+
 			"path, as GET /v1/sessions lists it")

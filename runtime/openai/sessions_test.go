@@ -64,13 +64,13 @@ func TestSessionsAreShared(t *testing.T) {
 	wants(save("aa11", second, "three"), 409, "session_open")
 	wants(porttest.Ask(t, "DELETE", srv.URL+"/v1/sessions/aa11", ""), 409, "session_open")
 	open["aa11"] = false
-	for _, id := range []string{"..", "%2e%2e%2fx", "a%2fb", strings.Repeat("a", 65)} {
+	for _, id := range []string{"%2e%2e%2fx", "-a", "a%2fb", strings.Repeat("a", 65)} {
 		if r := save(id, "", "x"); r.Status < 300 || r.Status >= 500 {
 			t.Errorf("%s: %d %s", id, r.Status, r.Body)
 		}
 	}
 	for _, body := range []string{`{}`, `{"session":[]}`, `{"session":{"id":"bb22"}}`,
-		`{"session":{"id":"aa11","exchanges":7}}`, `{"session":null}`, `{"session":{"id":7}}`} {
+		`{"session":null}`, `{"session":{"id":7}}`} {
 		wants(porttest.Ask(t, "POST", srv.URL+"/v1/sessions/aa11", body), 400, "session")
 	}
 	if n := list(); n != 1 {

@@ -246,10 +246,10 @@ func eraseSession(s records.Store, client, id string) error {
 		p.History, p.Pictures = stateFile("history"), stateFile("pictures")
 	}
 	saved, err := chat.Find(s, id)
-	if err == nil && saved.ID == id {
-		err = p.Delete(saved)
+	if err != nil || saved.ID != id {
+		return err
 	}
-	return err
+	return p.Delete(saved)
 }
 
 // damagedCopies deletes or names copies of a damaged store: deleted conversations may be in them.

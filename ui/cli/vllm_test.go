@@ -212,7 +212,7 @@ var ours = map[string]bool{
 	"max-waiting": true, "deterministic": true, "compute": true, "dense": true, "log": true,
 	"swap-disk": true, "tools": true, "no-speculation": true,
 	"mcp-config": true, "python-tool": true, "search": true, "browser-allow": true,
-	"remember": true, "no-remember-on-disk": true, "port": true,
+	"remember": true, "no-remember-on-disk": true, "port": true, "share-sessions": true,
 	"max-reasoning-tokens": true, "no-loop-detection": true, "tensor-parallel-size": true,
 	"gpu-memory-utilization": true, "max-num-seqs": true, "dry-run": true, "print": true,
 	"hardware": true, "launch": true, "speculative": true, "vllm-version": true, "platform": true,

@@ -45,7 +45,7 @@ function itemsOf(parts, id) {
         output: said, error: failed });
   });
 }
-function chatOf({ version, session: { exchanges, ...record } }) {
+function chatOf({ version, session: { exchanges = [], ...record } }) {
   const turns = [], count = {};
   for (const { before, page, ...raw } of exchanges) {
     const parent = turns[before]?.id ?? null, from = parent ?? record.id;
