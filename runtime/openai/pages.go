@@ -30,7 +30,8 @@ import (
 var pageFiles embed.FS
 
 // pageScripts are the scripts of the chat page, concatenated in this order.
-var pageScripts = strings.Fields("kept highlight formula markdown server sessions answer composer chat")
+var pageScripts = strings.Fields(
+	"kept highlight formula markdown server sessions answer composer chat")
 
 func pageFile(name string) string {
 	text, _ := pageFiles.ReadFile("page/" + name) // a test reads each page

@@ -10,8 +10,8 @@ package openai
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -29,21 +29,9 @@ type Sessions struct {
 	Erase func(s records.Store, client, id string) error // unless a chat has it open
 }
 
-// maxSessions is how many bytes of the latest conversations are listed.
-const maxSessions = 32 << 20
+const maxSessions = 32 << 20 // bytes of the latest conversations in a list
 
-type sessionObject struct {
-	Version string          `json:"version"` // changes with the conversation; "": there is none
-	Session json.RawMessage `json:"session"`
-}
-
-func newSession(value json.RawMessage) sessionObject {
-	if value == nil {
-		return sessionObject{}
-	}
-	sum := sha256.Sum256(value)
-	return sessionObject{hex.EncodeToString(sum[:8]), value}
-}
+func versionOf(value json.RawMessage) string { return fmt.Sprintf("%x", sha256.Sum256(value)) }
 
 func (p *port) sessions(e *answer.Exchange, r *http.Request) (records.Store, *fields.Fault) {
 	origin := r.Header.Get("Origin")
@@ -63,10 +51,10 @@ func (p *port) listSessions(e *answer.Exchange, r *http.Request) (any, *fields.F
 	if f != nil {
 		return nil, f
 	}
-	all, size := []sessionObject{}, 0
+	all, size := []any{}, 0
 	for _, r := range store.List(records.KindChat) {
 		if size += len(r.Value); size <= maxSessions {
-			all = append(all, newSession(r.Value))
+			all = append(all, map[string]any{"version": versionOf(r.Value), "session": r.Value})
 		}
 	}
 	return map[string]any{"object": "list", "data": all}, nil
@@ -94,7 +82,8 @@ func (p *port) saveSession(e *answer.Exchange, r *http.Request, o *fields.Object
 	}
 	defer release()
 	err := store.Change(func(c *records.Change) error {
-		if old, _ := c.Get(records.KindChat, id); newSession(old.Value).Version != seen {
+		old, ok := c.Get(records.KindChat, id)
+		if ok != (seen != "") || ok && versionOf(old.Value) != seen {
 			return fields.Refusal(http.StatusConflict, "version", "session_changed",
 				"the conversation has changed. Read it again")
 		}
@@ -103,7 +92,7 @@ func (p *port) saveSession(e *answer.Exchange, r *http.Request, o *fields.Object
 	if err != nil {
 		return nil, responses.ChangeFault(err)
 	}
-	return newSession(value), nil
+	return map[string]any{"version": versionOf(value)}, nil
 }
 
 func (p *port) deleteSession(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
