@@ -20,7 +20,7 @@ func TestDocumentHasTheRoutes(t *testing.T) {
 		have = append(have, o.Route)
 	}
 	notOffered := []string{"POST /v1/embeddings", "POST /api/embed", "POST /api/embeddings",
-		"GET /v1/responses", // answered with what there is instead
+		"GET /v1/responses",                                                      // answered with what there is instead
 		"GET /v1/sessions", "POST /v1/sessions/{id}", "DELETE /v1/sessions/{id}"} // the page's own
 	for path, m := range openai.Routes() {
 		path = strings.NewReplacer("...", "", "{$}", "").Replace(path)

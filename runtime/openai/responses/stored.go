@@ -258,7 +258,6 @@ func deleteFault(err error) *fields.Fault {
 }
 
 // ChangeFault is the fault of a change that was refused, by its own rules or by the disk.
-// ChangeFault is the fault of a change that was not stored.
 func ChangeFault(err error) *fields.Fault {
 	if f, ok := errors.AsType[*fields.Fault](err); ok {
 		return f
