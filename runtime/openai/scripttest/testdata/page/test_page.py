@@ -55,6 +55,14 @@ def answer(page):
     return page.locator("article").last
 
 
+def keep(page, *answers):
+    """Puts a conversation with these answers into the browser."""
+    page.wait_for_function("database")
+    turns = [{"id": f"t{i}", "parent": f"t{i - 1}" if i else None, "text": "Show me.", "ended": True,
+              "items": [{"type": "message", "id": "m", "content": [{"type": "output_text", "text": t}]}]} for i, t in enumerate(answers)]
+    page.evaluate("c => written((all) => all.put(c))", {"id": "c", "title": "Samples", "used": 1, "leaf": turns[-1]["id"], "turns": turns})
+
+
 def shot(page, name):
     if SHOTS:
         page.screenshot(path=f"{SHOTS}/{name}.png")
@@ -378,9 +386,7 @@ MOST = 50_000  # elements of an answer; the renderer stops at 20,000
 def test_no_answer_bricks_the_page(page, bomb):
     """It is drawn at every load, from the browser's storage; and a text behind it is still laid out."""
     text = BOMBS[bomb]
-    turn = lambda t: {"text": "q", "items": [{"type": "message", "id": "m", "content": [{"type": "output_text", "text": t}]}]}
-    page.evaluate("chats => localStorage.setItem('ossrun.chats', JSON.stringify(chats))",
-                  [{"id": "c", "title": "t", "turns": [turn(text), turn("a **word**")]}])
+    keep(page, text, "a **word**")
     page.reload()
     expect(page.locator(".model strong").last).to_have_text("word")
     made = page.evaluate("() => { open(chat); return document.querySelectorAll('.model *').length; }")

@@ -9,6 +9,7 @@ import base64
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import threading
 
 import pytest
 from playwright.sync_api import expect
-from test_page import HANGS, ROOT as SCRIPTED, SHOTS, unlock
+from test_page import HANGS, ROOT as SCRIPTED, SHOTS, keep, unlock
 
 HERE = pathlib.Path(__file__).parent
 AXE = (HERE / "node_modules/axe-core/axe.min.js").read_text()
@@ -187,23 +188,66 @@ def test_conversations_beside(page):
     expect(page.locator("#list .open")).to_have_text(["How do I set the effort?"])
 
 
-def test_conversations_of_the_page_before_are_taken_over(page):
-    item = lambda t: {"type": "message", "role": "assistant", "id": "m", "content": [{"type": "output_text", "text": t}]}
-    old = [{"id": "a", "title": "First", "turns": [{"text": "one", "items": [item("1")], "facts": "9 tokens read"}, {"text": "two", "items": [item("2")]}]},
-           {"id": "b", "title": "Second", "turns": [{"text": "three", "items": [], "old": {"text": "old", "items": [item("kept")]}}]}]
-    page.evaluate("c => localStorage.setItem('ossrun.chats', JSON.stringify(c))", old)
-    # A slow page: the clock goes on between one conversation and the next.
-    page.add_init_script("{ let at = 1e12; Date.now = () => (at += 5); }")
-    for _ in range(2):
-        page.reload()
-        expect(page.locator(".user")).to_have_text(["one", "two"])
-        expect(page.locator(".model")).to_have_text(["1", "2"])
-        assert page.evaluate("localStorage.getItem('ossrun.chats')") is None
-    drawer(page)
-    page.get_by_role("button", name="Second", exact=True).click()
-    expect(page.locator(".model")).to_have_text("kept")
-    ask(page, "and on")
-    expect(page.locator(".model .text").last).to_contain_text(re.compile(r"\w{3}"))
+def test_conversations_are_shared_with_the_terminal(browser, tmp_path):
+    """With --share-sessions page and terminal have one list, and neither loses what the other adds."""
+    shares = Server(tmp_path, "--share-sessions")
+    env = {**os.environ, **{f"XDG_{k}_HOME": f"{tmp_path}/{k}" for k in ("STATE", "DATA", "CACHE", "CONFIG")}, "TERM": "xterm"}
+    sessions = lambda *args: subprocess.run([os.environ["OSSRUN"], "sessions", *args], env=env, capture_output=True, text=True, check=True).stdout
+    listed = lambda: [(s["name"], s["questions"]) for s in json.loads(sessions("list", "--json"))]
+    page = visit(browser, shares.root)
+    expect(page.locator("#where")).to_have_text("Conversations are kept with those of ossrun chat.")
+    ask(page, "What is ossrun?")
+    page.wait_for_function("chat.version && pathOf(chat).at(-1).ended")
+    page.evaluate("uploads.get(chat)")
+    assert listed() == [("What is ossrun?", 1)]
+    assert "ossrun is one program" in sessions("show", page.evaluate("chat.id"))
+
+    inside, outside = pty.openpty()  # the same person continues in a terminal
+    chat = subprocess.Popen([os.environ["OSSRUN"], "chat", "--plain", "--resume", page.evaluate("chat.id")], env=env, stdin=outside, stdout=outside, stderr=outside)
+    os.close(outside)
+    screen = lambda until: until in read_until(inside, until)
+    os.write(inside, b"How do I set the effort?\n")
+    assert screen("--effort")
+    page.wait_for_function("sync().then(() => pathOf(chat).length === 2 && pathOf(chat)[1].raw.live === undefined)")
+    expect(page.locator(".user")).to_have_text(["What is ossrun?", "How do I set the effort?"])
+    page.wrong.clear()
+    ask(page, "How much memory does gpt-oss-20b need?")
+    expect(page.locator("#toast")).to_contain_text("A terminal has this conversation open. It continues here in a copy.")
+    page.evaluate("uploads.get(chat)")
+    page.wrong[:] = [w for w in page.wrong if "409" not in w]
+    assert sorted(listed()) == [("What is ossrun?", 2), ("What is ossrun? (copy)", 3)]
+    chat.terminate()
+    chat.wait()
+    os.close(inside)
+
+    other = visit(browser, shares.root)  # another browser
+    expect(other.locator(".user")).to_have_count(3)
+    ask(other, "What is ossrun?")
+    page.get_by_role("button", name="Regenerate").last.click()
+    expect(page.locator("#send")).to_have_text("Send")
+    page.wait_for_function("uploads.get(chat).then(() => chat.turns.length === 5)")
+    page.reload()
+    expect(page.locator("#list .open")).to_have_text(["What is ossrun? (copy)", "What is ossrun?"])
+    page.locator("[aria-current] + .more").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator("#list li")).to_have_count(1)
+    assert listed() == [("What is ossrun?", 2)]
+    page.locator("#toast").get_by_role("button", name="Undo").click()
+    expect(page.locator("#list li")).to_have_count(2)
+    page.evaluate("uploads.get(chat)")
+    assert len(listed()) == 2
+    state(page, "shared")
+    assert not [w for w in page.wrong + other.wrong if "409" not in w]
+    page.context.close()
+    other.context.close()
+    shares.kill()
+
+
+def read_until(terminal, mark):
+    said = b""
+    while mark.encode() not in said:
+        said += os.read(terminal, 4096)
+    return said.decode(errors="replace")
 
 
 def test_two_tabs(page):
@@ -398,8 +442,7 @@ print(f"fib(30) is {fib(30):,} and this line is longer than a phone is wide, so 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_code_and_formulas(browser, server, size, scheme):
     page = visit(browser, server.root, size, color_scheme=scheme)
-    turn = {"text": "Show me.", "items": [{"type": "message", "id": "m", "content": [{"type": "output_text", "text": FORMULAS}]}]}
-    page.evaluate("c => localStorage.setItem('ossrun.chats', JSON.stringify(c))", [{"id": "c", "title": "Samples", "turns": [turn]}])
+    keep(page, FORMULAS)
     page.reload()
     expect(page.locator("math")).to_have_count(3)
     expect(page.locator("math[display=block]")).to_have_count(2)
