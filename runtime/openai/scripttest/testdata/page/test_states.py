@@ -208,7 +208,7 @@ def test_conversations_are_shared_with_the_terminal(browser, tmp_path):
     screen = lambda until: until in read_until(inside, until)
     os.write(inside, b"How do I set the effort?\n")
     assert screen("--effort")
-    page.wait_for_function("sync().then(() => pathOf(chat).length === 2 && pathOf(chat)[1].raw.live === undefined)")
+    page.wait_for_function("sync().then(() => pathOf(chat).length === 2 && !pathOf(chat)[1].raw.live && textOf(pathOf(chat)[1]))")
     expect(page.locator(".user")).to_have_text(["What is ossrun?", "How do I set the effort?"])
     page.wrong.clear()
     ask(page, "How much memory does gpt-oss-20b need?")
