@@ -100,12 +100,8 @@ __device__ __forceinline__ void long_tile(const LongLinear& l, const OwnColumns<
       const uint4 u = weights.q[d][0], v = weights.q[d][1];
       unsigned a[2][4] = {{u.x ^ none, v.x ^ none, u.y ^ none, v.y ^ none},
                           {u.z ^ none, v.z ^ none, u.w ^ none, v.w ^ none}};
-      const uint64_t b = descriptor(stages + chunk / 2 * (N * kWgStep) + chunk % 2 * kLongChunk);
-      keep(a);
-      begin_products(sum);
-      issue<N>(pending, sum, a[0], b);
-      issue<N>(pending, sum, a[1], b + 2);  // 16 further of k are 32 bytes
-      commit(pending);
+      bf16* const from = stages + chunk / 2 * (N * kWgStep) + chunk % 2 * kLongChunk;
+      issue_two<N>(pending, sum, a, static_cast<unsigned>(descriptor(from)));
       weights.ask(d, turn + d + kLongDepth);
       wait(pending, sum);
     }

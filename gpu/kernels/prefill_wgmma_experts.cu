@@ -14,20 +14,14 @@
 #include "expert.h"
 #include "grid.h"
 #include "stream.h"
-#include "wgmma.h"
 
 #if defined(MATRIX_WGMMA)
 
 constexpr int kWgUp = 2, kWgUpThreads = kWgUp * 128;
 constexpr int kWgTokens = 128, kWgTokenStages = 4;
 
-// A lane's weights of two steps: a block of each of its two rows. Of a last single step, 16.
-struct WgWeights {
-  uint4 q[2];
-  unsigned scale[2];
-};
-
-// Where the rows of a lane lie: the first blocks of rows 0 and 1, far below 2^31.
+// Where the rows of a lane lie: the first blocks of rows 0 and 1, far below 2^31. It fetches the
+// weights of two steps; of a last single step, 16.
 struct WgShare {
   const uint8_t* blocks;
   const uint8_t* scales;
@@ -52,19 +46,6 @@ struct WgShare {
   }
 };
 
-// The first operands of two of a step's four products, from eight codes of each row: word i of each
-// is row i % 2.
-__device__ __forceinline__ void unpack_wg(unsigned (&a)[2][4], unsigned q0, unsigned q1,
-                                          const WgWeights& w) {
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    unsigned words[4];
-    Unpacker(w.scale[r]).unpack(words, r == 0 ? q0 : q1);
-#pragma unroll
-    for (int i = 0; i < 4; i++) a[i / 2][i % 2 * 2 + r] = words[i];
-  }
-}
-
 // The rows of a tile's tokens: a thread copies piece threadIdx.x % 8 of every kApart-th.
 template <int N>
 struct WgTokens {
@@ -78,19 +59,6 @@ struct WgTokens {
                  x + row[i] + step * kWgStep, true);
   }
 };
-
-// Asks for two products, and waits for the two before, whose first operands were in `older`.
-template <int N>
-__device__ __forceinline__ void multiply_wg(Pending& pending, float (&sum)[N / 2],
-                                            unsigned (&a)[2][4], unsigned (&older)[2][4],
-                                            uint64_t b) {
-  keep(a);
-  begin_products(sum);
-  issue<N>(pending, sum, a[0], b);
-  issue<N>(pending, sum, a[1], b + 2);  // 16 further of k are 32 bytes
-  commit(pending);
-  wait_older(pending, older);
-}
 
 struct WgExperts {
   void* y;
@@ -163,7 +131,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, co
     for (int u = 0; u < 2; u++) {
       const int step = turn + u;
       if (step >= steps) break;
-      unpack_wg(a[0], u ? w.q[0].z : w.q[0].x, u ? w.q[1].z : w.q[1].x, w);
+      unpack_wg(a[0], w, 2 * u);
       arrive(copies);  // this step's tokens; the next one's may be under way
       publish();
       __syncthreads();  // this stage is filled, and all have multiplied the one before the last
@@ -171,9 +139,9 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, co
         tokens.copy(copies, stages + (stage ^ 2) * kStage, step + kStages - 2);
       commit_copies(copies);
       if (u == 0 && step + 2 < steps) next_w = weights.fetch(step + 2);
-      const uint64_t b = descriptor(stages + stage * kStage);
+      const unsigned b = static_cast<unsigned>(descriptor(stages + stage * kStage));
       multiply_wg<N>(pending, sum, a[0], a[1], b);
-      unpack_wg(a[1], u ? w.q[0].w : w.q[0].y, u ? w.q[1].w : w.q[1].y, w);
+      unpack_wg(a[1], w, 2 * u + 1);
       multiply_wg<N>(pending, sum, a[1], a[0], b + 4);
       stage = (stage + 1) % kStages;
     }

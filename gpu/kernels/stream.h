@@ -12,7 +12,7 @@
 #define OSSRUN_GPU_STREAM_H_
 
 #include "decode.h"
-#include "matrix.h"
+#include "wgmma.h"
 
 // Chunks of 16 rows that a warp has under way: 6 KB of an H200's 23 that Little's law wants of a
 // processor, which has 16 warps.
@@ -190,5 +190,35 @@ __device__ __forceinline__ void multiply_chunk(Sums (&sum)[(COLUMNS + 15) / 16],
     }
   }
 }
+
+#if defined(MATRIX_WGMMA)
+// A lane's weights for products by warpgroups: a block of each of its two rows, or half of one.
+struct WgWeights {
+  uint4 q[2];
+  unsigned scale[2];
+};
+
+// The first operands of two products, from word `i` of each row's codes: word j of each is row
+// j % 2.
+__device__ __forceinline__ void unpack_wg(unsigned (&a)[2][4], const WgWeights& w, int i) {
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const uint4 q = w.q[r];
+    unsigned words[4];
+    Unpacker(w.scale[r]).unpack(words, i == 0 ? q.x : i == 1 ? q.y : i == 2 ? q.z : q.w);
+#pragma unroll
+    for (int j = 0; j < 4; j++) a[j / 2][j % 2 * 2 + r] = words[j];
+  }
+}
+
+// Asks for two products, and waits for the two before, whose first operands were in `older`.
+template <int N>
+__device__ __forceinline__ void multiply_wg(Pending& pending, float (&sum)[N / 2],
+                                            unsigned (&a)[2][4], unsigned (&older)[2][4],
+                                            unsigned b) {
+  issue_two<N>(pending, sum, a, b);
+  wait_older(pending, older);
+}
+#endif
 
 #endif  // OSSRUN_GPU_STREAM_H_

@@ -12,7 +12,6 @@
 // cache: with more than 32 columns shared memory leaves too little.
 #include "grid.h"
 #include "tokens.h"
-#include "wgmma.h"
 
 #if defined(MATRIX_WGMMA)
 
@@ -21,18 +20,12 @@ constexpr int kWideRows = kWideWarpgroups * kWgRows;
 constexpr int kWideShare = 128;  // of k: a lane has a block of each of its two rows
 constexpr int kWideDepth = 3;    // shares that a warp has under way
 
-// A lane's weights of a share.
-struct WideWeights {
-  uint4 q[2];
-  unsigned scale[2];
-};
-
 // Where a lane's rows begin.
 struct WideRows {
   const uint8_t* blocks[2];
   const uint8_t* scales[2];
   // The share that is so many after this one.
-  __device__ __forceinline__ void ask(WideWeights& w, int after) const {
+  __device__ __forceinline__ void ask(WgWeights& w, int after) const {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       w.q[r] = stream16(blocks[r] + after * (kWideShare / 2));
@@ -40,7 +33,7 @@ struct WideRows {
     }
   }
   // Half of one, of which a lane has half a block of each row.
-  __device__ __forceinline__ void ask_half(WideWeights& w, int after) const {
+  __device__ __forceinline__ void ask_half(WgWeights& w, int after) const {
     const int lane = threadIdx.x % 4;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -59,42 +52,15 @@ struct WideRows {
   }
 };
 
-// The first operands of two products, from eight codes of each row: word i of each is row i % 2.
-__device__ __forceinline__ void unpack_wide(unsigned (&a)[2][4], unsigned q0, unsigned q1,
-                                            const Unpacker (&unpacker)[2]) {
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    unsigned words[4];
-    unpacker[r].unpack(words, r == 0 ? q0 : q1);
-#pragma unroll
-    for (int i = 0; i < 4; i++) a[i / 2][i % 2 * 2 + r] = words[i];
-  }
-}
-
-// Asks for two products, and waits for the two before, whose first operands were in `older`. b is
-// the lower half of the second operand's descriptor: the compiler keeps it where the unit reads it.
-template <int N>
-__device__ __forceinline__ void multiply_wide(Pending& pending, float (&sum)[N / 2],
-                                              unsigned (&a)[2][4], unsigned (&older)[2][4],
-                                              unsigned b) {
-  keep(a);
-  begin_products(sum);
-  issue<N>(pending, sum, a[0], kUpperDescriptor | b);
-  issue<N>(pending, sum, a[1], kUpperDescriptor | (b + 2));  // 16 further of k are 32 bytes
-  commit(pending);
-  wait_older(pending, older);
-}
-
 // The products of half a share, whose codes are in words I and I + 1 of each row.
 template <int N, int I>
 __device__ __forceinline__ void multiply_half(Pending& pending, float (&sum)[N / 2],
-                                              unsigned (&a)[2][2][4], const WideWeights& w,
+                                              unsigned (&a)[2][2][4], const WgWeights& w,
                                               unsigned b) {
-  const Unpacker unpacker[2] = {Unpacker(w.scale[0]), Unpacker(w.scale[1])};
-  unpack_wide(a[0], I ? w.q[0].z : w.q[0].x, I ? w.q[1].z : w.q[1].x, unpacker);
-  multiply_wide<N>(pending, sum, a[0], a[1], b);
-  unpack_wide(a[1], I ? w.q[0].w : w.q[0].y, I ? w.q[1].w : w.q[1].y, unpacker);
-  multiply_wide<N>(pending, sum, a[1], a[0], b + 4);
+  unpack_wg(a[0], w, I);
+  multiply_wg<N>(pending, sum, a[0], a[1], b);
+  unpack_wg(a[1], w, I + 1);
+  multiply_wg<N>(pending, sum, a[1], a[0], b + 4);
 }
 
 // Stages `live` rows of x, row order[i] / top the i-th, rounded: a warp takes eight by a share of
@@ -204,7 +170,7 @@ __device__ __forceinline__ void wide_experts(const WideExperts& e) {
     return unit * kWideRows + thread / WARP * 16 + thread % WARP / 4 * (GATED ? 2 : 1);
   };
   WideRows rows;
-  WideWeights ahead[kWideDepth], half;
+  WgWeights ahead[kWideDepth], half;
   const auto aim = [&](int expert) {
     const int thread = thread_again(), own = own_row(thread);
 #pragma unroll

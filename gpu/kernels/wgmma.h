@@ -59,8 +59,7 @@ __device__ __forceinline__ uint64_t descriptor(const bf16* p) {
 #else
   const unsigned at = shared_address(p);
 #endif
-  return static_cast<uint64_t>((at & 0x3ffffu) >> 4) | static_cast<uint64_t>(1) << 16 |
-         kUpperDescriptor;
+  return kUpperDescriptor | 1u << 16 | (at & 0x3ffffu) >> 4;
 }
 
 #if defined(GPU_HOST)
@@ -314,6 +313,18 @@ __device__ __forceinline__ void commit([[maybe_unused]] Pending& pending) {
   pending.older = pending.last;
   pending.last = pending.count;
 #endif
+}
+
+// Asks for a group of two products, 16 of k behind each other. b is the lower half of the second
+// operand's descriptor: the compiler keeps it where the unit reads it.
+template <int N>
+__device__ __forceinline__ void issue_two(Pending& pending, float (&c)[N / 2], unsigned (&a)[2][4],
+                                          unsigned b) {
+  keep(a);
+  begin_products(c);
+  issue<N>(pending, c, a[0], kUpperDescriptor | b);
+  issue<N>(pending, c, a[1], kUpperDescriptor | (b + 2));  // 32 bytes further
+  commit(pending);
 }
 
 // Until everything issued has been multiplied. The compiler may not move what reads c before it.
