@@ -51,29 +51,16 @@ __device__ __forceinline__ void attend_head(const int* rows, float* o, const flo
 // o f32 [rows, heads * dim], qkv f32 [rows, (heads + 2 kv_heads) * dim], sinks bf16 [heads]; cache
 // as in cache.h, page_elements apart. dim <= 256. window 0: everything is visible.
 // grid (ceil(heads / (256 / WARP)), bucket rows)
-KERNEL(256)
-attend_f32(const int* rows, float* o, const float* qkv, const float* cache, const bf16* sinks,
-           const int* positions, const int* tables, const int* table_at, int64_t page_elements,
-           int heads, int kv_heads, int dim, int window, float scale) {
-  attend_head(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-              kv_heads, dim, window, scale);
-}
-EMULATE(attend_f32, 256)
-
-KERNEL(256)
-attend_bf16(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
-            const int* positions, const int* tables, const int* table_at, int64_t page_elements,
-            int heads, int kv_heads, int dim, int window, float scale) {
-  attend_head(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-              kv_heads, dim, window, scale);
-}
-EMULATE(attend_bf16, 256)
-
-KERNEL(256)
-attend_f8(const int* rows, float* o, const float* qkv, const e4m3* cache, const bf16* sinks,
-          const int* positions, const int* tables, const int* table_at, int64_t page_elements,
-          int heads, int kv_heads, int dim, int window, float scale) {
-  attend_head(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-              kv_heads, dim, window, scale);
-}
-EMULATE(attend_f8, 256)
+#define ATTEND(NAME, T)                                                                         \
+  KERNEL(256)                                                                                   \
+  attend_##NAME(const int* rows, float* o, const float* qkv, const T* cache, const bf16* sinks, \
+                const int* positions, const int* tables, const int* table_at,                   \
+                int64_t page_elements, int heads, int kv_heads, int dim, int window,            \
+                float scale) {                                                                  \
+    attend_head(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,  \
+                kv_heads, dim, window, scale);                                                  \
+  }                                                                                             \
+  EMULATE(attend_##NAME, 256)
+ATTEND(f32, float)
+ATTEND(bf16, bf16)
+ATTEND(f8, e4m3)

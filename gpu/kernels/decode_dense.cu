@@ -1,89 +1,175 @@
-// The kernels of decode's dense matrices: decode_dense.h as launches of their own.
-#include "decode_dense.h"
+// Decode's dense matrices: norm, projection, bias and what follows in one phase.
+//
+// ROWS rows of the step share one pass over the weights; a step of more rows has more blocks. Those
+// of the same columns are neighbours along x, so they run together and the weights come out of the
+// second cache. Two columns a warp, so that a staged activation serves twice.
+#include "cache.h"
+#include "decode.h"
+
+template <int ROWS>
+__device__ __forceinline__ void linear_rows(const int* rows, float* y, const float* x,
+                                            const bf16* norm, const bf16* w, const bf16* bias,
+                                            int k, int n, int stride, int add, float eps) {
+  DYNAMIC_SHARED(float4, staged);
+  SHARED(float, part, ROWS* kDecodeWarps);
+  const int live = *rows, row0 = blockIdx.x * ROWS;
+  const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
+  int c = (blockIdx.y * kDecodeWarps + warp) * 2;
+  Pieces<2, (ROWS > 1 ? kInFlightOfMany : kInFlight)> ahead = {};
+  bf16 next_bias = 0;  // of the lane's column
+  const auto ask = [&] {
+    const bf16* const first = w + static_cast<int64_t>(c) * k;
+    if (bias && c + lane % 2 < n) next_bias = bias[c + lane % 2];
+    ahead.ask({first, c + 1 < n ? first + k : first}, 0, k / 8, lane);
+  };
+  if (c < n) ask();
+  if (row0 >= live) return;  // the whole block
+  stage_rows<ROWS>(threadIdx.x, staged, x + static_cast<int64_t>(row0) * k, norm, k, live - row0,
+                   part);
+  __syncthreads();
+  const float scale = norm ? norm_scale(part, lane / 2 % ROWS, k, eps) : 1.0f;  // of the lane's row
+  while (c < n) {
+    const int own = c;
+    const bool two = own + 1 < n;
+    const bf16* const first = w + static_cast<int64_t>(own) * k;
+    float sum[ROWS][2] = {};
+    dot_bf16(sum, ahead, staged, {first, two ? first + k : first}, k, lane);
+    const float own_bias = from_bf16(next_bias);
+    c += gridDim.y * kDecodeWarps * 2;
+    if (c < n) ask();
+    float v = 0;  // of the lane's own row and column: lane 2r + j has sum[r][j]
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
+        const float all = warp_sum(sum[r][j]);
+        if (lane == 2 * r + j) v = all;
+      }
+    const int row = row0 + lane / 2, j = lane % 2;
+    if (lane >= 2 * ROWS || row >= live || (j == 1 && !two)) continue;
+    float* to = y + static_cast<int64_t>(row) * stride + own + j;
+    v = fmaf(v, scale, own_bias);
+    *to = add ? *to + v : v;
+  }
+}
 
 // linear, with RMSNorm by norm bf16 [k] before it where norm is not null. x f32 [rows, k] at
 // multiples of 16, w bf16 [n, k], bias bf16 [n] or null, y f32 with rows `stride` apart.
-// grid (bucket rows, any), shared 4 * k
-KERNEL(256, 3)
-decode_linear_1(const int* rows, float* y, const float* x, const bf16* norm, const bf16* w,
-                const bf16* bias, int k, int n, int stride, int add, float eps) {
-  linear_rows<1>(own_place(), rows, y, x, norm, w, bias, k, n, stride, add, eps);
-}
-EMULATE(decode_linear_1, 256)
+// grid (ceil(bucket rows / ROWS), any), shared ROWS * 4 * k; ROWS ends the name
+#define DECODE_LINEAR(ROWS, BLOCKS)                                                                \
+  KERNEL(256, BLOCKS)                                                                              \
+  decode_linear_##ROWS(const int* rows, float* y, const float* x, const bf16* norm, const bf16* w, \
+                       const bf16* bias, int k, int n, int stride, int add, float eps) {           \
+    linear_rows<ROWS>(rows, y, x, norm, w, bias, k, n, stride, add, eps);                          \
+  }                                                                                                \
+  EMULATE(decode_linear_##ROWS, 256)
+DECODE_LINEAR(1, 3)
+DECODE_LINEAR(4, 2)
 
-// grid (ceil(bucket rows / 4), any), shared 16 * k
-KERNEL(256, 2)
-decode_linear_4(const int* rows, float* y, const float* x, const bf16* norm, const bf16* w,
-                const bf16* bias, int k, int n, int stride, int add, float eps) {
-  linear_rows<4>(own_place(), rows, y, x, norm, w, bias, k, n, stride, add, eps);
+// Where the weights of a pair of columns begin that turn together: element i of a head; those of
+// i + dim/2 are as many rows further.
+__device__ __forceinline__ const bf16* pair_row(int pair, const bf16* wq, const bf16* wk,
+                                                const bf16* wv, int k, int heads, int kv_heads,
+                                                int dim) {
+  const int head = pair / (dim / 2);
+  const bf16* w = head < heads ? wq : head < heads + kv_heads ? wk : wv;
+  const int own = head < heads ? head : (head - heads) % kv_heads;
+  return w + static_cast<int64_t>(own * dim + pair % (dim / 2)) * k;
 }
-EMULATE(decode_linear_4, 256)
+
+// A pair of columns at a time.
+template <int ROWS, class T>
+__device__ __forceinline__ void qkv_rows(const int* rows, float* qkv, T* cache, const float* x,
+                                         const bf16* norm, const bf16* wq, const bf16* bq,
+                                         const bf16* wk, const bf16* bk, const bf16* wv,
+                                         const bf16* bv, const float* angles, const int* positions,
+                                         const int* tables, const int* table_at,
+                                         int64_t page_elements, int k, int heads, int kv_heads,
+                                         int dim, float eps) {
+  DYNAMIC_SHARED(float4, staged);
+  SHARED(float, part, ROWS* kDecodeWarps);
+  const int live = *rows, row0 = blockIdx.x * ROWS;
+  const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
+  const int half = dim / 2, width = (heads + 2 * kv_heads) * dim;
+  const int pairs = width / 2;
+  int p = blockIdx.y * kDecodeWarps + warp;
+  Pieces<2, (ROWS > 1 ? kInFlightOfMany : kInFlight)> ahead = {};
+  const bf16* low_row = nullptr;
+  bf16 next_bias[2] = {};
+  const int64_t apart = static_cast<int64_t>(half) * k;
+  // inline, or AMD's compiler keeps the pieces in memory
+  const auto ask = [&]() __attribute__((always_inline)) {
+    const int head = p / half;
+    const bf16* const bias = head < heads ? bq : head < heads + kv_heads ? bk : bv;
+    const int low = (head < heads ? head : (head - heads) % kv_heads) * dim + p % half;
+    if (bias) next_bias[0] = bias[low], next_bias[1] = bias[low + half];
+    low_row = pair_row(p, wq, wk, wv, k, heads, kv_heads, dim);
+    ahead.ask({low_row, low_row + apart}, 0, k / 8, lane);
+  };
+  if (p < pairs) ask();
+  if (row0 >= live) return;  // the whole block
+  stage_rows<ROWS>(threadIdx.x, staged, x + static_cast<int64_t>(row0) * k, norm, k, live - row0,
+                   part);
+  __syncthreads();
+  const float scale = norm_scale(part, lane % ROWS, k, eps);  // of the lane's row
+  while (p < pairs) {
+    const int head = p / half, i = p % half;
+    const bool query = head < heads, key = !query && head < heads + kv_heads;
+    const int own = query ? head : key ? head - heads : head - heads - kv_heads;
+    float sum[ROWS][2] = {};
+    dot_bf16(sum, ahead, staged, {low_row, low_row + apart}, k, lane);
+    const float low_bias = from_bf16(next_bias[0]), high_bias = from_bf16(next_bias[1]);
+    p += gridDim.y * kDecodeWarps;
+    if (p < pairs) ask();
+    float u = 0, v = 0;  // of the lane's own row
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+      const float all_u = warp_sum(sum[r][0]), all_v = warp_sum(sum[r][1]);
+      if (lane == r) {
+        u = all_u;
+        v = all_v;
+      }
+    }
+    const int row = row0 + lane;
+    if (lane >= ROWS || row >= live) continue;
+    u = fmaf(u, scale, low_bias);
+    v = fmaf(v, scale, high_bias);
+    if (query || key) {
+      const float c = angles[static_cast<int64_t>(row) * dim + i];
+      const float s = angles[static_cast<int64_t>(row) * dim + half + i];
+      const float turned = u * c - v * s;
+      v = v * c + u * s;
+      u = turned;
+    }
+    float* to = qkv + static_cast<int64_t>(row) * width + head * dim + i;
+    to[0] = u;
+    to[half] = v;
+    if (query) continue;
+    const int position = positions[row], page = tables[table_at[row] + position / kPageTokens];
+    T* at = key_at(cache, page_elements, page, own, position, dim) + i;
+    if (!key) at += kPageTokens * dim;
+    store(at, u);
+    store(at + half, v);
+  }
+}
 
 // Norm, the three projections with bias, RoPE, and k and v into their pages; qkv as the plain
 // kernels leave it. angles f32 [rows, dim]; the rest as in write_kv and decode_linear. A bias may
 // be null. grid (ceil(bucket rows / ROWS), any), shared ROWS * 4 * k; ROWS ends the name
-KERNEL(256, 3)
-decode_qkv_f32_1(const int* rows, float* qkv, float* cache, const float* x, const bf16* norm,
-                 const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
-                 const bf16* bv, const float* angles, const int* positions, const int* tables,
-                 const int* table_at, int64_t page_elements, int k, int heads, int kv_heads,
-                 int dim, float eps) {
-  qkv_rows<1>(own_place(), rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions,
-              tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
-}
-EMULATE(decode_qkv_f32_1, 256)
-
-KERNEL(256, 2)
-decode_qkv_f32_4(const int* rows, float* qkv, float* cache, const float* x, const bf16* norm,
-                 const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
-                 const bf16* bv, const float* angles, const int* positions, const int* tables,
-                 const int* table_at, int64_t page_elements, int k, int heads, int kv_heads,
-                 int dim, float eps) {
-  qkv_rows<4>(own_place(), rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions,
-              tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
-}
-EMULATE(decode_qkv_f32_4, 256)
-
-KERNEL(256, 3)
-decode_qkv_bf16_1(const int* rows, float* qkv, bf16* cache, const float* x, const bf16* norm,
-                  const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
-                  const bf16* bv, const float* angles, const int* positions, const int* tables,
-                  const int* table_at, int64_t page_elements, int k, int heads, int kv_heads,
-                  int dim, float eps) {
-  qkv_rows<1>(own_place(), rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions,
-              tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
-}
-EMULATE(decode_qkv_bf16_1, 256)
-
-KERNEL(256, 2)
-decode_qkv_bf16_4(const int* rows, float* qkv, bf16* cache, const float* x, const bf16* norm,
-                  const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
-                  const bf16* bv, const float* angles, const int* positions, const int* tables,
-                  const int* table_at, int64_t page_elements, int k, int heads, int kv_heads,
-                  int dim, float eps) {
-  qkv_rows<4>(own_place(), rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions,
-              tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
-}
-EMULATE(decode_qkv_bf16_4, 256)
-
-KERNEL(256, 3)
-decode_qkv_f8_1(const int* rows, float* qkv, e4m3* cache, const float* x, const bf16* norm,
-                const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
-                const bf16* bv, const float* angles, const int* positions, const int* tables,
-                const int* table_at, int64_t page_elements, int k, int heads, int kv_heads, int dim,
-                float eps) {
-  qkv_rows<1>(own_place(), rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions,
-              tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
-}
-EMULATE(decode_qkv_f8_1, 256)
-
-KERNEL(256, 2)
-decode_qkv_f8_4(const int* rows, float* qkv, e4m3* cache, const float* x, const bf16* norm,
-                const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
-                const bf16* bv, const float* angles, const int* positions, const int* tables,
-                const int* table_at, int64_t page_elements, int k, int heads, int kv_heads, int dim,
-                float eps) {
-  qkv_rows<4>(own_place(), rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions,
-              tables, table_at, page_elements, k, heads, kv_heads, dim, eps);
-}
-EMULATE(decode_qkv_f8_4, 256)
+#define DECODE_QKV(NAME, T, ROWS, BLOCKS)                                                        \
+  KERNEL(256, BLOCKS)                                                                            \
+  decode_qkv_##NAME(const int* rows, float* qkv, T* cache, const float* x, const bf16* norm,     \
+                    const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk,              \
+                    const bf16* wv, const bf16* bv, const float* angles, const int* positions,   \
+                    const int* tables, const int* table_at, int64_t page_elements, int k,        \
+                    int heads, int kv_heads, int dim, float eps) {                               \
+    qkv_rows<ROWS>(rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions, tables, \
+                   table_at, page_elements, k, heads, kv_heads, dim, eps);                       \
+  }                                                                                              \
+  EMULATE(decode_qkv_##NAME, 256)
+DECODE_QKV(f32_1, float, 1, 3)
+DECODE_QKV(f32_4, float, 4, 2)
+DECODE_QKV(bf16_1, bf16, 1, 3)
+DECODE_QKV(bf16_4, bf16, 4, 2)
+DECODE_QKV(f8_1, e4m3, 1, 3)
+DECODE_QKV(f8_4, e4m3, 4, 2)

@@ -1,23 +1,9 @@
-// Where a block is in the grid of a launch, and the number of a thread.
-//
-// What must stay true: a kernel of decode reads its place from Place and its thread from
-// thread_again, which keeps few registers in use.
+// The number of a thread, read again where registers are few, and what orders a block before
+// others.
 #ifndef OSSRUN_GPU_GRID_H_
 #define OSSRUN_GPU_GRID_H_
 
 #include "gpu.h"
-
-struct Place {
-  int x, y, z;
-  int nx, ny, nz;  // of how many
-  int thread;      // of the block
-};
-
-__device__ __forceinline__ Place own_place() {
-  return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z),
-          static_cast<int>(gridDim.x),  static_cast<int>(gridDim.y),  static_cast<int>(gridDim.z),
-          static_cast<int>(threadIdx.x)};
-}
 
 // The number of this thread, read again: no value computed from it stays in registers from one part
 // of a kernel to the next. On NVIDIA by a shuffle, which hides it from the assembler too. All lanes

@@ -165,20 +165,17 @@ __device__ __forceinline__ void linear_q8_rows(const int* rows, float* y, const 
 }
 
 // linear_q8 for few rows of up to three matrices side by side, as in prefill_linear; q at multiples
-// of 8, w at multiples of 16. grid (bucket rows, any), shared k + k/8
-KERNEL(256, 3)
-decode_linear_q8_1(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w0,
-                   const bf16* bias0, const uint8_t* w1, const bf16* bias1, const uint8_t* w2,
-                   const bf16* bias2, int n0, int n1, int n2, int k, int stride, int add) {
-  linear_q8_rows<1>(rows, y, q, d, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2, k, stride, add);
-}
-EMULATE(decode_linear_q8_1, 256)
-
-// grid (ceil(bucket rows / 4), any), shared 4 * (k + k/8)
-KERNEL(256, 2)
-decode_linear_q8_4(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w0,
-                   const bf16* bias0, const uint8_t* w1, const bf16* bias1, const uint8_t* w2,
-                   const bf16* bias2, int n0, int n1, int n2, int k, int stride, int add) {
-  linear_q8_rows<4>(rows, y, q, d, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2, k, stride, add);
-}
-EMULATE(decode_linear_q8_4, 256)
+// of 8, w at multiples of 16.
+// grid (ceil(bucket rows / ROWS), any), shared ROWS * (k + k/8); ROWS ends the name
+#define DECODE_LINEAR_Q8(ROWS, BLOCKS)                                                             \
+  KERNEL(256, BLOCKS)                                                                              \
+  decode_linear_q8_##ROWS(const int* rows, float* y, const int8_t* q, const float* d,              \
+                          const uint8_t* w0, const bf16* bias0, const uint8_t* w1,                 \
+                          const bf16* bias1, const uint8_t* w2, const bf16* bias2, int n0, int n1, \
+                          int n2, int k, int stride, int add) {                                    \
+    linear_q8_rows<ROWS>(rows, y, q, d, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2, k, stride,    \
+                         add);                                                                     \
+  }                                                                                                \
+  EMULATE(decode_linear_q8_##ROWS, 256)
+DECODE_LINEAR_Q8(1, 3)
+DECODE_LINEAR_Q8(4, 2)

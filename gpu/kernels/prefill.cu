@@ -156,27 +156,20 @@ __device__ __forceinline__ void linear_tile(const int* rows, float* y, float* pa
 // in add_pieces. Tiles of rows are neighbours: they find their weights in the second cache.
 // grid (ceil(bucket rows / 64), ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), any),
 // shared 33792
-KERNEL(256)
-prefill_linear_1(const int* rows, float* y, float* partial, int* arrived, const float* x,
-                 const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
-                 const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
-                 int add) {
-  linear_tile<1>(rows, y, partial, arrived, x,
-                 own_columns<kTileColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
-                 k, stride, add);
-}
-EMULATE(prefill_linear_1, 256)
-
-KERNEL(256)
-prefill_linear_3(const int* rows, float* y, float* partial, int* arrived, const float* x,
-                 const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
-                 const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
-                 int add) {
-  linear_tile<3>(rows, y, partial, arrived, x,
-                 own_columns<kTileColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
-                 k, stride, add);
-}
-EMULATE(prefill_linear_3, 256)
+#define PREFILL_LINEAR(TERMS)                                                                     \
+  KERNEL(256)                                                                                     \
+  prefill_linear_##TERMS(const int* rows, float* y, float* partial, int* arrived, const float* x, \
+                         const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,    \
+                         const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k,        \
+                         int stride, int add) {                                                   \
+    linear_tile<TERMS>(                                                                           \
+        rows, y, partial, arrived, x,                                                             \
+        own_columns<kTileColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2), k,    \
+        stride, add);                                                                             \
+  }                                                                                               \
+  EMULATE(prefill_linear_##TERMS, 256)
+PREFILL_LINEAR(1)
+PREFILL_LINEAR(3)
 
 // y[slot] = the expert's matrix [n, k] · x[slot / top], with bias; with `limit` the pairs of
 // columns go through the clamped SwiGLU and y has n / 2 columns.
@@ -213,37 +206,29 @@ __device__ __forceinline__ void expert_tile(float* y, const int* order, const in
 
 // gate_up for many rows: n is the width of h, TERMS ends the name.
 // grid (ceil(2n / 128), ceil(bucket slots / 64) + experts), shared 33792
-KERNEL(256)
-prefill_gate_up_1(float* h, const int* order, const int* groups, const float* x,
-                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
-                  int top, float limit) {
-  expert_tile<1, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
-}
-EMULATE(prefill_gate_up_1, 256)
-
-KERNEL(256)
-prefill_gate_up_3(float* h, const int* order, const int* groups, const float* x,
-                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
-                  int top, float limit) {
-  expert_tile<3, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
-}
-EMULATE(prefill_gate_up_3, 256)
+#define PREFILL_GATE_UP(TERMS)                                                                   \
+  KERNEL(256)                                                                                    \
+  prefill_gate_up_##TERMS(float* h, const int* order, const int* groups, const float* x,         \
+                          const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, \
+                          int k, int top, float limit) {                                         \
+    expert_tile<TERMS, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);   \
+  }                                                                                              \
+  EMULATE(prefill_gate_up_##TERMS, 256)
+PREFILL_GATE_UP(1)
+PREFILL_GATE_UP(3)
 
 // down for many rows.
 // grid (ceil(n / 128), ceil(bucket slots / 64) + experts), shared 33792
-KERNEL(256)
-prefill_down_1(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
-               const uint8_t* scales, const bf16* bias, int n, int k) {
-  expert_tile<1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
-}
-EMULATE(prefill_down_1, 256)
-
-KERNEL(256)
-prefill_down_3(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
-               const uint8_t* scales, const bf16* bias, int n, int k) {
-  expert_tile<3, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
-}
-EMULATE(prefill_down_3, 256)
+#define PREFILL_DOWN(TERMS)                                                                   \
+  KERNEL(256)                                                                                 \
+  prefill_down_##TERMS(float* y, const int* order, const int* groups, const float* h,         \
+                       const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, \
+                       int k) {                                                               \
+    expert_tile<TERMS, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);         \
+  }                                                                                           \
+  EMULATE(prefill_down_##TERMS, 256)
+PREFILL_DOWN(1)
+PREFILL_DOWN(3)
 
 // One 16x16x16 product of integers, exact in bf16: c[i][j] = sum over k of a[i][k] * b[j][k]. It
 // shows that the fragments lie where this file believes, on the card at hand. a, b bf16 [16][16], c

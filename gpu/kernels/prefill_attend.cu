@@ -312,44 +312,18 @@ __device__ __forceinline__ void attend_rows(const int* rows, float* o, const flo
 // attend for many rows, head dim 64, at most 8 query heads a KV head, a cache of bf16, or of e4m3
 // where the name has f8; TERMS ends it. singles: how many rows stand alone in their sequence,
 // which are left out; null: none is. qkv and cache lie at multiples of 16. grid (kv_heads,
-// ceil(bucket rows / 16), any)
-KERNEL(256, 2)
-prefill_attend_1(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
-                 const int* positions, const int* tables, const int* table_at,
-                 int64_t page_elements, int heads, int kv_heads, int window, const int* singles,
-                 float scale) {
-  attend_rows<1, 16>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                     kv_heads, window, singles, scale);
-}
-EMULATE(prefill_attend_1, 256)
-
-KERNEL(256, 2)
-prefill_attend_f8_1(const int* rows, float* o, const float* qkv, const e4m3* cache,
-                    const bf16* sinks, const int* positions, const int* tables, const int* table_at,
-                    int64_t page_elements, int heads, int kv_heads, int window, const int* singles,
-                    float scale) {
-  attend_rows<1, 16>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                     kv_heads, window, singles, scale);
-}
-EMULATE(prefill_attend_f8_1, 256)
-
-// grid (kv_heads, ceil(bucket rows / 8), any)
-KERNEL(128)
-prefill_attend_3(const int* rows, float* o, const float* qkv, const bf16* cache, const bf16* sinks,
-                 const int* positions, const int* tables, const int* table_at,
-                 int64_t page_elements, int heads, int kv_heads, int window, const int* singles,
-                 float scale) {
-  attend_rows<3, 8>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                    kv_heads, window, singles, scale);
-}
-EMULATE(prefill_attend_3, 128)
-
-KERNEL(128)
-prefill_attend_f8_3(const int* rows, float* o, const float* qkv, const e4m3* cache,
-                    const bf16* sinks, const int* positions, const int* tables, const int* table_at,
-                    int64_t page_elements, int heads, int kv_heads, int window, const int* singles,
-                    float scale) {
-  attend_rows<3, 8>(rows, o, qkv, cache, sinks, positions, tables, table_at, page_elements, heads,
-                    kv_heads, window, singles, scale);
-}
-EMULATE(prefill_attend_f8_3, 128)
+// ceil(bucket rows / 16) or with three terms / 8, any)
+#define PREFILL_ATTEND(NAME, T, TERMS, ROWS, THREADS, BLOCKS)                                \
+  KERNEL(THREADS, BLOCKS)                                                                    \
+  prefill_attend_##NAME(const int* rows, float* o, const float* qkv, const T* cache,         \
+                        const bf16* sinks, const int* positions, const int* tables,          \
+                        const int* table_at, int64_t page_elements, int heads, int kv_heads, \
+                        int window, const int* singles, float scale) {                       \
+    attend_rows<TERMS, ROWS>(rows, o, qkv, cache, sinks, positions, tables, table_at,        \
+                             page_elements, heads, kv_heads, window, singles, scale);        \
+  }                                                                                          \
+  EMULATE(prefill_attend_##NAME, THREADS)
+PREFILL_ATTEND(1, bf16, 1, 16, 256, 2)
+PREFILL_ATTEND(f8_1, e4m3, 1, 16, 256, 2)
+PREFILL_ATTEND(3, bf16, 3, 8, 128, 1)
+PREFILL_ATTEND(f8_3, e4m3, 3, 8, 128, 1)

@@ -65,10 +65,26 @@ type Signature struct {
 type Parameter struct{ Type, Name string }
 
 var (
+	familyPattern  = regexp.MustCompile(`(?m)^#define (\w+)\((.*)\)((?:\s*\\\n[^\\\n]*)+)\n`)
 	kernelPattern  = regexp.MustCompile(`(?s)((?://[^\n]*\n)*)KERNEL\((\w+)(?:, \w+)?\)\s*(\w+)\(([^)]*)\)\s*\{`)
 	emulatePattern = regexp.MustCompile(`(?m)^EMULATE\((\w+), (\w+)\)`)
 	parameterPart  = regexp.MustCompile(`^(.*[ *])(\w+)$`)
 )
+
+// expanded writes out the kernels that a source's macros make.
+func expanded(text string) string {
+	for _, m := range familyPattern.FindAllStringSubmatch(text, -1) {
+		use := regexp.MustCompile(`(?m)^` + m[1] + `\((.*)\)$`)
+		text = use.ReplaceAllStringFunc(strings.Replace(text, m[0], "", 1), func(u string) string {
+			body, args := m[3], strings.Split(use.FindStringSubmatch(u)[1], ", ")
+			for i, name := range strings.Split(m[2], ", ") {
+				body = regexp.MustCompile(`(##)?\b`+name+`\b`).ReplaceAllString(body, args[i])
+			}
+			return strings.TrimSpace(regexp.MustCompile(`\s*\\\n  `).ReplaceAllString(body, "\n"))
+		})
+	}
+	return text
+}
 
 // Signatures lists the kernels in dir, by name, and holds the emulation's to the same.
 func Signatures(dir string) ([]Signature, error) {
@@ -82,11 +98,11 @@ func Signatures(dir string) ([]Signature, error) {
 		if err != nil {
 			return nil, err
 		}
-		emulated := map[string]string{}
-		for _, m := range emulatePattern.FindAllStringSubmatch(string(data), -1) {
+		text, emulated := expanded(string(data)), map[string]string{}
+		for _, m := range emulatePattern.FindAllStringSubmatch(text, -1) {
 			emulated[m[1]] = m[2]
 		}
-		for _, m := range kernelPattern.FindAllStringSubmatch(string(data), -1) {
+		for _, m := range kernelPattern.FindAllStringSubmatch(text, -1) {
 			s := Signature{Name: m[3], File: filepath.Base(file), Comment: comment(m[1])}
 			if _, err := fmt.Sscan(m[2], &s.Threads); err != nil {
 				return nil, fmt.Errorf("%s: %s: the size of its block is not a number: %s", s.File,
@@ -131,10 +147,8 @@ func Table(signatures []Signature) string {
 		"holds it to them. Blocks have as many threads as stand\n" +
 		"behind the name. Pointers are device addresses.\n")
 	byFile := slices.Clone(signatures)
-	slices.SortStableFunc(byFile, func(a, b Signature) int {
-		return strings.Compare(a.File,
-			b.File)
-	})
+	slices.SortStableFunc(byFile,
+		func(a, b Signature) int { return strings.Compare(a.File, b.File) })
 	file := ""
 	for _, s := range byFile {
 		if s.File != file {

@@ -129,64 +129,31 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
 // gate_up of float32; the name ends in the columns of a tile, and in 2 with two terms of half as
 // many tokens. n is the width of h. Behind blocks and scales 512 bytes can be read.
 // grid (any), shared 16 * columns * (16 * ceil(k / 128) + 4)
-KERNEL(256, 2)
-stream_gate_up_8(float* h, const int* order, const int* groups, const float* x,
-                 const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
-                 int top, float limit) {
-  stream_experts<8, 1, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
-}
-EMULATE(stream_gate_up_8, 256)
-
-KERNEL(256, 2)
-stream_gate_up_16(float* h, const int* order, const int* groups, const float* x,
-                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
-                  int top, float limit) {
-  stream_experts<16, 1, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
-}
-EMULATE(stream_gate_up_16, 256)
-
-KERNEL(256, 1)
-stream_gate_up_32(float* h, const int* order, const int* groups, const float* x,
-                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
-                  int top, float limit) {
-  stream_experts<32, 1, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
-}
-EMULATE(stream_gate_up_32, 256)
-
-KERNEL(256, 2)
-stream_gate_up_8_2(float* h, const int* order, const int* groups, const float* x,
-                   const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
-                   int top, float limit) {
-  stream_experts<8, 2, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);
-}
-EMULATE(stream_gate_up_8_2, 256)
+#define STREAM_GATE_UP(NAME, COLUMNS, TERMS, BLOCKS)                                               \
+  KERNEL(256, BLOCKS)                                                                              \
+  stream_gate_up_##NAME(float* h, const int* order, const int* groups, const float* x,             \
+                        const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,     \
+                        int k, int top, float limit) {                                             \
+    stream_experts<COLUMNS, TERMS, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, \
+                                         limit);                                                   \
+  }                                                                                                \
+  EMULATE(stream_gate_up_##NAME, 256)
+STREAM_GATE_UP(8, 8, 1, 2)
+STREAM_GATE_UP(16, 16, 1, 2)
+STREAM_GATE_UP(32, 32, 1, 1)
+STREAM_GATE_UP(8_2, 8, 2, 2)
 
 // down of float32, likewise.
 // grid (any), shared as above
-KERNEL(256, 2)
-stream_down_8(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
-              const uint8_t* scales, const bf16* bias, int n, int k) {
-  stream_experts<8, 1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
-}
-EMULATE(stream_down_8, 256)
-
-KERNEL(256, 2)
-stream_down_16(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
-               const uint8_t* scales, const bf16* bias, int n, int k) {
-  stream_experts<16, 1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
-}
-EMULATE(stream_down_16, 256)
-
-KERNEL(256, 1)
-stream_down_32(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
-               const uint8_t* scales, const bf16* bias, int n, int k) {
-  stream_experts<32, 1, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
-}
-EMULATE(stream_down_32, 256)
-
-KERNEL(256, 2)
-stream_down_8_2(float* y, const int* order, const int* groups, const float* h,
-                const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
-  stream_experts<8, 2, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);
-}
-EMULATE(stream_down_8_2, 256)
+#define STREAM_DOWN(NAME, COLUMNS, TERMS, BLOCKS)                                                 \
+  KERNEL(256, BLOCKS)                                                                             \
+  stream_down_##NAME(float* y, const int* order, const int* groups, const float* h,               \
+                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,       \
+                     int k) {                                                                     \
+    stream_experts<COLUMNS, TERMS, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0); \
+  }                                                                                               \
+  EMULATE(stream_down_##NAME, 256)
+STREAM_DOWN(8, 8, 1, 2)
+STREAM_DOWN(16, 16, 1, 2)
+STREAM_DOWN(32, 32, 1, 1)
+STREAM_DOWN(8_2, 8, 2, 2)

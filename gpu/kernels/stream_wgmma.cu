@@ -250,51 +250,31 @@ __device__ __forceinline__ void wide_experts(const WideExperts& e) {
 
 // gate_up of float32, rounded; the name ends in the most tokens of a tile. n is the width of h.
 // grid (any), shared 1024 + 128 * columns * ceil(k / 64)
-KERNEL(512)
-stream_gate_up_wgmma_16(float* h, const int* order, const int* groups, const float* x,
-                        const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,
-                        int k, int top, float limit) {
-  wide_experts<16, true>({h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});
-}
-EMULATE(stream_gate_up_wgmma_16, 512)
-
-KERNEL(512)
-stream_gate_up_wgmma_24(float* h, const int* order, const int* groups, const float* x,
-                        const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,
-                        int k, int top, float limit) {
-  wide_experts<24, true>({h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});
-}
-EMULATE(stream_gate_up_wgmma_24, 512)
-
-KERNEL(512)
-stream_gate_up_wgmma_32(float* h, const int* order, const int* groups, const float* x,
-                        const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,
-                        int k, int top, float limit) {
-  wide_experts<32, true>({h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});
-}
-EMULATE(stream_gate_up_wgmma_32, 512)
+#define STREAM_GATE_UP_WGMMA(COLUMNS)                                                            \
+  KERNEL(512)                                                                                    \
+  stream_gate_up_wgmma_##COLUMNS(float* h, const int* order, const int* groups, const float* x,  \
+                                 const uint8_t* blocks, const uint8_t* scales, const bf16* bias, \
+                                 int n, int k, int top, float limit) {                           \
+    wide_experts<COLUMNS, true>(                                                                 \
+        {h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});                      \
+  }                                                                                              \
+  EMULATE(stream_gate_up_wgmma_##COLUMNS, 512)
+STREAM_GATE_UP_WGMMA(16)
+STREAM_GATE_UP_WGMMA(24)
+STREAM_GATE_UP_WGMMA(32)
 
 // down of float32, likewise.
 // grid (any), shared as above
-KERNEL(512)
-stream_down_wgmma_16(float* y, const int* order, const int* groups, const float* h,
-                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
-  wide_experts<16, false>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});
-}
-EMULATE(stream_down_wgmma_16, 512)
-
-KERNEL(512)
-stream_down_wgmma_24(float* y, const int* order, const int* groups, const float* h,
-                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
-  wide_experts<24, false>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});
-}
-EMULATE(stream_down_wgmma_24, 512)
-
-KERNEL(512)
-stream_down_wgmma_32(float* y, const int* order, const int* groups, const float* h,
-                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
-  wide_experts<32, false>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});
-}
-EMULATE(stream_down_wgmma_32, 512)
+#define STREAM_DOWN_WGMMA(COLUMNS)                                                            \
+  KERNEL(512)                                                                                 \
+  stream_down_wgmma_##COLUMNS(float* y, const int* order, const int* groups, const float* h,  \
+                              const uint8_t* blocks, const uint8_t* scales, const bf16* bias, \
+                              int n, int k) {                                                 \
+    wide_experts<COLUMNS, false>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});    \
+  }                                                                                           \
+  EMULATE(stream_down_wgmma_##COLUMNS, 512)
+STREAM_DOWN_WGMMA(16)
+STREAM_DOWN_WGMMA(24)
+STREAM_DOWN_WGMMA(32)
 
 #endif

@@ -30,29 +30,15 @@ __device__ __forceinline__ void write_row(const int* rows, T* cache, float* qkv,
 // qkv f32 [rows, (heads + 2 kv_heads) * dim]; angles f32 [rows, dim] or null: as they are; cache as
 // in cache.h, page_elements apart. A thread a pair (i, i + dim/2), as in rope.
 // grid (ceil((heads + 2 kv_heads) * dim / 2 / 256), bucket rows)
-KERNEL(256)
-write_kv_f32(const int* rows, float* cache, float* qkv, const float* angles, const int* positions,
-             const int* tables, const int* table_at, int64_t page_elements, int heads, int kv_heads,
-             int dim) {
-  write_row(rows, cache, qkv, angles, positions, tables, table_at, page_elements, heads, kv_heads,
-            dim);
-}
-EMULATE(write_kv_f32, 256)
-
-KERNEL(256)
-write_kv_bf16(const int* rows, bf16* cache, float* qkv, const float* angles, const int* positions,
-              const int* tables, const int* table_at, int64_t page_elements, int heads,
-              int kv_heads, int dim) {
-  write_row(rows, cache, qkv, angles, positions, tables, table_at, page_elements, heads, kv_heads,
-            dim);
-}
-EMULATE(write_kv_bf16, 256)
-
-KERNEL(256)
-write_kv_f8(const int* rows, e4m3* cache, float* qkv, const float* angles, const int* positions,
-            const int* tables, const int* table_at, int64_t page_elements, int heads, int kv_heads,
-            int dim) {
-  write_row(rows, cache, qkv, angles, positions, tables, table_at, page_elements, heads, kv_heads,
-            dim);
-}
-EMULATE(write_kv_f8, 256)
+#define WRITE_KV(NAME, T)                                                                  \
+  KERNEL(256)                                                                              \
+  write_kv_##NAME(const int* rows, T* cache, float* qkv, const float* angles,              \
+                  const int* positions, const int* tables, const int* table_at,            \
+                  int64_t page_elements, int heads, int kv_heads, int dim) {               \
+    write_row(rows, cache, qkv, angles, positions, tables, table_at, page_elements, heads, \
+              kv_heads, dim);                                                              \
+  }                                                                                        \
+  EMULATE(write_kv_##NAME, 256)
+WRITE_KV(f32, float)
+WRITE_KV(bf16, bf16)
+WRITE_KV(f8, e4m3)
