@@ -105,10 +105,13 @@ func productMX() product {
 func (d *Device) multiply(p product) (wrong, err error) {
 	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
-	sums, to := make([]float32, p.m*p.n), h.region(int64(p.m*p.n*4))
+	sums, loop := make([]float32, p.m*p.n), d.target.Rate(p.unit)
+	to := h.region(int64(max(p.m*p.n*4, loop.Sums)))
 	operands := []any{to.address}
-	for _, o := range p.operand {
-		operands = append(operands, h.upload(o))
+	for i, o := range p.operand { // the loop's other operands are 0
+		data := make([]byte, max(len(o), loop.Operands[i]))
+		copy(data, o)
+		operands = append(operands, h.upload(data))
 	}
 	if h.err != nil {
 		return nil, h.err

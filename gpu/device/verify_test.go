@@ -173,7 +173,7 @@ func TestReopen(t *testing.T) {
 	t.Setenv("OSSRUN_LIBCUDA", f.Path)
 	t.Setenv("OSSRUN_LIBAMDHIP64", "/nowhere/lib.so")
 	c := hosttest.Must(OpenCard(nil))(t)
-	f.Break("matrix_proof")
+	f.Break("matrix_rate")
 	if _, err := c.Device.Prove(t.Context(), func(Trial) {}); !errors.Is(err, driver.ErrLost) {
 		t.Fatal(err)
 	}

@@ -80,13 +80,8 @@ __device__ __forceinline__ void multiply_rows_by(Sums (&sum)[kUnitTiles], const 
   for (int t = 0; t < kUnitTerms; t++) {
     unsigned b[4 * kUnitLoads];
 #pragma unroll
-    for (int l = 0; l < kUnitLoads; l++) {
-      const uint4 v = staged[t * kUnitRows * pitch + l * kShares];
-      b[4 * l] = v.x;
-      b[4 * l + 1] = v.y;
-      b[4 * l + 2] = v.z;
-      b[4 * l + 3] = v.w;
-    }
+    for (int l = 0; l < kUnitLoads; l++)
+      put_words(b + 4 * l, staged[t * kUnitRows * pitch + l * kShares]);
 #pragma unroll
     for (int m = 0; m < kUnitTiles; m++)
 #pragma unroll
@@ -178,11 +173,7 @@ __device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* 
   __syncthreads();
   const uint4* const mine = staged + operand_row(lane) % kUnitRows * pitch + share;
   while (tile < tiles) {
-    Sums sum[kUnitTiles];
-#pragma unroll
-    for (int m = 0; m < kUnitTiles; m++)
-#pragma unroll
-      for (int i = 0; i < kFragmentSums; i++) sum[m].v[i] = 0;
+    Sums sum[kUnitTiles] = {};
 #pragma unroll 1
     for (int c = own_first; c < last; c += kUnitAhead * kUnitDeep) {
 #pragma unroll

@@ -63,35 +63,4 @@ __device__ __forceinline__ int share_word(int piece, int i, int wide) {
   return piece / (4 * own) * (16 * own) + piece % own * 16 + i * 4 + piece % (4 * own) / own;
 }
 
-// One lane's share of a row's product with x: every WARP-th block of 32.
-__device__ __forceinline__ float mxfp4_part(const uint8_t* blocks, const uint8_t* scales,
-                                            const float* x, int k, int lane) {
-  float sum = 0;
-  for (int b = lane; b < k / kBlock; b += WARP) {
-    const uint8_t* block = blocks + static_cast<int64_t>(b) * (kBlock / 2);
-    const float scale = from_e8m0(scales[b]);
-    for (int i = 0; i < kBlock / 2; i++) {
-      sum = fmaf(from_e2m1(block[i]) * scale, x[b * kBlock + 2 * i], sum);
-      sum = fmaf(from_e2m1(block[i] >> 4) * scale, x[b * kBlock + 2 * i + 1], sum);
-    }
-  }
-  return sum;
-}
-
-// The same with 8-bit activations, integer within a block; d holds a scale for each block at 2b.
-__device__ __forceinline__ float mxfp4_part_q8(const uint8_t* blocks, const uint8_t* scales,
-                                               const int8_t* q, const float* d, int k, int lane) {
-  float sum = 0;
-  for (int b = lane; b < k / kBlock; b += WARP) {
-    const uint8_t* block = blocks + static_cast<int64_t>(b) * (kBlock / 2);
-    int twice = 0;  // of the sum: twice an E2M1 value is an integer
-    for (int i = 0; i < kBlock / 2; i++) {
-      twice += static_cast<int>(2 * from_e2m1(block[i])) * q[b * kBlock + 2 * i];
-      twice += static_cast<int>(2 * from_e2m1(block[i] >> 4)) * q[b * kBlock + 2 * i + 1];
-    }
-    sum = fmaf(from_e8m0(scales[b]) * (0.5f * d[2 * b]), static_cast<float>(twice), sum);
-  }
-  return sum;
-}
-
 #endif  // OSSRUN_GPU_EXPERT_H_

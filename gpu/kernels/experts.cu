@@ -2,21 +2,67 @@
 #include "expert.h"
 #include "warp.h"
 
-// What one warp of gate_up and down works on: a place in order and a row of the expert's matrix.
-struct ExpertRow {
-  int slot, expert, row;
-  bool live;
+// Rows of activations, as float32 or in 8 bits (quantize), and one lane's share of the product of
+// one of them with a row of an expert's matrix: every WARP-th block of 32.
+struct Floats {
+  const float* x;
+  __device__ __forceinline__ float part(int64_t row, const uint8_t* blocks, const uint8_t* scales,
+                                        int k, int lane) const {
+    float sum = 0;
+    for (int b = lane; b < k / kBlock; b += WARP) {
+      const uint8_t* block = blocks + static_cast<int64_t>(b) * (kBlock / 2);
+      const float* const from = x + row * k + b * kBlock;
+      const float scale = from_e8m0(scales[b]);
+      for (int i = 0; i < kBlock / 2; i++) {
+        sum = fmaf(from_e2m1(block[i]) * scale, from[2 * i], sum);
+        sum = fmaf(from_e2m1(block[i] >> 4) * scale, from[2 * i + 1], sum);
+      }
+    }
+    return sum;
+  }
+};
+// Integer within a block; d holds a scale for each block at 2b.
+struct Bytes {
+  const int8_t* q;
+  const float* d;
+  __device__ __forceinline__ float part(int64_t row, const uint8_t* blocks, const uint8_t* scales,
+                                        int k, int lane) const {
+    float sum = 0;
+    for (int b = lane; b < k / kBlock; b += WARP) {
+      const uint8_t* block = blocks + static_cast<int64_t>(b) * (kBlock / 2);
+      const int8_t* const from = q + row * k + b * kBlock;
+      int twice = 0;  // of the sum: twice an E2M1 value is an integer
+      for (int i = 0; i < kBlock / 2; i++) {
+        twice += static_cast<int>(2 * from_e2m1(block[i])) * from[2 * i];
+        twice += static_cast<int>(2 * from_e2m1(block[i] >> 4)) * from[2 * i + 1];
+      }
+      sum = fmaf(from_e8m0(scales[b]) * (0.5f * d[row * (k / 16) + 2 * b]),
+                 static_cast<float>(twice), sum);
+    }
+    return sum;
+  }
 };
 
-__device__ __forceinline__ ExpertRow expert_row(const int* order, const int* groups, int rows) {
-  ExpertRow r = {0, 0, static_cast<int>(blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP),
-                 false};
-  const int at = blockIdx.y;
-  if (at >= slots_of(groups) || r.row >= rows) return r;
-  r.slot = order[at];
-  r.expert = expert_of(groups, at);
-  r.live = true;
-  return r;
+// A warp's results: of one place in order and one row of the expert's n, or of that row's gate and
+// up. Slot s is of row s / top of x.
+template <bool GATED, class X>
+__device__ __forceinline__ void expert_row(float* y, const int* order, const int* groups,
+                                           const X& x, const uint8_t* blocks, const uint8_t* scales,
+                                           const bf16* bias, int n, int k, int top, float limit) {
+  await_grids();
+  constexpr int kStep = GATED ? 2 : 1;
+  const int at = blockIdx.y, row = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+  if (at >= slots_of(groups) || row >= n) return;  // whole warps
+  const int slot = order[at], lane = threadIdx.x % WARP;
+  const int64_t first = (static_cast<int64_t>(expert_of(groups, at)) * n + row) * kStep;
+  float sum[kStep];
+  for (int i = 0; i < kStep; i++)
+    sum[i] = warp_sum(x.part(slot / top, blocks + (first + i) * (k / 2),
+                             scales + (first + i) * (k / kBlock), k, lane)) +
+             from_bf16(bias[first + i]);
+  if (lane == 0)
+    y[static_cast<int64_t>(slot) * n + row] =
+        GATED ? clamped_swiglu(sum[0], sum[kStep - 1], limit) : sum[0];
 }
 
 // h[slot] = clamped SwiGLU of (gate, up) of the slot's row: rows 2i and 2i+1 of the expert's matrix
@@ -25,19 +71,7 @@ __device__ __forceinline__ ExpertRow expert_row(const int* order, const int* gro
 KERNEL(256)
 gate_up(float* h, const int* order, const int* groups, const float* x, const uint8_t* blocks,
         const uint8_t* scales, const bf16* bias, int n, int k, int top, float limit) {
-  await_grids();
-  const ExpertRow r = expert_row(order, groups, n);
-  if (!r.live) return;  // whole warps
-  const int lane = threadIdx.x % WARP;
-  const int64_t gate = (static_cast<int64_t>(r.expert) * n + r.row) * 2;
-  const float* from = x + static_cast<int64_t>(r.slot / top) * k;
-  float sum[2];
-  for (int i = 0; i < 2; i++)
-    sum[i] = warp_sum(mxfp4_part(blocks + (gate + i) * (k / 2), scales + (gate + i) * (k / kBlock),
-                                 from, k, lane)) +
-             from_bf16(bias[gate + i]);
-  if (lane == 0)
-    h[static_cast<int64_t>(r.slot) * n + r.row] = clamped_swiglu(sum[0], sum[1], limit);
+  expert_row<true>(h, order, groups, Floats{x}, blocks, scales, bias, n, k, top, limit);
 }
 EMULATE(gate_up, 256)
 
@@ -46,19 +80,7 @@ KERNEL(256)
 gate_up_q8(float* h, const int* order, const int* groups, const int8_t* q, const float* d,
            const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k, int top,
            float limit) {
-  await_grids();
-  const ExpertRow r = expert_row(order, groups, n);
-  if (!r.live) return;
-  const int lane = threadIdx.x % WARP;
-  const int64_t gate = (static_cast<int64_t>(r.expert) * n + r.row) * 2, row = r.slot / top;
-  float sum[2];
-  for (int i = 0; i < 2; i++)
-    sum[i] =
-        warp_sum(mxfp4_part_q8(blocks + (gate + i) * (k / 2), scales + (gate + i) * (k / kBlock),
-                               q + row * k, d + row * (k / 16), k, lane)) +
-        from_bf16(bias[gate + i]);
-  if (lane == 0)
-    h[static_cast<int64_t>(r.slot) * n + r.row] = clamped_swiglu(sum[0], sum[1], limit);
+  expert_row<true>(h, order, groups, Bytes{q, d}, blocks, scales, bias, n, k, top, limit);
 }
 EMULATE(gate_up_q8, 256)
 
@@ -67,14 +89,7 @@ EMULATE(gate_up_q8, 256)
 KERNEL(256)
 down(float* y, const int* order, const int* groups, const float* h, const uint8_t* blocks,
      const uint8_t* scales, const bf16* bias, int n, int k) {
-  await_grids();
-  const ExpertRow r = expert_row(order, groups, n);
-  if (!r.live) return;
-  const int lane = threadIdx.x % WARP;
-  const int64_t row = static_cast<int64_t>(r.expert) * n + r.row;
-  const float sum = warp_sum(mxfp4_part(blocks + row * (k / 2), scales + row * (k / kBlock),
-                                        h + static_cast<int64_t>(r.slot) * k, k, lane));
-  if (lane == 0) y[static_cast<int64_t>(r.slot) * n + r.row] = sum + from_bf16(bias[row]);
+  expert_row<false>(y, order, groups, Floats{h}, blocks, scales, bias, n, k, 1, 0);
 }
 EMULATE(down, 256)
 
@@ -82,14 +97,7 @@ EMULATE(down, 256)
 KERNEL(256)
 down_q8(float* y, const int* order, const int* groups, const int8_t* q, const float* d,
         const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
-  await_grids();
-  const ExpertRow r = expert_row(order, groups, n);
-  if (!r.live) return;
-  const int lane = threadIdx.x % WARP;
-  const int64_t row = static_cast<int64_t>(r.expert) * n + r.row, slot = r.slot;
-  const float sum = warp_sum(mxfp4_part_q8(blocks + row * (k / 2), scales + row * (k / kBlock),
-                                           q + slot * k, d + slot * (k / 16), k, lane));
-  if (lane == 0) y[slot * n + r.row] = sum + from_bf16(bias[row]);
+  expert_row<false>(y, order, groups, Bytes{q, d}, blocks, scales, bias, n, k, 1, 0);
 }
 EMULATE(down_q8, 256)
 

@@ -3,7 +3,6 @@
 //   clang -x cuda --cuda-device-only -nocudainc -nocudalib   PTX
 //   clang -x hip  --cuda-device-only -nogpuinc  -nogpulib    AMD code objects
 //   any C++17 compiler with EMULATED_LAYOUT                  the host emulation (emulator/)
-//   nvcc                                                     a second opinion, not shipped
 //
 // It is ordinary CUDA with four words of our own:
 //   KERNEL(256) name(...)          a kernel for blocks of at most 256 threads
@@ -19,10 +18,7 @@
 #ifndef OSSRUN_GPU_GPU_H_
 #define OSSRUN_GPU_GPU_H_
 
-#if defined(__NVCC__) || defined(__CUDACC_RTC__)
-#define GPU_NVIDIA 1
-#define GPU_NVCC 1
-#elif defined(__NVPTX__)
+#if defined(__NVPTX__)
 #define GPU_NVIDIA 1
 #elif defined(__AMDGCN__)
 #define GPU_AMD 1
@@ -38,7 +34,7 @@
 
 #if defined(GPU_HOST)
 #include "emulator/simt.h"
-#elif !defined(GPU_NVCC)
+#else
 
 // ---- CUDA's words, for clang without SDK headers
 #define __global__ __attribute__((global))
@@ -103,21 +99,9 @@ GPU_INDEX(blockIdx, __builtin_amdgcn_workgroup_id_x, __builtin_amdgcn_workgroup_
           __builtin_amdgcn_workgroup_id_z)
 GPU_INDEX(blockDim, __builtin_amdgcn_workgroup_size_x, __builtin_amdgcn_workgroup_size_y,
           __builtin_amdgcn_workgroup_size_z)
-struct gridDim_t {
-  __declspec(property(get = get_x)) unsigned x;
-  __declspec(property(get = get_y)) unsigned y;
-  __declspec(property(get = get_z)) unsigned z;
-  static __device__ __forceinline__ unsigned get_x() {
-    return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x();
-  }
-  static __device__ __forceinline__ unsigned get_y() {
-    return __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y();
-  }
-  static __device__ __forceinline__ unsigned get_z() {
-    return __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z();
-  }
-};
-extern const __device__ gridDim_t gridDim __attribute__((weak));
+#define GPU_GRID(D) \
+  [] { return __builtin_amdgcn_grid_size_##D() / __builtin_amdgcn_workgroup_size_##D(); }
+GPU_INDEX(gridDim, GPU_GRID(x), GPU_GRID(y), GPU_GRID(z))
 __device__ __forceinline__ void __syncthreads() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
@@ -164,7 +148,6 @@ __device__ __forceinline__ float fminf(float a, float b) { return __builtin_fmin
 __device__ __forceinline__ float fabsf(float a) { return __builtin_fabsf(a); }
 #endif
 
-#if !defined(GPU_NVCC)
 __device__ __forceinline__ float __shfl_xor_sync(unsigned lanes, float v, int d) {
   return __uint_as_float(
       static_cast<unsigned>(__shfl_xor_sync(lanes, static_cast<int>(__float_as_uint(v)), d)));
@@ -173,7 +156,6 @@ __device__ __forceinline__ float __shfl_sync(unsigned lanes, float v, int lane) 
   return __uint_as_float(
       static_cast<unsigned>(__shfl_sync(lanes, static_cast<int>(__float_as_uint(v)), lane)));
 }
-#endif
 
 #define FULL 0xffffffffu  // all lanes of a warp
 
@@ -192,9 +174,7 @@ __device__ __forceinline__ T from_gpu_memory(const void* p) {
 // *p += v for all threads of the GPU, in no order; returns what was there.
 template <class T>
 __device__ __forceinline__ T atomic_add(T* p, T v) {
-#if defined(GPU_NVCC)
-  return atomicAdd(p, v);
-#elif defined(GPU_AMD)
+#if defined(GPU_AMD)
   return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 #elif defined(GPU_HOST)
   const T was = __atomic_fetch_add(p, v, __ATOMIC_RELAXED);

@@ -117,12 +117,8 @@ __device__ __forceinline__ Fragment fragment_b(const unsigned (&w)[kOperandRows]
 
 #if defined(GPU_NVIDIA)
 __device__ __forceinline__ unsigned shared_address(const void* p) {
-#if defined(GPU_NVCC)
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-#else
   return static_cast<unsigned>(
       reinterpret_cast<size_t>((const __attribute__((address_space(3))) void*)p));
-#endif
 }
 __device__ __forceinline__ Fragment load_matrices(const bf16* p) {
   Fragment f;
@@ -149,22 +145,10 @@ __device__ __forceinline__ Fragment load_a(const bf16* s, int stride, int lane) 
   f.w[0] = v.x;
   f.w[1] = v.y;
 #elif defined(MATRIX_GFX12)
-  const uint4 v = *reinterpret_cast<const uint4*>(s + lane % 16 * stride + lane / 16 * 8);
-  f.w[0] = v.x;
-  f.w[1] = v.y;
-  f.w[2] = v.z;
-  f.w[3] = v.w;
+  put_words(f.w, *reinterpret_cast<const uint4*>(s + lane % 16 * stride + lane / 16 * 8));
 #else
-  const uint4 u = *reinterpret_cast<const uint4*>(s + lane % 16 * stride);
-  const uint4 v = *reinterpret_cast<const uint4*>(s + lane % 16 * stride + 8);
-  f.w[0] = u.x;
-  f.w[1] = u.y;
-  f.w[2] = u.z;
-  f.w[3] = u.w;
-  f.w[4] = v.x;
-  f.w[5] = v.y;
-  f.w[6] = v.z;
-  f.w[7] = v.w;
+  put_words(f.w, *reinterpret_cast<const uint4*>(s + lane % 16 * stride));
+  put_words(f.w + 4, *reinterpret_cast<const uint4*>(s + lane % 16 * stride + 8));
 #endif
   return f;
 #endif

@@ -6,7 +6,7 @@
 //
 //   NVIDIA mxf4 m16n8k64   four instructions: two of k, two of columns. Codes lie as the 16-bit
 //   words
-//                          of mma.m16n8k16 do. Scales of A: row lane/4 + 8 (lane%2); of B: column
+//                          of mma.m16n8k16. Scales of A: row lane/4 + 8 (lane%2); of B: column
 //                          lane/4; two of a word at a time
 //   CDNA mfma_scale        A, B: row lane%16, the block of 32 lane/16, and that block's scale
 #ifndef OSSRUN_GPU_MATRIX_MX_H_
@@ -46,11 +46,7 @@ __device__ __forceinline__ MxFragment load_mx_a(const uint8_t* s, const unsigned
   f.half[1] = load_a(p + 16, kMxStride / 2, lane);
   f.scale[0] = f.scale[1] = scales[lane / 4 + lane % 2 * 8];
 #else
-  const uint4 v = *reinterpret_cast<const uint4*>(s + lane % 16 * kMxStride + lane / 16 * 16);
-  f.w[0] = v.x;
-  f.w[1] = v.y;
-  f.w[2] = v.z;
-  f.w[3] = v.w;
+  put_words(f.w, *reinterpret_cast<const uint4*>(s + lane % 16 * kMxStride + lane / 16 * 16));
   f.scale = scales[lane % 16] >> lane / 16 * 8 & 0xff;
 #endif
   return f;
@@ -118,26 +114,15 @@ __device__ __forceinline__ void multiply_mx(Sums& c, const MxFragment& a, const 
             "r"(fb.w[h * 2 + 1]), "r"(a.scale[0] >> kk * 16), "r"(b.scale[h] >> kk * 16));
     }
 #elif defined(GPU_AMD)
-  const int8_v va = {static_cast<int>(a.w[0]),
-                     static_cast<int>(a.w[1]),
-                     static_cast<int>(a.w[2]),
-                     static_cast<int>(a.w[3]),
-                     0,
-                     0,
-                     0,
-                     0};
-  const int8_v vb = {static_cast<int>(b.w[0]),
-                     static_cast<int>(b.w[1]),
-                     static_cast<int>(b.w[2]),
-                     static_cast<int>(b.w[3]),
-                     0,
-                     0,
-                     0,
-                     0};
+  const auto words = [](const MxFragment& f) {
+    return int8_v{static_cast<int>(f.w[0]), static_cast<int>(f.w[1]), static_cast<int>(f.w[2]),
+                  static_cast<int>(f.w[3])};
+  };
   constexpr int kE2M1 = 4;
-  c = __builtin_bit_cast(Sums, __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(
-                                   va, vb, __builtin_bit_cast(float4_v, c), kE2M1, kE2M1, 0,
-                                   static_cast<int>(a.scale), 0, static_cast<int>(b.scale)));
+  c = __builtin_bit_cast(Sums,
+                         __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(
+                             words(a), words(b), __builtin_bit_cast(float4_v, c), kE2M1, kE2M1, 0,
+                             static_cast<int>(a.scale), 0, static_cast<int>(b.scale)));
 #else
   const Operands mine{&c, &a, &b};
   simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&mine), [](uint64_t* all) {

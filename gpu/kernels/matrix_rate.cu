@@ -2,6 +2,9 @@
 // operands stay where the unit reads them. Measured on a card (gpu/device/rate.go), this is the
 // most that any kernel can reach there by the same instruction.
 //
+// One round of it on integers, exact in bf16, shows that fragments lie where this file's headers
+// believe, on the card at hand.
+//
 // What must stay true: the loop has products alone; those that are under way at once do not wait
 // for each other; every sum is part of what is written, so that none can be left out.
 #include "matrix_mx.h"
@@ -102,9 +105,7 @@ matrix_rate_wgmma(float* c, const bf16* a, const bf16* b, int rounds) {
     bs[operand_at(i / kWgStep, i % kWgStep)] = b[i];
   publish();
   __syncthreads();
-  float sum[kWgSums];
-#pragma unroll
-  for (int i = 0; i < kWgSums; i++) sum[i] = 0;
+  float sum[kWgSums] = {};
   Pending pending = {};
   for (int r = 0; r < rounds; r++) {
     begin_products(sum);

@@ -13,6 +13,11 @@ typedef uint16_t bf16;
 typedef uint8_t e4m3;
 
 __device__ __forceinline__ float from_bf16(unsigned v) { return __uint_as_float(v << 16); }
+// The four words of v.
+__device__ __forceinline__ void put_words(unsigned* w, uint4 v) {
+  w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+}
+
 // The two bf16 of a 32-bit word.
 __device__ __forceinline__ float low_bf16(unsigned v) { return __uint_as_float(v << 16); }
 __device__ __forceinline__ float high_bf16(unsigned v) { return __uint_as_float(v & 0xffff0000u); }
@@ -118,6 +123,14 @@ __device__ __forceinline__ float sqrt_of(float x) {
 __device__ __forceinline__ unsigned key_of(float v) {
   const unsigned u = __float_as_uint(v + 0.0f);
   return u & 0x80000000u ? ~u : u | 0x80000000u;
+}
+
+// A place in the order of falling values, of equal ones by rising id: larger before smaller.
+__device__ __forceinline__ uint64_t rank_of(int id, float v) {
+  return static_cast<uint64_t>(key_of(v)) << 32 | (0xffffffffu - static_cast<unsigned>(id));
+}
+__device__ __forceinline__ int id_of(uint64_t rank) {
+  return static_cast<int>(0xffffffffu - static_cast<unsigned>(rank));
 }
 
 // The float that has a key; of 0 NaN.

@@ -29,7 +29,7 @@ func (t Target) pieces(tiles, k, shared, bytes int) int {
 	return max(1, min(fit/tiles, k/64, 16, pieceBytes/(tiles*bytes)))
 }
 
-// unit is the grid and the shared memory of decode_unit.h: as many pieces as fill the card, or as
+// unit is the grid and the shared memory of decode_unit.cu: as many pieces as fill the card, or as
 // shared memory needs, and blocks that take several tiles. None if the scratch is too small.
 func (t Target) unit(rows, n, k int) (g [3]uint32, shared int) {
 	const static, sums = 9 << 10, 4 * 8 * 65

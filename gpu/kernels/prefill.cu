@@ -7,17 +7,7 @@
 // (exact).
 //
 // What must stay true: k is a multiple of 32; weights and rows of x begin at multiples of 16.
-#include "expert.h"
-#include "matrix.h"
-#include "pieces.h"
-
-constexpr int kTileRows = 64, kTileColumns = 128, kTileK = 32;
-constexpr int kTileStride = kTileK + 8;  // bf16 between rows: eight rows meet 32 different banks
-constexpr int kResultStride = kTileColumns + 4;
-constexpr int kTileThreads = 256;
-// Warps stand 2 by kWarpsAcross over the tile; each has 32 rows by kAcross * 16 columns.
-constexpr int kWarpsAcross = kTileThreads / WARP / 2;
-constexpr int kAcross = kTileColumns / kWarpsAcross / 16;
+#include "tile.h"
 
 // Two E2M1 at bits 4i and 4i + 4 of q, times scale, as a word of bf16.
 __device__ __forceinline__ unsigned unpack_pair(unsigned q, int i, float scale) {
@@ -73,18 +63,11 @@ __device__ __forceinline__ void tile_product(float* result, const float* row, We
                                              int k) {
   bf16* const as = reinterpret_cast<bf16*>(result);
   bf16* const bs = as + TERMS * kTileRows * kTileStride;
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const int down = warp / kWarpsAcross * 32, across = warp % kWarpsAcross * kAcross * 16;
+  const TilePlace place = tile_place();
   const int quarter = threadIdx.x % 4, half = threadIdx.x % 2;
   bf16* const to_a = as + threadIdx.x / 4 * kTileStride + quarter * 8;
   bf16* const to_b = bs + threadIdx.x / 2 * kTileStride + half * 16;
-  Sums sum[2][kAcross];
-#pragma unroll
-  for (int i = 0; i < 2; i++)
-#pragma unroll
-    for (int j = 0; j < kAcross; j++)
-#pragma unroll
-      for (int n = 0; n < kFragmentSums; n++) sum[i][j].v[n] = 0;
+  TileSums sum = {};
   float4 a = {0, 0, 0, 0}, b = {0, 0, 0, 0};
   const auto fetch = [&](int k0) {
     if (row) {
@@ -102,33 +85,9 @@ __device__ __forceinline__ void tile_product(float* result, const float* row, We
     weights.put(reinterpret_cast<uint4*>(to_b));
     __syncthreads();
     if (k0 + kTileK < k) fetch(k0 + kTileK);
-#pragma unroll
-    for (int kk = 0; kk < kTileK; kk += 16) {
-      Fragment fb[kAcross];
-#pragma unroll
-      for (int j = 0; j < kAcross; j++)
-        fb[j] = load_b(bs + (across + j * 16) * kTileStride + kk, kTileStride, lane);
-#pragma unroll
-      for (int t = 0; t < TERMS; t++)
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-          const Fragment fa =
-              load_a(as + (t * kTileRows + down + i * 16) * kTileStride + kk, kTileStride, lane);
-#pragma unroll
-          for (int j = 0; j < kAcross; j++) multiply(sum[i][j], fa, fb[j]);
-        }
-    }
+    place.multiply_staged<TERMS>(sum, as, bs);
   }
-  __syncthreads();  // the operands have been read: the result takes their place
-#pragma unroll
-  for (int i = 0; i < 2; i++)
-#pragma unroll
-    for (int j = 0; j < kAcross; j++)
-#pragma unroll
-      for (int n = 0; n < kFragmentSums; n++)
-        result[(down + i * 16 + sum_row(lane, n)) * kResultStride + across + j * 16 +
-               sum_column(lane, n)] = sum[i][j].v[n];
-  __syncthreads();
+  place.leave(result, sum);
 }
 
 template <int TERMS>
@@ -229,24 +188,3 @@ PREFILL_GATE_UP(3)
   EMULATE(prefill_down_##TERMS, 256)
 PREFILL_DOWN(1)
 PREFILL_DOWN(3)
-
-// One 16x16x16 product of integers, exact in bf16: c[i][j] = sum over k of a[i][k] * b[j][k]. It
-// shows that the fragments lie where this file believes, on the card at hand. a, b bf16 [16][16], c
-// f32 [16][16]. grid (1), block WARP
-KERNEL(64)
-matrix_proof(float* c, const bf16* a, const bf16* b) {
-  await_grids();
-  SHARED(bf16, tile, 2 * 16 * kTileStride);
-  const int lane = threadIdx.x;
-  for (int i = lane; i < 256; i += WARP) {
-    tile[i / 16 * kTileStride + i % 16] = a[i];
-    tile[(16 + i / 16) * kTileStride + i % 16] = b[i];
-  }
-  __syncthreads();
-  Sums sum = {};
-  multiply(sum, load_a(tile, kTileStride, lane),
-           load_b(tile + 16 * kTileStride, kTileStride, lane));
-#pragma unroll  // or AMD's lanes would need memory of their own for it
-  for (int i = 0; i < kFragmentSums; i++) c[sum_row(lane, i) * 16 + sum_column(lane, i)] = sum.v[i];
-}
-EMULATE(matrix_proof, 64)

@@ -130,15 +130,13 @@ func (t Target) PrefillAttend(a Attention, terms Terms, singles Pointer) Launch 
 		singles, a.Scale)
 }
 
-// MatrixProof multiplies a by b, transposed, into c by one of the target's units. list is c f32
-// [m, n], then a and b: bf16 [16, 16] and [16, 16]; by WGMMA both are [128, 16]; by MX both are
-// [16, 128], each as codes u8 [16, 64] and scales u8 [16, 4].
+// MatrixProof is MatrixRate of one round, whose sums show where fragments are. By WGMMA list is c f32
+// [2][64, 128], a bf16 [128, 16], half of it in registers, and b bf16 [128, 16].
 func (t Target) MatrixProof(u Unit, list []any) Launch {
-	blocks, threads, shared := 1, t.Warp, 0
 	if u == WGMMA {
-		blocks, threads, shared = 2, 128, wgmmaProof
+		return launch("matrix_proof_wgmma", grid(2), block(128), wgmmaProof, list...)
 	}
-	return launch("matrix_proof"+u.suffix(), grid(blocks), block(threads), shared, list...)
+	return t.MatrixRate(u, 1, list, 1)
 }
 
 // rateThreads is the block size of MatrixRate; each group that drives the unit leaves its sums.

@@ -138,11 +138,7 @@ __device__ __forceinline__ void expert_tile_mx(float* y, const int* order, const
   }
   const int down = warp / kMxWarpsAcross * (kMxRows / 2);
   const int across = warp % kMxWarpsAcross * (kMxAcross * 16);
-  Sums sum[kMxDown][kMxAcross];
-#pragma unroll
-  for (int i = 0; i < kMxDown; i++)
-#pragma unroll
-    for (int j = 0; j < kMxAcross; j++) sum[i][j] = Sums{};
+  Sums sum[kMxDown][kMxAcross] = {};
   const int all = k / kBlock;
   const auto fetch = [&](int block) {
 #pragma unroll
@@ -217,32 +213,5 @@ prefill_down_mx(float* y, const int* order, const int* groups, const uint8_t* q,
   expert_tile_mx<false>(y, order, groups, q, s, blocks, scales, bias, n, k, 1, 0);
 }
 EMULATE(prefill_down_mx, 256)
-
-// One 16x16x128 product, exact: c[i][j] = sum over k of a[i][k] * b[j][k], a and b codes u8
-// [16][64] with scales u8 [16][4], c f32 [16][16]. As matrix_proof. grid (1), block WARP
-KERNEL(64)
-matrix_proof_mx(float* c, const uint8_t* a, const uint8_t* a_scales, const uint8_t* b,
-                const uint8_t* b_scales) {
-  await_grids();
-  SHARED(uint8_t, codes, 2 * 16 * kMxStride);
-  SHARED(unsigned, scales, 2 * 16);
-  const int lane = threadIdx.x;
-  uint8_t* const bytes = reinterpret_cast<uint8_t*>(scales);
-  for (int i = lane; i < 16 * 64; i += WARP) {
-    codes[i / 64 * kMxStride + i % 64] = a[i];
-    codes[(16 + i / 64) * kMxStride + i % 64] = b[i];
-  }
-  for (int i = lane; i < 64; i += WARP) {
-    bytes[i] = a_scales[i];
-    bytes[64 + i] = b_scales[i];
-  }
-  __syncthreads();
-  Sums sum = {};
-  multiply_mx(sum, load_mx_a(codes, scales, lane),
-              load_mx_b(codes + 16 * kMxStride, scales + 16, lane));
-#pragma unroll
-  for (int i = 0; i < kFragmentSums; i++) c[sum_row(lane, i) * 16 + sum_column(lane, i)] = sum.v[i];
-}
-EMULATE(matrix_proof_mx, 64)
 
 #endif

@@ -38,9 +38,7 @@ __device__ __forceinline__ void wg_product(float* result, const WgRows& rows, co
                                            int k) {
   bf16* const xs = operands_in(result);
   bf16* const ws = xs + kWgStages * kWgOperand;
-  float sum[kWgSums];
-#pragma unroll
-  for (int i = 0; i < kWgSums; i++) sum[i] = 0;
+  float sum[kWgSums] = {};
   Pending pending = {};
   Copies copies = {};
 #pragma unroll
@@ -121,7 +119,7 @@ EMULATE(prefill_linear_wgmma, 256)
 
 // A product of integers each, exact in bf16, by warpgroups with a in shared memory and in
 // registers: c[i][j] = sum over k of a[i][k] * b[j][k], a bf16 [2][64][16], b bf16 [128][16], c f32
-// [2][64][128]. As matrix_proof. grid (2), shared 25600
+// [2][64][128]. It shows the layouts. grid (2), shared 25600
 KERNEL(128)
 matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
   await_grids();
@@ -136,9 +134,7 @@ matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
 #pragma unroll
   for (int i = 0; i < 4; i++)
     own[i] = words[(wg_row(threadIdx.x, i % 2 * 2) * 8) + i / 2 * 4 + threadIdx.x % 4];
-  float sum[kWgSums];
-#pragma unroll
-  for (int i = 0; i < kWgSums; i++) sum[i] = 0;
+  float sum[kWgSums] = {};
   Pending pending = {};
   begin_products(sum);
   if (blockIdx.x == 0)

@@ -88,9 +88,7 @@ __device__ __forceinline__ void long_tile(const LongLinear& l, const OwnColumns<
   // Zero, which the assembler does not know: it would move words to where the unit wants them as
   // soon as they are asked for, and so wait for each load.
   const unsigned none = static_cast<unsigned>(l.add) >> 1;
-  float sum[N / 2];
-#pragma unroll
-  for (int i = 0; i < N / 2; i++) sum[i] = 0;
+  float sum[N / 2] = {};
   Pending pending = {};
   for (int turn = 0; turn < weights.chunks; turn += kLongDepth) {
 #pragma unroll

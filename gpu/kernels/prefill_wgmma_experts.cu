@@ -60,17 +60,6 @@ struct WgTokens {
   }
 };
 
-struct WgExperts {
-  void* y;
-  const int* order;
-  const bf16* x;
-  const uint8_t* blocks;
-  const uint8_t* scales;
-  const bf16* bias;
-  int n, k, top;
-  float limit;
-};
-
 // Expert, first place of order and the place behind the last, in shared memory: they are read again
 // after the loop, which has no registers for them, as the thread's number is.
 struct WgTile {
@@ -91,8 +80,9 @@ __device__ __forceinline__ float quick_swiglu(float gate, float up, float limit)
 }
 
 // A tile of an expert's rows by its tokens, at most N.
-template <bool GATED, int N>
-__device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, const WgTile* tile) {
+template <int N, bool GATED, class Y>
+__device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* stages,
+                                            const WgTile* tile) {
   constexpr int kStages = kWgTokenStages, kStage = N * kWgStep;
   const int n = e.n, k = e.k, steps = (k + kWgStep - 1) / kWgStep;
   // The unit's rows lane / 4 and eight below are an expert's gate and up, or eight apart too.
@@ -119,9 +109,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, co
     if (i < steps) tokens.copy(copies, stages + i * kStage, i);
     commit_copies(copies);
   }
-  float sum[N / 2];
-#pragma unroll
-  for (int i = 0; i < N / 2; i++) sum[i] = 0;
+  float sum[N / 2] = {};
   unsigned a[2][2][4] = {};
   Pending pending = {};
   unsigned stage = 0;
@@ -151,7 +139,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, co
   const int thread = thread_again(), own = own_row(thread), next = own + kNext;
   const int begin = tile->begin, end = tile->end;
   const float bias0 = from_bf16(e.bias[row_of(own)]), bias1 = from_bf16(e.bias[row_of(next)]);
-  if (GATED) {
+  if constexpr (GATED) {
     // Lanes with elements of h four apart have the halves of words: each leaves one of two tokens'.
     const int element = own / 2, wide = (n / 2 + 63) / 64 * 64, upper = element % 8 / 4;
     const int word = share_word(element / 8, element % 4, wide);
@@ -167,7 +155,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, co
       const unsigned two = upper ? to_bf16x2(other, v[1]) : to_bf16x2(v[0], other);
       const int place = begin + wg_column(thread, i) + upper;
       if (place < end && element < wide)
-        static_cast<unsigned*>(e.y)[static_cast<int64_t>(e.order[place]) * (wide / 2) + word] =
+        reinterpret_cast<unsigned*>(e.y)[static_cast<int64_t>(e.order[place]) * (wide / 2) + word] =
             two & keep;
     }
     return;
@@ -176,32 +164,32 @@ __device__ __forceinline__ void direct_tile(const WgExperts& e, bf16* stages, co
   for (int i = 0; i < N / 2; i += i % 2 ? 3 : 1) {  // row 0; row 1 has its sums two behind
     const int place = begin + wg_column(thread, i);
     if (place >= end || own >= n) continue;
-    float* const to = static_cast<float*>(e.y) + static_cast<int64_t>(e.order[place]) * n;
+    float* const to = reinterpret_cast<float*>(e.y) + static_cast<int64_t>(e.order[place]) * n;
     to[own] = fmaf(sum[i], kStreamUnscale, bias0);
     if (next < n) to[next] = fmaf(sum[i + 2], kStreamUnscale, bias1);
   }
 }
 
-template <bool GATED>
-__device__ __forceinline__ void direct_experts(const WgExperts& e, const int* groups) {
+template <bool GATED, class Y>
+__device__ __forceinline__ void direct_experts(const WgExperts<Y, bf16>& e) {
   await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16* const stages = operands_in(dynamic);
   SHARED(WgTile, tile, 1);
   WgTile t;
-  if (!find_even_tile(groups, blockIdx.y, kWgTokens, &t.expert, &t.begin, &t.end))
+  if (!find_even_tile(e.groups, blockIdx.y, kWgTokens, &t.expert, &t.begin, &t.end))
     return;  // the whole block
   if (threadIdx.x == 0) *tile = t;
   __syncthreads();
   const int live = t.end - t.begin;
   if (live > 96)
-    direct_tile<GATED, 128>(e, stages, tile);
+    direct_tile<128, GATED>(e, stages, tile);
   else if (live > 64)
-    direct_tile<GATED, 96>(e, stages, tile);
+    direct_tile<96, GATED>(e, stages, tile);
   else if (live > 32)
-    direct_tile<GATED, 64>(e, stages, tile);
+    direct_tile<64, GATED>(e, stages, tile);
   else
-    direct_tile<GATED, 32>(e, stages, tile);
+    direct_tile<32, GATED>(e, stages, tile);
 }
 
 // gate_up for many rows: n is the width of h, bf16 [slots, n] in shares; x bf16 [rows, k] in shares
@@ -210,7 +198,7 @@ KERNEL(256, 2)
 prefill_gate_up_wgmma(bf16* h, const int* order, const int* groups, const bf16* x,
                       const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k,
                       int top, float limit) {
-  direct_experts<true>({h, order, x, blocks, scales, bias, 2 * n, k, top, limit}, groups);
+  direct_experts<true, bf16>({h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});
 }
 EMULATE(prefill_gate_up_wgmma, 256)
 
@@ -219,7 +207,7 @@ EMULATE(prefill_gate_up_wgmma, 256)
 KERNEL(256, 2)
 prefill_down_wgmma(float* y, const int* order, const int* groups, const bf16* h,
                    const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, int k) {
-  direct_experts<false>({y, order, h, blocks, scales, bias, n, k, 1, 0}, groups);
+  direct_experts<false, float>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});
 }
 EMULATE(prefill_down_wgmma, 256)
 

@@ -13,15 +13,14 @@ constexpr int kRanks = 4;
 // higher for the lower expert; key 0 is NaN's: below everything. top is at most WARP.
 __device__ __forceinline__ void choose_by_warp(int* experts, float* weights, const float* logits,
                                                int count, int top, int lane) {
-  const auto rank_of = [&](int e) {
+  const auto rank_at = [&](int e) {
     const float v = logits[e];
-    const uint64_t key = v != v ? 0 : key_of(v);
-    return key << 32 | (0xffffffffu - static_cast<unsigned>(e));
+    return v != v ? uint64_t{0xffffffffu - static_cast<unsigned>(e)} : rank_of(e, v);
   };
   uint64_t ranks[kRanks], last = ~uint64_t{0};
 #pragma unroll
   for (int i = 0; i < kRanks; i++)
-    ranks[i] = lane + i * WARP < count ? rank_of(lane + i * WARP) : 0;
+    ranks[i] = lane + i * WARP < count ? rank_at(lane + i * WARP) : 0;
   float largest = 0, sum = 0, own = 0;  // own: of the lane's own choice
   for (int j = 0; j < top; j++) {
     uint64_t best = 0;
@@ -30,14 +29,14 @@ __device__ __forceinline__ void choose_by_warp(int* experts, float* weights, con
     };
 #pragma unroll
     for (int i = 0; i < kRanks; i++) try_rank(ranks[i]);
-    for (int e = lane + kRanks * WARP; e < count; e += WARP) try_rank(rank_of(e));
+    for (int e = lane + kRanks * WARP; e < count; e += WARP) try_rank(rank_at(e));
     last = warp_max(best);
     const float logit = of_key(static_cast<unsigned>(last >> 32));
     if (j == 0) largest = logit;
     sum += exp_of(logit - largest);
     if (lane != j) continue;
     own = logit;
-    experts[j] = static_cast<int>(0xffffffffu - static_cast<unsigned>(last));
+    experts[j] = id_of(last);
   }
   if (lane < top) weights[lane] = exp_of(own - largest) / sum;
 }

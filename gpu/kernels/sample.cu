@@ -47,11 +47,6 @@ __device__ __forceinline__ bool is_finite(float v) {
   return (__float_as_uint(v) & 0x7f800000u) != 0x7f800000u;
 }
 
-// The logit of a key.
-__device__ __forceinline__ float logit_of(unsigned key) {
-  return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
-}
-
 // 2^40 times e^x, for x <= 0.
 __device__ __forceinline__ uint64_t mass_of(float x) {
   return static_cast<uint64_t>(exp_of(x) * 0x1p40f);
@@ -90,25 +85,22 @@ __device__ __forceinline__ void each_logit(const float* logits, int begin, int e
   }
 }
 
-// The sum over the block, the same for all threads; `part` is shared, of kSampleWarps.
-__device__ __forceinline__ uint64_t block_total(uint64_t v, uint64_t* part) {
-  v = warp_sum(v);
+// What the warps have, combined over the block, the same for all threads; `part` is shared, of
+// kSampleWarps.
+template <class F>
+__device__ __forceinline__ uint64_t over_block(uint64_t v, uint64_t* part, F combine) {
   __syncthreads();  // an earlier use of part has been read
   if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = v;
   __syncthreads();
-  uint64_t sum = 0;
-  for (int i = 0; i < kSampleWarps; i++) sum += part[i];
-  return sum;
+  uint64_t all = 0;
+  for (int i = 0; i < kSampleWarps; i++) all = combine(all, part[i]);
+  return all;
 }
-
+__device__ __forceinline__ uint64_t block_total(uint64_t v, uint64_t* part) {
+  return over_block(warp_sum(v), part, sum_of<uint64_t>);
+}
 __device__ __forceinline__ uint64_t block_highest(uint64_t v, uint64_t* part) {
-  v = warp_max(v);
-  __syncthreads();
-  if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = v;
-  __syncthreads();
-  uint64_t highest = 0;
-  for (int i = 0; i < kSampleWarps; i++) highest = part[i] > highest ? part[i] : highest;
-  return highest;
+  return over_block(warp_max(v), part, [](uint64_t a, uint64_t b) { return larger(a, b); });
 }
 
 // stats[row] of logits f32 [logit rows, vocab].
@@ -128,7 +120,7 @@ logit_stats(const int* logit_rows, LogitStats* stats, const float* logits, int v
   });
   bad = block_total(bad, part);
   const unsigned key = static_cast<unsigned>(block_highest(highest, part));
-  const float top = logit_of(key);
+  const float top = of_key(key);
   uint64_t mass = 0;
   if (bad == 0)
     each_logit(x, 0, vocab, kSampleThreads, threadIdx.x,
@@ -154,14 +146,6 @@ edit_logits(const int* count, LogitEdit* edits, float* logits, int vocab) {
   *at = v - e.less + e.more;
 }
 EMULATE(edit_logits, 256)
-
-// A place in the order: larger before smaller, of equals the lower id.
-__device__ __forceinline__ uint64_t rank_of(int id, float logit) {
-  return static_cast<uint64_t>(key_of(logit)) << 32 | (0xffffffffu - static_cast<unsigned>(id));
-}
-__device__ __forceinline__ int id_of(uint64_t rank) {
-  return static_cast<int>(0xffffffffu - static_cast<unsigned>(rank));
-}
 
 constexpr int kParts = 32;
 constexpr int kBins =
@@ -231,7 +215,7 @@ __device__ __forceinline__ MaskedRow masked_row(int row, int part, const SampleS
   r.end = begin + size < vocab ? begin + size : vocab;
   if (!s) return r;
   for (int i = 0; i < kParts; i++) r.best = s->best[i] > r.best ? s->best[i] : r.best;
-  r.highest = logit_of(static_cast<unsigned>(r.best >> 32));
+  r.highest = of_key(static_cast<unsigned>(r.best >> 32));
   r.inverse = 1.0f / fmaxf(p.temperature, 0x1p-120f);  // finite for any temperature
   const uint64_t least = p.min_p > 0 ? static_cast<uint64_t>(p.min_p * 0x1p40f) : 0;
   r.least = least > 1 ? least : 1;
@@ -521,7 +505,7 @@ sample(const int* logit_rows, SampleState* states, const float* logits, const Sa
   }
   r.end = vocab;
   const CutBins c = s->cuts;
-  const auto logit = [](uint64_t rank) { return logit_of(static_cast<unsigned>(rank >> 32)); };
+  const auto logit = [](uint64_t rank) { return of_key(static_cast<unsigned>(rank >> 32)); };
   uint64_t cut = 0, whole = c.mass_above_k;
   if (c.k != kNoBin) {
     cut = cut_rank(r, s, p.top_k - c.above_k, part,
@@ -580,13 +564,12 @@ top_logits(const int* logit_rows, int* ids, float* values, const float* logits, 
   for (int n = 0; n < count; n++) {
     uint64_t best = 0;
     for (int i = threadIdx.x; i < vocab; i += blockDim.x) {
-      const uint64_t rank =
-          static_cast<uint64_t>(key_of(x[i])) << 32 | (0xffffffffu - static_cast<unsigned>(i));
+      const uint64_t rank = rank_of(i, x[i]);
       if (rank < last && rank > best) best = rank;
     }
     last = block_highest(best, part);
     if (threadIdx.x == 0) {
-      const int id = last == 0 ? -1 : static_cast<int>(0xffffffffu - static_cast<unsigned>(last));
+      const int id = last == 0 ? -1 : id_of(last);
       ids[static_cast<int64_t>(row) * count + n] = id;
       values[static_cast<int64_t>(row) * count + n] = id < 0 ? 0.0f : x[id];
     }

@@ -169,13 +169,8 @@ __device__ __forceinline__ void multiply_chunk(Sums (&sum)[(COLUMNS + 15) / 16],
 #pragma unroll
     for (int r = 0; r < kHalves; r++)
 #pragma unroll
-      for (int w = 0; w < 4; w++) {
-        const uint4 v = staged[(t * 16 + r * kRowsApart) * pitch + w * kShares];
-        b[r][4 * w] = v.x;
-        b[r][4 * w + 1] = v.y;
-        b[r][4 * w + 2] = v.z;
-        b[r][4 * w + 3] = v.w;
-      }
+      for (int w = 0; w < 4; w++)
+        put_words(b[r] + 4 * w, staged[(t * 16 + r * kRowsApart) * pitch + w * kShares]);
 #pragma unroll
     for (int w = 0; w < kStreamWords; w += kShareWords) {
       unsigned wa[kOperandRows][kShareWords], wb[kOperandRows][kShareWords];
@@ -192,6 +187,20 @@ __device__ __forceinline__ void multiply_chunk(Sums (&sum)[(COLUMNS + 15) / 16],
 }
 
 #if defined(MATRIX_WGMMA)
+// Both matrices of experts, by warpgroups: y of type Y, as gate_up or down, of x of type X.
+template <class Y, class X>
+struct WgExperts {
+  Y* y;
+  const int* order;
+  const int* groups;
+  const X* x;
+  const uint8_t* blocks;
+  const uint8_t* scales;
+  const bf16* bias;
+  int n, k, top;
+  float limit;
+};
+
 // A lane's weights for products by warpgroups: a block of each of its two rows, or half of one.
 struct WgWeights {
   uint4 q[2];

@@ -61,17 +61,13 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
       staged + operand_row(lane) % (COLUMNS < 16 ? COLUMNS : 16) * pitch + operand_share(lane);
   bool fresh = true;
   for (int turn = 0; remaining > 0; remaining--, turn ^= 1) {
-    const int live = tile.end - tile.begin < kTokens ? tile.end - tile.begin : kTokens;
+    const int live = tile.live(kTokens);
     if (fresh) {  // all warps have multiplied the tile before: they met behind it
       stage_tokens<TERMS, kDecodeWarps>(staged, x, order + tile.begin, live, kTokens, top, k,
                                         pieces, lane, warp);
       __syncthreads();
     }
-    Sums sum[kTiles];
-#pragma unroll
-    for (int t = 0; t < kTiles; t++)
-#pragma unroll
-      for (int i = 0; i < kFragmentSums; i++) sum[t].v[i] = 0;
+    Sums sum[kTiles] = {};
     const uint4* at = column + first * kChunkPieces;
 #pragma unroll 1
     for (int c = first; c < last; c += kStreamDepth) {

@@ -100,60 +100,12 @@ __device__ __forceinline__ void stage_wide(bf16* staged, const float* x, const i
   }
 }
 
-// A tile of an expert's tokens: places begin to end of order. Those of an expert, whose last place
-// is before `stop`, have about as many each, a multiple of eight.
-template <int N>
-struct WideTile {
-  int group, expert, begin, end, stop, each;
-  // Of the group, whose places begin at `start`, its tile `number`.
-  __device__ __forceinline__ void take(const int* groups, int start, int number) {
-    expert = groups[1 + 2 * group];
-    stop = groups[2 + 2 * group];
-    const int tiles = (stop - start + N - 1) / N;
-    each = ((stop - start + tiles - 1) / tiles + 7) / 8 * 8;
-    begin = start + number * each;
-    end = begin + each < stop ? begin + each : stop;
-  }
-  __device__ __forceinline__ void find(const int* groups, int number) {
-    int start = 0;
-    for (group = 0;; group++) {
-      const int places = groups[2 + 2 * group] - start, tiles = (places + N - 1) / N;
-      if (number < tiles) break;
-      number -= tiles;
-      start += places;
-    }
-    take(groups, start, number);
-  }
-  // After the last one it stays.
-  __device__ __forceinline__ void next(const int* groups) {
-    if (end < stop) {
-      begin = end;
-      end = begin + each < stop ? begin + each : stop;
-    } else if (group + 1 < groups[0]) {
-      group++;
-      take(groups, stop, 0);
-    }
-  }
-};
-
-struct WideExperts {
-  float* y;
-  const int* order;
-  const int* groups;
-  const float* x;
-  const uint8_t* blocks;
-  const uint8_t* scales;
-  const bf16* bias;
-  int n, k, top;
-  float limit;
-};
-
 template <int N, bool GATED>
-__device__ __forceinline__ void wide_experts(const WideExperts& e) {
+__device__ __forceinline__ void wide_experts(const WgExperts<float, float>& e) {
   await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16* const staged = operands_in(dynamic);
-  SHARED(WideTile<N>, tiles, 2);           // this one and the next
+  SHARED(TokenTile, tiles, 2);             // this one and the next
   constexpr int kShare = N * kWgStep / 4;  // between the operands of shares, as descriptors have it
   constexpr int kNext = GATED ? 1 : 8;     // from a lane's row to its other one
   const int steps = (e.k + kWgStep - 1) / kWgStep, whole = steps / 2;
@@ -164,7 +116,7 @@ __device__ __forceinline__ void wide_experts(const WideExperts& e) {
   int remaining = all / grid + (block < longer);
   if (remaining == 0) return;  // the whole block
   int unit = begin % units;
-  if (threadIdx.x == 0) tiles[1].find(e.groups, begin / units);
+  if (threadIdx.x == 0) tiles[1] = tile_at(e.groups, begin / units, N);
   __syncthreads();
   const auto own_row = [&](int thread) {
     return unit * kWideRows + thread / WARP * 16 + thread % WARP / 4 * (GATED ? 2 : 1);
@@ -193,17 +145,14 @@ __device__ __forceinline__ void wide_experts(const WideExperts& e) {
       __syncthreads();  // all have multiplied the tile before
       if (threadIdx.x == 0) {
         tiles[0] = tiles[1];
-        tiles[1].next(e.groups);
+        if (remaining > units - unit) next_tile(e.groups, tiles[1], N);
       }
       __syncthreads();
-      stage_wide<N>(staged, e.x, e.order + tiles[0].begin, tiles[0].end - tiles[0].begin, e.top,
-                    e.k);
+      stage_wide<N>(staged, e.x, e.order + tiles[0].begin, tiles[0].live(N), e.top, e.k);
       publish();
       __syncthreads();
     }
-    float sum[N / 2];
-#pragma unroll
-    for (int i = 0; i < N / 2; i++) sum[i] = 0;
+    float sum[N / 2] = {};
     unsigned a[2][2][4] = {};
     Pending pending = {};
     if (steps % 2) multiply_half<N, 0>(pending, sum, a, half, operands + whole * kShare);
@@ -222,7 +171,7 @@ __device__ __forceinline__ void wide_experts(const WideExperts& e) {
     }
     wait(pending, sum);
     const int thread = thread_again(), row = own_row(thread);
-    const int live = tiles[0].end - tiles[0].begin;
+    const int live = tiles[0].live(N);
     const int* const order = e.order + tiles[0].begin;
     const bf16* const add = e.bias + static_cast<int64_t>(tiles[0].expert) * e.n;
     fresh = ++unit == units;

@@ -5,25 +5,21 @@
 
 #include "stream.h"
 
-// Eight activations rounded to bf16, in the order of unpacked weights; what is left out replaces
-// them.
+// take_term in the order of unpacked weights.
 __device__ __forceinline__ uint4 take_paired(float4& a, float4& b) {
-  const uint4 t = {to_bf16x2(a.x, b.x), to_bf16x2(a.y, b.y), to_bf16x2(a.z, b.z),
-                   to_bf16x2(a.w, b.w)};
-  a.x -= low_bf16(t.x);
-  b.x -= high_bf16(t.x);
-  a.y -= low_bf16(t.y);
-  b.y -= high_bf16(t.y);
-  a.z -= low_bf16(t.z);
-  b.z -= high_bf16(t.z);
-  a.w -= low_bf16(t.w);
-  b.w -= high_bf16(t.w);
+  float4 u = {a.x, b.x, a.y, b.y}, v = {a.z, b.z, a.w, b.w};
+  const uint4 t = take_term(u, v);
+  a = {u.x, u.z, v.x, v.z};
+  b = {u.y, u.w, v.y, v.w};
   return t;
 }
 
-// A tile of an expert's tokens: places begin to end of order, of which it takes the first.
+// A tile of an expert's tokens: places begin to end of order, of which it takes the first `most`.
 struct TokenTile {
   int group, expert, begin, end;
+  __device__ __forceinline__ int live(int most) const {
+    return end - begin < most ? end - begin : most;
+  }
 };
 
 // As find_tile, with the group.

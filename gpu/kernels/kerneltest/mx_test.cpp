@@ -88,26 +88,6 @@ TEST(mx_quantize) {
   untouched("s", s, rows * width / 16);
 }
 
-TEST(mx_proof) {
-  if (!there()) return;
-  std::vector<uint8_t> a(16 * 64), b(16 * 64), as(64), bs(64);
-  for (auto* v : {&a, &b})
-    for (uint8_t& c : *v) c = uint8_t(rng()());
-  for (auto* v : {&as, &bs})
-    for (uint8_t& e : *v) e = uint8_t(127 + below(4));
-  Memory<uint8_t> ma(a), mb(b), mas(as), mbs(bs);
-  Memory<float> c(256);
-  launch("matrix_proof_mx", {1}, unsigned(emulator_warp()), 0, c, ma, mas, mb, mbs);
-  for (int i = 0; i < 16; i++)
-    for (int j = 0; j < 16; j++) {
-      double want = 0;
-      for (int k = 0; k < 128; k++)
-        want += value(a[i * 64 + k / 2] >> k % 2 * 4 & 15) * ldexp(1, as[i * 4 + k / 32] - 127) *
-                value(b[j * 64 + k / 2] >> k % 2 * 4 & 15) * ldexp(1, bs[j * 4 + k / 32] - 127);
-      if (c[i * 16 + j] != want) fail("c[%d][%d] is %g, not %g", i, j, c[i * 16 + j], want);
-    }
-}
-
 // Every warp leaves the sum of its eight products, three times over.
 TEST(mx_rate) {
   if (!there()) return;
