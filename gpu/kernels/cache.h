@@ -18,43 +18,35 @@ constexpr int kDim = 64;   // head dim
 
 // Words of the cache that this block reads once: past the first cache. Unlike weights they may have
 // been written by the launch that reads them.
-__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[1]) {
 #if defined(GPU_NVIDIA)
+__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[1]) {
   asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(w[0]) : "l"(p) : "memory");
-#elif defined(GPU_AMD)
-  w[0] = __builtin_nontemporal_load(static_cast<const unsigned*>(p));
-#else
-  w[0] = *static_cast<const unsigned*>(p);
-#endif
 }
 __device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[2]) {
-#if defined(GPU_NVIDIA)
   asm volatile("ld.global.L1::no_allocate.v2.u32 {%0,%1}, [%2];"
                : "=r"(w[0]), "=r"(w[1])
                : "l"(p)
                : "memory");
-#elif defined(GPU_AMD)
-  const uint2 v = __builtin_nontemporal_load(static_cast<const uint2*>(p));
-  w[0] = v.x, w[1] = v.y;
-#else
-  const uint2 v = *static_cast<const uint2*>(p);
-  w[0] = v.x, w[1] = v.y;
-#endif
 }
 __device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[4]) {
-#if defined(GPU_NVIDIA)
   asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
                : "l"(p)
                : "memory");
-#elif defined(GPU_AMD)
-  const uint4 v = __builtin_nontemporal_load(static_cast<const uint4*>(p));
-  w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+}
 #else
-  const uint4 v = *static_cast<const uint4*>(p);
-  w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+template <int N>
+__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[N]) {
+#if defined(GPU_AMD)
+  typedef unsigned Words __attribute__((ext_vector_type(N)));
+  const Words v = __builtin_nontemporal_load(static_cast<const Words*>(p));
+#pragma unroll
+  for (int i = 0; i < N; i++) w[i] = v[i];
+#else
+  memcpy(w, p, sizeof w);
 #endif
 }
+#endif
 __device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[8]) {
   unsigned low[4], high[4];
   ask_words(p, low);

@@ -47,16 +47,6 @@ __device__ __forceinline__ int same_in_warp(int v) {
   return __shfl_sync(FULL, v, 0);
 #endif
 }
-__device__ __forceinline__ int64_t same_in_warp(int64_t v) {
-#if defined(GPU_AMD)
-  const uint64_t low = static_cast<unsigned>(same_in_warp(static_cast<int>(v)));
-  return static_cast<int64_t>(
-      static_cast<uint64_t>(static_cast<unsigned>(same_in_warp(static_cast<int>(v >> 32)))) << 32 |
-      low);
-#else
-  return v;
-#endif
-}
 __device__ __forceinline__ int warp_of(int thread) { return same_in_warp(thread / WARP); }
 
 // Where the i-th four activations of a staged row lie. Lanes read pieces 2 or 8 apart; unmoved,

@@ -39,9 +39,7 @@
 // ---- CUDA's words, for clang without SDK headers
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
-#define __host__ __attribute__((host))
 #define __shared__ __attribute__((shared))
-#define __constant__ __attribute__((constant))
 #define __forceinline__ inline __attribute__((always_inline))
 #if defined(GPU_NVIDIA)
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
@@ -52,8 +50,6 @@
 typedef __SIZE_TYPE__ size_t;
 typedef __INT64_TYPE__ int64_t;
 typedef __UINT64_TYPE__ uint64_t;
-typedef __INT32_TYPE__ int32_t;
-typedef __UINT32_TYPE__ uint32_t;
 typedef __UINT16_TYPE__ uint16_t;
 typedef __UINT8_TYPE__ uint8_t;
 typedef __INT8_TYPE__ int8_t;
@@ -63,25 +59,21 @@ typedef float float4 __attribute__((ext_vector_type(4)));
 typedef float float2 __attribute__((ext_vector_type(2)));
 
 // threadIdx and its kin: reading threadIdx.x calls the getter.
-#define GPU_INDEX(NAME, X, Y, Z)                                         \
-  struct NAME##_t {                                                      \
-    __declspec(property(get = get_x)) unsigned x;                        \
-    __declspec(property(get = get_y)) unsigned y;                        \
-    __declspec(property(get = get_z)) unsigned z;                        \
-    static __device__ __forceinline__ unsigned get_x() { return (X)(); } \
-    static __device__ __forceinline__ unsigned get_y() { return (Y)(); } \
-    static __device__ __forceinline__ unsigned get_z() { return (Z)(); } \
-  };                                                                     \
+#define GPU_INDEX(NAME, OF)                                                \
+  struct NAME##_t {                                                        \
+    __declspec(property(get = get_x)) unsigned x;                          \
+    __declspec(property(get = get_y)) unsigned y;                          \
+    __declspec(property(get = get_z)) unsigned z;                          \
+    static __device__ __forceinline__ unsigned get_x() { return OF##x(); } \
+    static __device__ __forceinline__ unsigned get_y() { return OF##y(); } \
+    static __device__ __forceinline__ unsigned get_z() { return OF##z(); } \
+  };                                                                       \
   extern const __device__ NAME##_t NAME __attribute__((weak));
 #if defined(GPU_NVIDIA)
-GPU_INDEX(threadIdx, __nvvm_read_ptx_sreg_tid_x, __nvvm_read_ptx_sreg_tid_y,
-          __nvvm_read_ptx_sreg_tid_z)
-GPU_INDEX(blockIdx, __nvvm_read_ptx_sreg_ctaid_x, __nvvm_read_ptx_sreg_ctaid_y,
-          __nvvm_read_ptx_sreg_ctaid_z)
-GPU_INDEX(blockDim, __nvvm_read_ptx_sreg_ntid_x, __nvvm_read_ptx_sreg_ntid_y,
-          __nvvm_read_ptx_sreg_ntid_z)
-GPU_INDEX(gridDim, __nvvm_read_ptx_sreg_nctaid_x, __nvvm_read_ptx_sreg_nctaid_y,
-          __nvvm_read_ptx_sreg_nctaid_z)
+GPU_INDEX(threadIdx, __nvvm_read_ptx_sreg_tid_)
+GPU_INDEX(blockIdx, __nvvm_read_ptx_sreg_ctaid_)
+GPU_INDEX(blockDim, __nvvm_read_ptx_sreg_ntid_)
+GPU_INDEX(gridDim, __nvvm_read_ptx_sreg_nctaid_)
 // __syncthreads is a builtin of clang for this target.
 __device__ __forceinline__ void __syncwarp(unsigned lanes = 0xffffffffu) {
   __nvvm_bar_warp_sync(lanes);
@@ -93,15 +85,14 @@ __device__ __forceinline__ int __shfl_sync(unsigned lanes, int v, int lane) {
   return __nvvm_shfl_sync_idx_i32(lanes, v, lane, 31);
 }
 #else
-GPU_INDEX(threadIdx, __builtin_amdgcn_workitem_id_x, __builtin_amdgcn_workitem_id_y,
-          __builtin_amdgcn_workitem_id_z)
-GPU_INDEX(blockIdx, __builtin_amdgcn_workgroup_id_x, __builtin_amdgcn_workgroup_id_y,
-          __builtin_amdgcn_workgroup_id_z)
-GPU_INDEX(blockDim, __builtin_amdgcn_workgroup_size_x, __builtin_amdgcn_workgroup_size_y,
-          __builtin_amdgcn_workgroup_size_z)
-#define GPU_GRID(D) \
-  [] { return __builtin_amdgcn_grid_size_##D() / __builtin_amdgcn_workgroup_size_##D(); }
-GPU_INDEX(gridDim, GPU_GRID(x), GPU_GRID(y), GPU_GRID(z))
+#define GPU_GRID(D) __builtin_amdgcn_grid_size_##D() / __builtin_amdgcn_workgroup_size_##D
+#define gpu_grid_x GPU_GRID(x)
+#define gpu_grid_y GPU_GRID(y)
+#define gpu_grid_z GPU_GRID(z)
+GPU_INDEX(threadIdx, __builtin_amdgcn_workitem_id_)
+GPU_INDEX(blockIdx, __builtin_amdgcn_workgroup_id_)
+GPU_INDEX(blockDim, __builtin_amdgcn_workgroup_size_)
+GPU_INDEX(gridDim, gpu_grid_)
 __device__ __forceinline__ void __syncthreads() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
@@ -132,9 +123,6 @@ __device__ __forceinline__ float __uint_as_float(unsigned v) {
 }
 __device__ __forceinline__ unsigned __float_as_uint(float v) {
   return __builtin_bit_cast(unsigned, v);
-}
-__device__ __forceinline__ double __longlong_as_double(long long v) {
-  return __builtin_bit_cast(double, v);
 }
 __device__ __forceinline__ long long __double_as_longlong(double v) {
   return __builtin_bit_cast(long long, v);

@@ -2,8 +2,8 @@
 //
 // A is [m][k] and B is [n][k], as weights are stored, both in shared memory with rows `stride`
 // elements apart (a multiple of 8). Which lane holds what differs by vendor and generation; this
-// file is the only one that knows. The emulation computes each lane's results from the other lanes'
-// registers by the same layouts, so a wrong index is a wrong product there too.
+// file is the only one that knows. The emulation (emulator/matrix.h) computes each lane's results
+// from the other lanes' registers by the same layouts: a wrong index is a wrong product there too.
 //
 //   NVIDIA mma.m16n8k16   two instructions, for the left and the right eight columns
 //   CDNA mfma 16x16x16    A, B: row lane%16, k (lane/16)*4+i;  C: row (lane/16)*4+i, column lane%16
@@ -203,118 +203,7 @@ __device__ __forceinline__ Fragment load_b(const bf16* s, int stride, int lane) 
 }
 
 #if defined(GPU_HOST)
-// Where the hardware leaves a lane's i-th sum, written down once more: sum_row and sum_column are
-// held to it, since the emulation multiplies by this and the kernels store by those.
-inline int unit_row(int lane, int i) {
-#if defined(MATRIX_NV)
-  return (lane >> 2) + (i % 4 < 2 ? 0 : 8);
-#elif defined(MATRIX_CDNA)
-  return i + 4 * (lane >> 4);
-#elif defined(MATRIX_GFX12)
-  return i + 8 * (lane >> 4);
-#else
-  return (lane >> 4) + 2 * i;
-#endif
-}
-inline int unit_column(int lane, int i) {
-#if defined(MATRIX_NV)
-  return 2 * (lane & 3) + i % 2 + (i < 4 ? 0 : 8);
-#else
-  (void)i;
-  return lane & 15;
-#endif
-}
-
-// Element (row, k) of the matrix whose fragments the lanes gave; the other operand has its own
-// place for it on NVIDIA.
-inline float a_element(const void* const* lanes, int row, int k) {
-#if defined(MATRIX_NV)
-  const int lane = row % 8 * 4 + k % 8 / 2, word = row / 8 + k / 8 * 2;
-#elif defined(MATRIX_CDNA)
-  const int lane = row + k / 4 * 16, word = k % 4 / 2;
-#elif defined(MATRIX_GFX12)
-  const int lane = row + k / 8 * 16, word = k % 8 / 2;
-#else
-  const int lane = row, word = k / 2;
-#endif
-  return from_bf16(static_cast<const Fragment*>(lanes[lane])->w[word] >> (k & 1) * 16 & 0xffff);
-}
-inline float b_element(const void* const* lanes, int row, int k) {
-#if defined(MATRIX_NV)
-  const int lane = row % 8 * 4 + k % 8 / 2, word = row / 8 * 2 + k / 8;
-  return from_bf16(static_cast<const Fragment*>(lanes[lane])->w[word] >> (k & 1) * 16 & 0xffff);
-#elif defined(MATRIX_GFX11)
-  // The upper lanes must hold the same: take it from there.
-  return from_bf16(static_cast<const Fragment*>(lanes[row + 16])->w[k / 2] >> (k & 1) * 16 &
-                   0xffff);
-#else
-  return a_element(lanes, row, k);
-#endif
-}
-
-// A lane's part of a product.
-struct Operands {
-  Sums* c;
-  const void *a, *b;  // its fragments
-};
-
-#if defined(__AVX__)
-constexpr int kVector = 8;
-#else
-constexpr int kVector = 4;
-#endif
-typedef float Vector __attribute__((vector_size(kVector * 4)));
-
-// Rows of 16 sums += four rows of A times the K rows of B's transpose, in the order of k.
-template <int K>
-inline void multiply_rows(float (*c)[16], const float (*a)[K], const float (&b)[K][16]) {
-  for (int at = 0; at < 16; at += kVector) {
-    Vector s0, s1, s2, s3, column;
-    memcpy(&s0, c[0] + at, sizeof s0);
-    memcpy(&s1, c[1] + at, sizeof s1);
-    memcpy(&s2, c[2] + at, sizeof s2);
-    memcpy(&s3, c[3] + at, sizeof s3);
-    for (int k = 0; k < K; k++) {
-      memcpy(&column, b[k] + at, sizeof column);
-      s0 += a[0][k] * column;
-      s1 += a[1][k] * column;
-      s2 += a[2][k] * column;
-      s3 += a[3][k] * column;
-    }
-    memcpy(c[0] + at, &s0, sizeof s0);
-    memcpy(c[1] + at, &s1, sizeof s1);
-    memcpy(c[2] + at, &s2, sizeof s2);
-    memcpy(c[3] + at, &s3, sizeof s3);
-  }
-}
-
-// The product of a warp, done by its last lane for all of them: what the layout says each lane
-// holds is put together to matrices, and each lane gets the sums that the unit leaves it.
-template <int K, class A, class B>
-inline void multiply_all(const uint64_t* all, A a_at, B b_at) {
-  const void *as[WARP], *bs[WARP];
-  float a[16][K], b[K][16], c[16][16];
-  for (int lane = 0; lane < WARP; lane++) {
-    const Operands& own = *reinterpret_cast<const Operands*>(all[lane]);
-    as[lane] = own.a;
-    bs[lane] = own.b;
-#pragma GCC unroll 8
-    for (int i = 0; i < kFragmentSums; i++)
-      c[unit_row(lane, i)][unit_column(lane, i)] = own.c->v[i];
-  }
-  for (int row = 0; row < 16; row++)
-#pragma GCC unroll 16
-    for (int k = 0; k < K; k++) {
-      a[row][k] = a_at(as, row, k);
-      b[k][row] = b_at(bs, row, k);
-    }
-  for (int row = 0; row < 16; row += 4) multiply_rows<K>(c + row, a + row, b);
-  for (int lane = 0; lane < WARP; lane++)
-#pragma GCC unroll 8
-    for (int i = 0; i < kFragmentSums; i++)
-      reinterpret_cast<const Operands*>(all[lane])->c->v[i] =
-          c[unit_row(lane, i)][unit_column(lane, i)];
-}
+#include "emulator/matrix.h"
 #else
 typedef short short4_v __attribute__((ext_vector_type(4)));
 typedef short short8_v __attribute__((ext_vector_type(8)));

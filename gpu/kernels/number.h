@@ -97,14 +97,10 @@ __device__ __forceinline__ float exp_of(float x) {
   const float shifted = fmaf(x, kLog2E, 0x1.8p23f);  // the nearest integer in the low bits
   const float n = shifted - 0x1.8p23f;
   const float r = fmaf(n, -1.42860677e-6f, fmaf(n, -0.693145751953125f, x));
+  constexpr float kSeries[] = {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f};
   float p = 1.0f / 5040;
-  p = fmaf(p, r, 1.0f / 720);
-  p = fmaf(p, r, 1.0f / 120);
-  p = fmaf(p, r, 1.0f / 24);
-  p = fmaf(p, r, 1.0f / 6);
-  p = fmaf(p, r, 0.5f);
-  p = fmaf(p, r, 1.0f);
-  p = fmaf(p, r, 1.0f);
+#pragma unroll
+  for (int i = 0; i < 7; i++) p = fmaf(p, r, kSeries[i]);
   // In two factors, since 2^n alone leaves float32's range before e^x does.
   const int exponent = static_cast<int>(n), half = exponent / 2;
   return p * __uint_as_float(static_cast<unsigned>(127 + half) << 23) *

@@ -46,24 +46,20 @@ quantize_mx(const int* rows, uint8_t* q, uint8_t* s, const float* x, int width) 
                                    : (largest >> 23) - 2 + ((largest & 0x7fffffu) > 0x400000u);
     const float up = __uint_as_float((254u - scale) << 23), down = __uint_as_float(scale << 23);
     const int64_t at = (static_cast<int64_t>(row) * kMxTerms + t) * width;
-    uint4 codes;
+    unsigned codes[4] = {};
 #pragma unroll
     for (int n = 0; n < 4; n++) {
-      unsigned w = 0;
 #pragma unroll
       for (int i = 0; i < 8; i++) {
         float& e = v[n * 8 + i];
         const unsigned code = finite && !zero ? to_e2m1(fabsf(e) * up) : 0;
         const unsigned sign = __float_as_uint(e) >> 31;
-        w |= (sign << 3 | code) << 4 * i;
+        codes[n] |= (sign << 3 | code) << 4 * i;
         if (finite && !zero) e -= from_e2m1(sign << 3 | code) * down;
       }
-      if (n == 0) codes.x = w;
-      if (n == 1) codes.y = w;
-      if (n == 2) codes.z = w;
-      if (n == 3) codes.w = w;
     }
-    *reinterpret_cast<uint4*>(q + at / 2 + b * (kBlock / 2)) = codes;
+    *reinterpret_cast<uint4*>(q + at / 2 + b * (kBlock / 2)) =
+        uint4{codes[0], codes[1], codes[2], codes[3]};
     s[at / kBlock + b] = static_cast<uint8_t>(scale);
   }
 }

@@ -73,7 +73,7 @@ __device__ __forceinline__ void wg_product(float* result, const WgRows& rows, co
       stage = stage + 1 == kWgStages ? 0 : stage + 1;
     }
   }
-  arrive_all(copies);
+  arrive<true>(copies);
   __syncthreads();  // both warpgroups have read the last stage: the result takes its place
   const int row = threadIdx.x / 128 * kWgRows + wg_row(threadIdx.x, 0);
   float* const own = result + row * kWgResultStride + wg_column(threadIdx.x, 0);

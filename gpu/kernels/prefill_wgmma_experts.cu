@@ -135,7 +135,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* s
     }
   }
   wait(pending, sum);
-  arrive_all(copies);
+  arrive<true>(copies);
   const int thread = thread_again(), own = own_row(thread), next = own + kNext;
   const int begin = tile->begin, end = tile->end;
   const float bias0 = from_bf16(e.bias[row_of(own)]), bias1 = from_bf16(e.bias[row_of(next)]);

@@ -12,23 +12,17 @@ __device__ __forceinline__ void cos_sin(double x, float* cosine, float* sine) {
   const double n = shifted - 0x1.8p52;
   const int quadrant = static_cast<int>(__double_as_longlong(shifted)) & 3;
   const double r = fma(n, -6.123233995736766e-17, fma(n, -1.5707963267948966, x)), z = r * r;
+  constexpr double kSine[] = {1.0 / 1307674368000, 1.0 / 6227020800, 1.0 / 39916800, 1.0 / 362880,
+                              1.0 / 5040,          1.0 / 120,        1.0 / 6,        1.0};
+  constexpr double kCosine[] = {1.0 / 87178291200, 1.0 / 479001600, 1.0 / 3628800, 1.0 / 40320,
+                                1.0 / 720,         1.0 / 24,        0.5,           1.0};
   double s = 1.0 / 355687428096000, c = 1.0 / 20922789888000;
-  s = fma(s, -z, 1.0 / 1307674368000);
-  s = fma(s, -z, 1.0 / 6227020800);
-  s = fma(s, -z, 1.0 / 39916800);
-  s = fma(s, -z, 1.0 / 362880);
-  s = fma(s, -z, 1.0 / 5040);
-  s = fma(s, -z, 1.0 / 120);
-  s = fma(s, -z, 1.0 / 6);
-  s = fma(s, -z, 1.0) * r;
-  c = fma(c, -z, 1.0 / 87178291200);
-  c = fma(c, -z, 1.0 / 479001600);
-  c = fma(c, -z, 1.0 / 3628800);
-  c = fma(c, -z, 1.0 / 40320);
-  c = fma(c, -z, 1.0 / 720);
-  c = fma(c, -z, 1.0 / 24);
-  c = fma(c, -z, 0.5);
-  c = fma(c, -z, 1.0);
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    s = fma(s, -z, kSine[i]);
+    c = fma(c, -z, kCosine[i]);
+  }
+  s *= r;
   const double a = quadrant & 1 ? s : c, b = quadrant & 1 ? c : s;
   *cosine = static_cast<float>(quadrant == 1 || quadrant == 2 ? -a : a);
   *sine = static_cast<float>(quadrant >= 2 ? -b : b);
