@@ -12,7 +12,7 @@
 
 #if defined(MATRIX_WGMMA)
 
-constexpr int kWgTileRows = 128, kWgThreads = 256;
+constexpr int kWgTileRows = 128;
 constexpr int kWgResultStride = kWgColumns + 4;
 constexpr int kWgStages = 3;                       // one is read, two are under way
 constexpr int kWgOperand = kWgTileRows * kWgStep;  // bf16 of one stage of one
