@@ -26,9 +26,9 @@ struct WgShare {
   const uint8_t* blocks;
   const uint8_t* scales;
   int first[2], steps;
-  __device__ __forceinline__ WgWeights fetch(int step) const {
+  __device__ __forceinline__ StreamChunk fetch(int step) const {
     const int lane = threadIdx.x % 4;
-    WgWeights w;
+    StreamChunk w;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       const int at = first[r] + step * (kWgStep / kBlock);
@@ -95,7 +95,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* s
   const int first = own_row(threadIdx.x), blocks = k / kBlock;  // of a row
   const WgShare weights = {
       e.blocks, e.scales, {row_of(first) * blocks, row_of(first + kNext) * blocks}, steps};
-  WgWeights next_w = weights.fetch(0);
+  StreamChunk next_w = weights.fetch(0);
   WgTokens<N> tokens;
   tokens.x = e.x + threadIdx.x % 8 * 8;
 #pragma unroll
@@ -114,7 +114,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* s
   Pending pending = {};
   unsigned stage = 0;
   for (int turn = 0; turn < steps; turn += 2) {
-    const WgWeights w = next_w;
+    const StreamChunk w = next_w;
 #pragma unroll
     for (int u = 0; u < 2; u++) {
       const int step = turn + u;

@@ -125,7 +125,7 @@ struct StreamRows {
 #pragma unroll
     for (int r = 0; r < kOperandRows; r++) {
       c.q[r] = stream16(blocks[r] + after * (kShares * kBlock / 2));
-      c.scale[r] = scales[r][after * kShares];
+      c.scale[r] = from_gpu_memory<uint8_t>(scales[r] + after * kShares);
     }
   }
   __device__ __forceinline__ void advance(int chunks) {
@@ -201,15 +201,9 @@ struct WgExperts {
   float limit;
 };
 
-// A lane's weights for products by warpgroups: a block of each of its two rows, or half of one.
-struct WgWeights {
-  uint4 q[2];
-  unsigned scale[2];
-};
-
-// The first operands of two products, from word `i` of each row's codes: word j of each is row
-// j % 2.
-__device__ __forceinline__ void unpack_wg(unsigned (&a)[2][4], const WgWeights& w, int i) {
+// The first operands of two products by warpgroups, from word `i` of each row's codes: word j of
+// each is row j % 2.
+__device__ __forceinline__ void unpack_wg(unsigned (&a)[2][4], const StreamChunk& w, int i) {
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const uint4 q = w.q[r];

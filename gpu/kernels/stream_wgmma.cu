@@ -17,45 +17,24 @@
 
 constexpr int kWideWarpgroups = 4, kWideThreads = kWideWarpgroups * 128;
 constexpr int kWideRows = kWideWarpgroups * kWgRows;
-constexpr int kWideShare = 128;  // of k: a lane has a block of each of its two rows
-constexpr int kWideDepth = 3;    // shares that a warp has under way
+constexpr int kWideShare = kShares * kBlock;  // of k: a lane has a block of each of its two rows
+constexpr int kWideDepth = 3;                 // shares that a warp has under way
 
-// Where a lane's rows begin.
-struct WideRows {
-  const uint8_t* blocks[2];
-  const uint8_t* scales[2];
-  // The share that is so many after this one.
-  __device__ __forceinline__ void ask(WgWeights& w, int after) const {
+// Half a share, of which a lane has half a block of each row.
+__device__ __forceinline__ void ask_half(StreamChunk& c, const StreamRows& rows, int after) {
+  const int lane = threadIdx.x % 4;
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-      w.q[r] = stream16(blocks[r] + after * (kWideShare / 2));
-      w.scale[r] = from_gpu_memory<uint8_t>(scales[r] + after * (kWideShare / kBlock));
-    }
+  for (int r = 0; r < 2; r++) {
+    const uint2 q = from_gpu_memory<uint2>(rows.blocks[r] + after * (kWideShare / 2) - lane * 8);
+    c.q[r] = uint4{q.x, q.y, 0, 0};
+    c.scale[r] = from_gpu_memory<uint8_t>(rows.scales[r] + after * kShares - (lane + 1) / 2);
   }
-  // Half of one, of which a lane has half a block of each row.
-  __device__ __forceinline__ void ask_half(WgWeights& w, int after) const {
-    const int lane = threadIdx.x % 4;
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      const uint2 q = from_gpu_memory<uint2>(blocks[r] + after * (kWideShare / 2) - lane * 8);
-      w.q[r] = uint4{q.x, q.y, 0, 0};
-      w.scale[r] =
-          from_gpu_memory<uint8_t>(scales[r] + after * (kWideShare / kBlock) - (lane + 1) / 2);
-    }
-  }
-  __device__ __forceinline__ void advance(int shares) {
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      blocks[r] += shares * (kWideShare / 2);
-      scales[r] += shares * (kWideShare / kBlock);
-    }
-  }
-};
+}
 
 // The products of half a share, whose codes are in words I and I + 1 of each row.
 template <int N, int I>
 __device__ __forceinline__ void multiply_half(Pending& pending, float (&sum)[N / 2],
-                                              unsigned (&a)[2][2][4], const WgWeights& w,
+                                              unsigned (&a)[2][2][4], const StreamChunk& w,
                                               unsigned b) {
   unpack_wg(a[0], w, I);
   multiply_wg<N>(pending, sum, a[0], a[1], b);
@@ -121,8 +100,8 @@ __device__ __forceinline__ void wide_experts(const WgExperts<float, float>& e) {
   const auto own_row = [&](int thread) {
     return unit * kWideRows + thread / WARP * 16 + thread % WARP / 4 * (GATED ? 2 : 1);
   };
-  WideRows rows;
-  WgWeights ahead[kWideDepth], half;
+  StreamRows rows;
+  StreamChunk ahead[kWideDepth], half;
   const auto aim = [&](int expert) {
     const int thread = thread_again(), own = own_row(thread);
 #pragma unroll
@@ -132,7 +111,7 @@ __device__ __forceinline__ void wide_experts(const WgExperts<float, float>& e) {
       rows.blocks[r] = e.blocks + static_cast<int64_t>(at) * (kBlock / 2);
       rows.scales[r] = e.scales + at;
     }
-    rows.ask_half(half, whole);  // of rows without one it is not used
+    ask_half(half, rows, whole);  // of rows without one it is not used
 #pragma unroll
     for (int d = 0; d < kWideDepth; d++) rows.ask(ahead[d], d);
   };
