@@ -67,7 +67,6 @@ type Parameter struct{ Type, Name string }
 var (
 	familyPattern  = regexp.MustCompile(`(?m)^#define (\w+)\((.*)\)((?:\s*\\\n[^\\\n]*)+)\n`)
 	kernelPattern  = regexp.MustCompile(`(?s)((?://[^\n]*\n)*)KERNEL\((\w+)(?:, \w+)?\)\s*(\w+)\(([^)]*)\)\s*\{`)
-	emulatePattern = regexp.MustCompile(`(?m)^EMULATE\((\w+), (\w+)\)`)
 	parameterPart  = regexp.MustCompile(`^(.*[ *])(\w+)$`)
 )
 
@@ -86,7 +85,7 @@ func expanded(text string) string {
 	return text
 }
 
-// Signatures lists the kernels in dir, by name, and holds the emulation's to the same.
+// Signatures lists the kernels in dir, by name.
 func Signatures(dir string) ([]Signature, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.cu"))
 	if err != nil {
@@ -98,19 +97,11 @@ func Signatures(dir string) ([]Signature, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, emulated := expanded(string(data)), map[string]string{}
-		for _, m := range emulatePattern.FindAllStringSubmatch(text, -1) {
-			emulated[m[1]] = m[2]
-		}
-		for _, m := range kernelPattern.FindAllStringSubmatch(text, -1) {
+		for _, m := range kernelPattern.FindAllStringSubmatch(expanded(string(data)), -1) {
 			s := Signature{Name: m[3], File: filepath.Base(file), Comment: comment(m[1])}
 			if _, err := fmt.Sscan(m[2], &s.Threads); err != nil {
 				return nil, fmt.Errorf("%s: %s: the size of its block is not a number: %s", s.File,
 					s.Name, m[2])
-			}
-			if emulated[s.Name] != m[2] {
-				return nil, fmt.Errorf("%s: KERNEL(%s) %s has no EMULATE(%s, %s)", s.File, m[2],
-					s.Name, s.Name, m[2])
 			}
 			for part := range strings.SplitSeq(m[4], ",") {
 				p := parameterPart.FindStringSubmatch(strings.Join(strings.Fields(part), " "))
@@ -120,12 +111,7 @@ func Signatures(dir string) ([]Signature, error) {
 				}
 				s.Parameters = append(s.Parameters, Parameter{strings.TrimSpace(p[1]), p[2]})
 			}
-			delete(emulated, s.Name)
 			all = append(all, s)
-		}
-		for name := range emulated {
-			return nil, fmt.Errorf("%s: EMULATE(%s) is no kernel of this file", filepath.Base(file),
-				name)
 		}
 	}
 	slices.SortFunc(all, func(a, b Signature) int { return strings.Compare(a.Name, b.Name) })

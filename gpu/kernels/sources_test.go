@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,27 @@ func TestKernelTableIsNotStale(t *testing.T) {
 	want := Table(signatures)
 	if have, err := os.ReadFile("kernels.md"); err != nil || string(have) != want {
 		t.Errorf("kernels.md is not what the sources say (%v): run go generate ./gpu/...", err)
+	}
+}
+
+// TestKernelsAreEmulated: the emulation has every kernel, for blocks of the same size.
+func TestKernelsAreEmulated(t *testing.T) {
+	emulate := regexp.MustCompile(`(?m)^EMULATE\((\w+), (\w+)\)`)
+	emulated := map[string]string{}
+	for _, file := range hosttest.Must(filepath.Glob("*.cu"))(t) {
+		text := expanded(string(hosttest.Must(os.ReadFile(file))(t)))
+		for _, m := range emulate.FindAllStringSubmatch(text, -1) {
+			emulated[m[1]] = file + " " + m[2]
+		}
+	}
+	for _, s := range hosttest.Must(Signatures("."))(t) {
+		if want := fmt.Sprint(s.File, " ", s.Threads); emulated[s.Name] != want {
+			t.Errorf("%s of %s threads is emulated as in %q", s.Name, want, emulated[s.Name])
+		}
+		delete(emulated, s.Name)
+	}
+	if len(emulated) > 0 {
+		t.Errorf("no kernels: %v", emulated)
 	}
 }
 
