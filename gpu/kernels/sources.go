@@ -67,6 +67,7 @@ type Parameter struct{ Type, Name string }
 var (
 	familyPattern  = regexp.MustCompile(`(?m)^#define (\w+)\((.*)\)((?:\s*\\\n[^\\\n]*)+)\n`)
 	kernelPattern  = regexp.MustCompile(`(?s)((?://[^\n]*\n)*)KERNEL\((\w+)(?:, \w+)?\)\s*(\w+)\(([^)]*)\)\s*\{`)
+	commentPattern = regexp.MustCompile(`(?m)^// ?`)
 	parameterPart  = regexp.MustCompile(`^(.*[ *])(\w+)$`)
 )
 
@@ -98,7 +99,8 @@ func Signatures(dir string) ([]Signature, error) {
 			return nil, err
 		}
 		for _, m := range kernelPattern.FindAllStringSubmatch(expanded(string(data)), -1) {
-			s := Signature{Name: m[3], File: filepath.Base(file), Comment: comment(m[1])}
+			s := Signature{Name: m[3], File: filepath.Base(file),
+				Comment: commentPattern.ReplaceAllString(strings.TrimSpace(m[1]), "")}
 			if _, err := fmt.Sscan(m[2], &s.Threads); err != nil {
 				return nil, fmt.Errorf("%s: %s: the size of its block is not a number: %s", s.File,
 					s.Name, m[2])
@@ -116,14 +118,6 @@ func Signatures(dir string) ([]Signature, error) {
 	}
 	slices.SortFunc(all, func(a, b Signature) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
-}
-
-func comment(lines string) string {
-	var text []string
-	for line := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
-		text = append(text, strings.TrimSpace(strings.TrimPrefix(line, "//")))
-	}
-	return strings.Join(text, "\n")
 }
 
 // Table is kernels.md: every kernel with its parameters, by file.
