@@ -130,8 +130,8 @@ func (t Target) PrefillAttend(a Attention, terms Terms, singles Pointer) Launch 
 		singles, a.Scale)
 }
 
-// MatrixProof is MatrixRate of one round, whose sums show where fragments are. By WGMMA list is c f32
-// [2][64, 128], a bf16 [128, 16], half of it in registers, and b bf16 [128, 16].
+// MatrixProof is MatrixRate of one round, whose sums show where fragments are. By WGMMA list is c
+// f32 [2][64, 128], a bf16 [128, 16], half of it in registers, and b bf16 [128, 16].
 func (t Target) MatrixProof(u Unit, list []any) Launch {
 	if u == WGMMA {
 		return launch("matrix_proof_wgmma", grid(2), block(128), wgmmaProof, list...)

@@ -64,6 +64,9 @@ counted = {"decode_gate_up": (1, 2 * 2880, 1), "decode_down": (1, 4 * 2880, 3)}
 for form, tokens in {"8": 8, "16": 16, "32": 32, "8_2": 4}.items():
     for name in "gate_up", "down":
         counted[f"stream_{name}_{form}"] = tokens, 16 * 2880 // 4, 2
+for tokens in 16, 24, 32:
+    for name in "gate_up", "down":
+        counted[f"stream_{name}_wgmma_{tokens}"] = tokens, 16 * 2880, 7.5
 
 def loops(part):
     code, labels, found = [], {}, []
@@ -82,7 +85,8 @@ def count(part, rounds):
     code, found = loops(part)
     inside = lambda a, b: a != b and b[0] <= a[0] and a[1] <= b[1]
     has = lambda a, *words: sum(any(code[i].startswith(w) for w in words) for i in range(*a))
-    inner = [a for a in found if not any(inside(b, a) for b in found) and has(a, "HMMA", "FFMA")]
+    products = ["HGMMA"] if has((0, len(code)), "HGMMA") else ["HMMA", "FFMA"]
+    inner = [a for a in found if not any(inside(b, a) for b in found) and has(a, *products)]
     main = max(inner, key=lambda a: a[1] - a[0])
     outer = min((a for a in found if inside(main, a)), key=lambda a: a[1] - a[0])
     others = [a for a in found if inside(a, outer) and a != main and not has(a, "STG")]
@@ -90,7 +94,7 @@ def count(part, rounds):
     loop = main[1] - main[0]
     rest = outer[1] - outer[0] - loop - sum(a[1] - a[0] for a in others)
     # the last round may have a place of its own, behind the loop
-    own = has(outer, "HMMA", "FFMA") > 1.9 * has(main, "HMMA", "FFMA")
+    own = has(outer, *products) > 1.9 * has(main, *products)
     again = -(-rounds // 1) - 1 if own else rounds
     return rounds * loop, again * loop + rest
 
@@ -104,10 +108,16 @@ for arch in some:
         if name in counted:
             tokens, weights, rounds = counted[name]
             table.setdefault(name, {})[arch] = ", ".join(str(round(n * 1024 / weights)) for n in count(part, rounds))
+        elif name in ("prefill_gate_up_wgmma", "prefill_down_wgmma"):  # a loop for each width: 128 of k by 16 rows
+            code, found = loops(part)
+            widths = sorted(a for a in found if any(c.startswith("HGMMA") for c in code[slice(*a)]))
+            for tokens, (i, j) in zip((128, 96, 64, 32), widths, strict=True):
+                counted[f"{name}, {tokens}"] = tokens, 0, 0
+                table.setdefault(f"{name}, {tokens}", {})[arch] = str(round((j - i) * 1024 / 2048))
 text += "\nWarp instructions for 1,024 of the experts' weights, in the loop and in all, with tokens served:\n\n"
 text += "| kernel | tokens | " + " | ".join(some) + " |\n|---" + "|---" * (len(some) + 1) + "|\n"
 for name in sorted(table):
-    text += f"| {name} | {counted[name][0]} | " + " | ".join(table[name][a] for a in some) + " |\n"
+    text += f"| {name} | {counted[name][0]} | " + " | ".join(table[name].get(a, "-") for a in some) + " |\n"
 print(text, end="")
 begin, end = "<!-- registers -->\n", "<!-- end of registers -->\n"
 have = page.read_text()
