@@ -98,11 +98,6 @@ func start(loads []*load) *loading {
 	return l
 }
 
-func (l *loading) wait(i int) error { return <-l.ready[i] }
-
-// release frees the area of a load to be written again.
-func (l *loading) release(i int) { close(l.freed[i]) }
-
 // end cancels the loads that have not begun and waits for the others.
 func (l *loading) end() {
 	close(l.stop)

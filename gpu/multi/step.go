@@ -72,10 +72,10 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 						return s.annotate(&s.parts[running], err)
 					}
 				}
-				l.release(s.parts[running].load)
+				close(l.freed[s.parts[running].load]) // its area can be written again
 			}
 			running = i
-			if err := l.wait(x.load); err != nil {
+			if err := <-l.ready[x.load]; err != nil {
 				return s.annotate(x, err)
 			}
 		}

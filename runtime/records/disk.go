@@ -48,10 +48,6 @@ type diskStore struct {
 	baseSums map[storeKey]int64
 }
 
-func openDiskStore(o Options) (*diskStore, error) {
-	return openSteps(o, steps)
-}
-
 func openSteps(o Options, steps []string) (*diskStore, error) {
 	s := &diskStore{o: o, steps: steps, now: time.Now, refusedRecords: newMemoryStore(o),
 		memoryOnly: newMemoryStore(o), baseSums: map[storeKey]int64{}}
@@ -259,10 +255,6 @@ func (s *diskStore) write(tx *sql.Tx, ops []edit) error {
 	err := tx.Commit()
 	_ = tx.Rollback() // a failed commit may leave it open
 	return err
-}
-
-func (s *diskStore) put(r Record) error {
-	return inTransaction(s.db, func(tx *sql.Tx) error { return s.add(tx, r) })
 }
 
 // inTransaction does all of work or nothing.

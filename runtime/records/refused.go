@@ -7,6 +7,7 @@
 package records
 
 import (
+	"database/sql"
 	"errors"
 	"slices"
 
@@ -89,7 +90,8 @@ func (s *diskStore) flushRefused(limit int) {
 		}
 		key := storeKey{r.Kind, r.Key}
 		if s.onDisk(r) == s.baseSums[key] {
-			if err := s.put(r); err != nil && !errors.Is(err, ErrFull) {
+			err := inTransaction(s.db, func(tx *sql.Tx) error { return s.add(tx, r) })
+			if err != nil && !errors.Is(err, ErrFull) {
 				return
 			}
 		}

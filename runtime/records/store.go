@@ -193,7 +193,7 @@ func Open(o Options) (Store, error) {
 	if o = o.withDefaults(); o.File == "" {
 		return newMemoryStore(o), nil
 	}
-	return openDiskStore(o)
+	return openSteps(o, steps)
 }
 
 func (o Options) withDefaults() Options {

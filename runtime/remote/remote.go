@@ -276,7 +276,9 @@ func (m *Model) body(r session.Request) map[string]any {
 	set("stop", r.Stop, len(r.Stop) > 0)
 	set("store", false, r.InMemory && m.port.isOssrun)
 	set("return_progress", true, r.Progress && m.port.isOssrun)
-	set(formField, formOf(r.Schema), len(r.Schema) > 0)
+	set(formField, map[string]any{"type": "json_schema", "json_schema": map[string]any{
+		"name": "answer", "strict": true, // no port may enforce only a part
+		"schema": r.Schema}}, len(r.Schema) > 0)
 	if tools := callableTools(r); len(tools) > 0 {
 		body["tools"] = tools
 		set("tool_choice", toolChoice(r.ToolChoice), toolChoice(r.ToolChoice) != "")
@@ -308,12 +310,6 @@ func readForm(text json.RawMessage) (*jsonschema.Resolved, error) {
 func CheckSchema(text json.RawMessage) error {
 	_, err := readForm(text)
 	return err
-}
-
-// formOf is the response_format parameter. strict keeps a port from enforcing only a part.
-func formOf(schema json.RawMessage) any {
-	return map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "answer",
-		"strict": true, "schema": schema}}
 }
 
 // refusesForm tells whether a lower-case refusal is about the form.

@@ -156,8 +156,9 @@ func (t *turn) end(err error) {
 	case t.ctx.Err() != nil:
 		done.Finish = session.FinishCancelled
 	case errors.Is(err, io.EOF) && (t.finish != "" || t.stream.Complete()):
+		unnamed := func(c *openCall) bool { return !c.started }
 		if done.Finish = t.finishReason(); done.Finish == session.FinishToolCalls &&
-			!t.haveNames() {
+			slices.ContainsFunc(t.calls, unnamed) {
 			done.Finish, done.Err = session.FinishError, errors.New("the server sent a call "+
 				"without a name")
 		}
@@ -209,10 +210,6 @@ func (t *turn) finishReason() session.Finish {
 		return session.FinishLength
 	}
 	return session.FinishStop
-}
-
-func (t *turn) haveNames() bool {
-	return !slices.ContainsFunc(t.calls, func(c *openCall) bool { return !c.started })
 }
 
 // addMessages ends complete calls and adds the turn to its result's messages.

@@ -172,15 +172,15 @@ func fit(s *agentPort, a agent, full, cpu bool, report func(line string)) error 
 	switch {
 	case lean && !fits(a.prompt):
 		report(fmt.Sprintf("%s has fewer tools: its prompt of %s tokens does not fit into a "+
-			"context of %s", a.name, thousands(a.prompt), thousands(s.Context)))
+			"context of %s", a.name, digits(a.prompt), digits(s.Context)))
 	case lean && cpu:
 		report(fmt.Sprintf("%s has fewer tools, since the model runs on a CPU: its prompt is %s "+
-			"tokens instead of %s. --full gives it all tools", a.name, thousands(a.lean),
-			thousands(a.prompt)))
+			"tokens instead of %s. --full gives it all tools", a.name, digits(a.lean),
+			digits(a.prompt)))
 	case !fits(a.prompt):
 		return fail(exitFailure, "%s needs a context of %s tokens, and %s has %s. Run ossrun "+
 			"serve --max-model-len %d, or ossrun launch pi", a.name,
-			thousands(a.prompt+workRoom), s.Model, thousands(s.Context), a.prompt+workRoom)
+			digits(a.prompt+workRoom), s.Model, digits(s.Context), a.prompt+workRoom)
 	default:
 		return nil
 	}
@@ -212,17 +212,9 @@ func printAgents(t Terminal) error {
 			installed = "yes"
 		}
 		if a.lean > 0 {
-			lean = thousands(a.lean)
+			lean = digits(a.lean)
 		}
-		row(a.name, installed, thousands(a.prompt), lean, a.install)
+		row(a.name, installed, digits(a.prompt), lean, a.install)
 	}
 	return nil
-}
-
-// thousands is n with commas, below a million.
-func thousands(n int) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }

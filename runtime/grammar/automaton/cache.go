@@ -8,10 +8,6 @@ import (
 	"sync"
 )
 
-func isCanceled(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
 // MaxCached is the capacity of a cache with an entry for each expression or schema.
 const MaxCached = 1024
 
@@ -39,7 +35,7 @@ func (c *Cache[K, V]) Get(key K, produce func() (V, error)) (V, error) {
 		return m.value, m.err
 	}
 	m.value, m.err = produce()
-	if isCanceled(m.err) {
+	if errors.Is(m.err, context.Canceled) || errors.Is(m.err, context.DeadlineExceeded) {
 		return m.value, m.err
 	}
 	c.mu.Lock()

@@ -42,5 +42,3 @@ func decimal(r *big.Rat) string {
 func canonical(v *jsondoc.Value, sorted bool) string {
 	return string(v.Append(nil, jsondoc.Spelling{Sorted: sorted, Number: plainNumber}))
 }
-
-func equal(a, b *jsondoc.Value) bool { return canonical(a, true) == canonical(b, true) }

@@ -55,7 +55,7 @@ func (c *compiler) scalarHolds(v *jsondoc.Value, s *schema) (bool, error) {
 	if e := s.value.Get("enum"); e != nil && !c.members(e)[canonical(v, true)] {
 		return false, nil
 	}
-	if k := s.value.Get("const"); k != nil && !equal(k, v) {
+	if k := s.value.Get("const"); k != nil && canonical(k, true) != canonical(v, true) {
 		return false, nil
 	}
 	schemas := []*schema{s}

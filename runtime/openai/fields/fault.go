@@ -79,11 +79,6 @@ func Invalid(param, format string, a ...any) *Fault {
 	return Refusal(http.StatusBadRequest, param, "", fmt.Sprintf(format, a...))
 }
 
-func missing(param string) *Fault {
-	return Refusal(http.StatusBadRequest, param, "missing_required_parameter",
-		"missing required parameter: "+param)
-}
-
 // NotFound is the fault of an unknown id, in OpenAI's words.
 func NotFound(param, what, id string) *Fault {
 	return Refusal(http.StatusNotFound, param, "", what+" with id '"+id+"' not found.")

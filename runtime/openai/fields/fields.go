@@ -306,7 +306,10 @@ func (v Value) MustBe(be string) {
 	v.Invalid(" is %q, it must be %s", word, be)
 }
 
-func (v Value) Missing() { v.c.add(missing(v.Path)) }
+func (v Value) Missing() {
+	v.c.add(Refusal(http.StatusBadRequest, v.Path, "missing_required_parameter",
+		"missing required parameter: "+v.Path))
+}
 
 // Unsupported adds the fault of a feature that this server lacks, with advice.
 func (v Value) Unsupported(what, advice string) { v.c.add(Unsupported(v.Path, what, advice)) }

@@ -10,7 +10,6 @@ package messages
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -251,7 +250,7 @@ func readServerResult(conv *request.Conversation, call, result *fields.Object) b
 		for _, member := range input.Members() {
 			sent[member.Name] = member.Value
 		}
-		if url := sent["url"]; !hasAny(sent, "id", "cursor", "loc") {
+		if url := sent["url"]; sent["id"] == nil && sent["cursor"] == nil && sent["loc"] == nil {
 			sent = map[string]json.RawMessage{"id": url}
 		}
 		delete(sent, "url")
@@ -263,10 +262,4 @@ func readServerResult(conv *request.Conversation, call, result *fields.Object) b
 	}
 	conv.BuiltinCall(id, recipient, arguments, text)
 	return true
-}
-
-func hasAny(members map[string]json.RawMessage, names ...string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(members)), func(name string) bool {
-		return slices.Contains(names, name)
-	})
 }

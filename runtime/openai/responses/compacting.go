@@ -13,7 +13,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"strconv"
 
 	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
@@ -143,13 +142,6 @@ func (r *form) compactedTo(c compactionEvent) {
 
 // TruncatedHeader reports how many messages were dropped.
 const TruncatedHeader = "X-Ossrun-Truncated"
-
-func reportDropped(e *answer.Exchange, dropped int) {
-	if dropped > 0 {
-		e.SetHeader(TruncatedHeader, strconv.Itoa(dropped)+
-			" of the oldest messages do not fit into the context and were skipped")
-	}
-}
 
 // withTruncation is a runner that drops the oldest messages until a request fits. most becomes the
 // largest number that was dropped from a request.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -186,7 +187,10 @@ func (r *responseRequest) starter(p *API) answer.Starter {
 		}
 		r.tools = open
 		r.keepInput()
-		reportDropped(a.Exchange, dropped)
+		if dropped > 0 {
+			a.Exchange.SetHeader(TruncatedHeader, strconv.Itoa(dropped)+
+				" of the oldest messages do not fit into the context and were skipped")
+		}
 		return started, nil
 	}
 }

@@ -224,7 +224,7 @@ func (p *planner) check() (err error) {
 	if err := p.share(); err != nil {
 		return err
 	}
-	if p.chip.amd() && p.r.Launch == "local" {
+	if p.chip.Kind == "rocm" && p.r.Launch == "local" {
 		if err := p.r.Software.checkWheel(); err != nil {
 			return err
 		}

@@ -206,8 +206,6 @@ func chipOf(gpu string) chip {
 	return chip{Names: gpu, Family: "other", Kind: "cuda"}
 }
 
-func (c chip) amd() bool { return c.Kind == "rocm" }
-
 func Presets() (names []string) {
 	for _, p := range rowsOf().Presets {
 		names = append(names, p.Name)

@@ -91,7 +91,8 @@ func (k *Pool) ReadRequested(o *fields.Object, offer *Offer, responses bool) (li
 			w.path, w.cannotAsk = t.Value().Path, !responses
 			if w.Kind == Browser {
 				w.web = readWeb(t, w.typ)
-				if b := slices.IndexFunc(list, isBrowser); b >= 0 {
+				same := func(w Requested) bool { return w.Kind == Browser }
+				if b := slices.IndexFunc(list, same); b >= 0 {
 					list[b].web = list[b].web.and(w.web) // one browser has the pages
 					continue
 				}
@@ -113,8 +114,6 @@ func (k *Pool) ReadRequested(o *fields.Object, offer *Offer, responses bool) (li
 	}
 	return list, ignored
 }
-
-func isBrowser(w Requested) bool { return w.Kind == Browser }
 
 // web is what a request's search may reach: nothing live, and some domains only.
 type web struct {
