@@ -240,7 +240,7 @@ func (t *reasoningText) head() string {
 		end, verb = t.latest, "thinking,"
 	}
 	return strings.TrimSuffix(verb+" "+formatDuration(end.Sub(t.started))+", "+
-		formatCount(t.tokens, "token"), ", 0 tokens") // those of the chat page are not counted
+		term.Count(t.tokens, "token"), ", 0 tokens") // those of the chat page are not counted
 }
 
 func (t *reasoningText) runs(l layout, live bool) []run {

@@ -182,7 +182,7 @@ func (c *call) fileNames() (names []string) {
 func (c *call) oneLine(text string, width int) string {
 	note := ""
 	if lines := strings.Count(text, "\n") + 1; lines > 1 {
-		note = " · " + formatCount(lines, "line")
+		note = " · " + term.Count(lines, "line")
 	}
 	text = strings.Join(strings.Fields(text), " ")
 	if term.Width(text)+term.Width(note) <= width || term.Width(note) > width/2 {

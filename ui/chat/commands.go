@@ -293,6 +293,6 @@ func copyText(m *Model, number string) tea.Cmd {
 		if err != nil {
 			return failure{fmt.Errorf("copy: %w", err)}
 		}
-		return shortNote(fmt.Sprintf("Copied %s.", formatCount(len([]rune(text)), "character")))
+		return shortNote(fmt.Sprintf("Copied %s.", term.Count(len([]rune(text)), "character")))
 	})
 }

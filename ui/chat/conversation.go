@@ -13,6 +13,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/ossrun/ossrun/runtime/session"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // A conversation is a tree: regenerating an answer or editing a question begins a branch, and the
@@ -232,7 +233,7 @@ func showBranch(m *Model, number string) tea.Cmd {
 	n, ok := nth(number, len(list), (slices.Index(list, fork)+1)%len(list)+1)
 	if !ok {
 		return m.showError(fmt.Sprintf("No branch %s. There are %s.", number,
-			formatCount(len(list), "branch")))
+			term.Count(len(list), "branch")))
 	}
 	m.transcript.entries = m.transcript.entries[:fork.entry]
 	m.talk.conversation.current, _ = list[n-1].end()
@@ -276,7 +277,7 @@ func compact(m *Model) tea.Cmd {
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.talk.compacting = cancel
-	m.showNotice("Summarising " + formatCount(len(messages), "message") + ".")
+	m.showNotice("Summarising " + term.Count(len(messages), "message") + ".")
 	runner := m.options.Model
 	req := m.request()
 	return m.background.run(func() tea.Msg {
@@ -309,7 +310,7 @@ func (c compacted) apply(m *Model) tea.Cmd {
 	t.conversation.add(e, t.conversation.current)
 	m.transcript.add(newSummary(m.palette, e.summary))
 	text := fmt.Sprintf("The conversation continues from this summary of %s. They stay "+
-		"on the screen and in /export.", formatCount(c.count, "message"))
+		"on the screen and in /export.", term.Count(c.count, "message"))
 	if c.summary.Dropped > 0 {
 		text += fmt.Sprintf(" The %d oldest did not fit and are not in it.", c.summary.Dropped)
 	}

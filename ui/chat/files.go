@@ -57,7 +57,7 @@ func (i *input) paste(text string) {
 
 func chip(n int, text string) string {
 	return fmt.Sprintf("[paste %d: %s lines, %s characters]", n, // saved with unsent text
-		formatNumber(strings.Count(text, "\n")+1), formatNumber(utf8.RuneCountInString(text)))
+		term.Number(strings.Count(text, "\n")+1), term.Number(utf8.RuneCountInString(text)))
 }
 
 // prepare saves a message, reads its attachments, then asks it.
@@ -143,7 +143,7 @@ func attachments(ctx context.Context, text string) (files string, attached, miss
 		}
 		files += "\n\nFile " + file.path + file.lines + ":\n" + fenced("", content)
 		attached = append(attached, file.path+file.lines+", "+
-			formatCount(len(token.Get().Encode(nil, content)), "token"))
+			term.Count(len(token.Get().Encode(nil, content)), "token"))
 	}
 	return files, attached, missing, nil
 }
@@ -198,7 +198,7 @@ func attachment(ctx context.Context, f mentioned) (string, error) {
 		return "", fmt.Errorf("@%s is not a regular file. Attach another", path)
 	case info.Size() > limit:
 		return "", fmt.Errorf("@%s has %s bytes: at most %s can be attached", path,
-			formatNumber(int(info.Size())), formatNumber(int(limit)))
+			term.Number(int(info.Size())), term.Number(int(limit)))
 	}
 	content, err := os.ReadFile(expandHome(path))
 	if err != nil {
@@ -483,7 +483,7 @@ func showPicture(m *Model, number string) tea.Cmd {
 		return m.note("No tool has made a picture in this conversation.")
 	case !ok:
 		return m.showError(fmt.Sprintf("No picture %s. This conversation has %s.", number,
-			formatCount(len(all), "picture")))
+			term.Count(len(all), "picture")))
 	}
 	path := all[n-1]
 	if m.options.Graphics == NoGraphics || m.plain {

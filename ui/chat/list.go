@@ -53,7 +53,7 @@ func listSessions(m *Model, words string) tea.Cmd {
 			rows = append(rows, plainLine(c.session,
 				strings.Join(append([]string{c.name}, c.columns[:2]...), " · ")))
 		}
-		return append(rows, styledLine(term.Dim, formatCount(len(all), "conversation")+" found. "+
+		return append(rows, styledLine(term.Dim, term.Count(len(all), "conversation")+" found. "+
 			"/sessions WORDS searches them, /resume ID continues one."))
 	})
 }

@@ -396,7 +396,7 @@ func (m *Model) finishTurn(d session.Done) {
 				limit = "--max-tokens"
 			}
 			ending = fmt.Sprintf("Answer cut off after %s (%s).",
-				formatCount(d.Usage.Completion, "token"), limit)
+				term.Count(d.Usage.Completion, "token"), limit)
 		}
 	case session.FinishToolCalls:
 		tone = term.Yellow
@@ -473,8 +473,8 @@ func reason(err error) string {
 	case errors.As(err, &full):
 		what := err.Error() // of a server that counts itself
 		if full.Needed > 0 {
-			what = fmt.Sprintf("%s do not fit the context of %s", formatCount(full.Needed, "token"),
-				formatNumber(full.Max))
+			what = fmt.Sprintf("%s do not fit the context of %s", term.Count(full.Needed, "token"),
+				term.Number(full.Max))
 		}
 		return what + ". Shorten the message, /compact the conversation, or begin a /new one"
 	case errors.Is(err, sched.ErrQueueFull):

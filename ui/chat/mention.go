@@ -164,7 +164,7 @@ func (f mentioned) cut(content []byte) ([]byte, error) {
 	lines := bytes.SplitAfter(bytes.TrimSuffix(content, []byte("\n")), []byte("\n"))
 	if f.first < 1 || f.first > f.last || f.first > len(lines) {
 		return nil, fmt.Errorf("@%s has %s, not %d to %d", f.path,
-			formatCount(len(lines), "line"), f.first, f.last)
+			term.Count(len(lines), "line"), f.first, f.last)
 	}
 	return bytes.Join(lines[f.first-1:min(f.last, len(lines))], nil), nil
 }

@@ -307,7 +307,7 @@ func branchValues(m *Model) []choice {
 	if fork := m.talk.conversation.fork(); fork != nil {
 		for _, e := range *m.talk.conversation.siblings(fork) {
 			_, length := e.end()
-			texts = append(texts, firstLine(e.question)+" ("+formatCount(length, "question")+")")
+			texts = append(texts, firstLine(e.question)+" ("+term.Count(length, "question")+")")
 		}
 	}
 	return numberedChoices("branch", texts)
@@ -322,7 +322,7 @@ func modelValues(m *Model) func() []choice {
 		for _, info := range list(m.ctx) {
 			name := term.Clean(info.ID)
 			all = append(all, choice{text: "/model " + name, name: name,
-				columns: []string{formatNumber(info.ContextLength) + " tokens of context"},
+				columns: []string{term.Number(info.ContextLength) + " tokens of context"},
 				matches: func(word string) bool { return strings.Contains(name, word) }})
 		}
 		return all
@@ -355,7 +355,7 @@ func sessionChoices(store records.Store, except, command string, now time.Time) 
 		if k.ID != except {
 			text, s := k.words(), k.summary()
 			all = append(all, choice{text: command + k.ID, name: s.Name, session: k.ID,
-				columns: []string{ago(k.Changed, now), formatCount(s.Questions, "question"),
+				columns: []string{ago(k.Changed, now), term.Count(s.Questions, "question"),
 					term.Clean(k.Model), k.ID},
 				matches: func(word string) bool { return strings.Contains(text, word) }})
 		}

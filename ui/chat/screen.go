@@ -237,7 +237,7 @@ func (m *Model) ruleNote() string {
 		note = p.label
 	}
 	if below := m.visibleTranscript().rowsBelow(); note == "" && below > 0 {
-		note = "↓ " + formatCount(below, "more row") + ", PgDn"
+		note = "↓ " + term.Count(below, "more row") + ", PgDn"
 	}
 	if m.modes.page() != nil {
 		note = strings.TrimSuffix("Esc closes · "+note, " · ")
@@ -352,14 +352,14 @@ func (m *Model) statusFields() []field {
 		fields = append(fields, field{text: state, style: term.Yellow, rank: 2})
 	}
 	if tools := m.tools.offers(); len(tools) > 0 {
-		text := formatCount(len(tools), "tool")
+		text := term.Count(len(tools), "tool")
 		if len(tools) == 1 {
 			text = term.Clean(tools[0].name)
 		}
 		fields = append(fields, field{text: text, style: term.Dim, rank: 7})
 	}
 	if m.talk.cached > 0 && m.width >= 120 {
-		fields = append(fields, field{text: formatNumber(m.talk.cached) + " tokens from cache",
+		fields = append(fields, field{text: term.Number(m.talk.cached) + " tokens from cache",
 			style: term.Dim, rank: 8, right: true})
 	}
 	if rate > 0 {
@@ -368,7 +368,7 @@ func (m *Model) statusFields() []field {
 	}
 	length := m.options.Model.ContextLength()
 	if length == 0 { // the server does not report it
-		return append(fields, field{text: "context " + formatCount(used, "token"), style: term.Dim,
+		return append(fields, field{text: "context " + term.Count(used, "token"), style: term.Dim,
 			rank: 1, right: true})
 	}
 	style, percent := term.Dim, fmt.Sprint((100*used+length/2)/length)
@@ -382,7 +382,7 @@ func (m *Model) statusFields() []field {
 	}
 	text := "context " + percent + " %"
 	if m.width >= 100 {
-		text = fmt.Sprintf("context %s of %s, %s %%", formatNumber(used), formatNumber(length),
+		text = fmt.Sprintf("context %s of %s, %s %%", term.Number(used), term.Number(length),
 			percent)
 	}
 	return append(fields, field{text: text, style: style, rank: 1, right: true})

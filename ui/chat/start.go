@@ -33,7 +33,7 @@ func (g *greeting) runs(l layout) []run {
 		{Text: term.Clean(m.options.Model.ID()), Style: term.Bold | term.Cyan}}
 	length := "context length unknown"
 	if n := m.options.Model.ContextLength(); n > 0 {
-		length = formatNumber(n) + " tokens of context"
+		length = term.Number(n) + " tokens of context"
 	}
 	for _, text := range []string{deviceName(m.options.Model), length} {
 		if text != "" && !m.loading {
@@ -115,9 +115,9 @@ func ago(then, now time.Time) string {
 	case d < time.Minute:
 		return "just now"
 	case d < time.Hour:
-		return formatCount(int(d.Minutes()), "minute") + " ago"
+		return term.Count(int(d.Minutes()), "minute") + " ago"
 	case day(then) == day(now):
-		return formatCount(int(d.Hours()), "hour") + " ago"
+		return term.Count(int(d.Hours()), "hour") + " ago"
 	case day(then) == day(now.AddDate(0, 0, -1)):
 		return "yesterday"
 	case then.Year() == now.Year():

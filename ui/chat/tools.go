@@ -35,7 +35,7 @@ func listTools(m *Model) tea.Cmd {
 	return m.background.run(func() tea.Msg {
 		tools := m.tools.inspect()
 		rows := pageRows{styledLine(term.Bold,
-			"The model may call "+formatCount(len(tools), "tool"))}
+			"The model may call "+term.Count(len(tools), "tool"))}
 		for _, o := range tools {
 			rows = append(rows, plainLine(term.Clean(o.name), term.Clean(o.description)))
 		}
@@ -279,7 +279,7 @@ func (a *approvalAsk) rows(m *Model) []term.Row {
 	}
 	arguments := formatArguments(a.arguments, width)
 	if n := len(arguments); a.inTranscript {
-		hint := fmt.Sprintf("… all %s are above, PgUp scrolls", formatCount(n, "row"))
+		hint := fmt.Sprintf("… all %s are above, PgUp scrolls", term.Count(n, "row"))
 		arguments = append(arguments[:2:2], term.Row{{Text: term.Cut(hint, width),
 			Style: term.Yellow}})
 	}

@@ -187,7 +187,7 @@ func (r *markedText) runs(l layout) []run {
 	var hint []run
 	if r.folds && len(rows) > maxQuestionRows && !l.unfolded {
 		note := fmt.Sprintf("… %s, Ctrl+T shows them",
-			formatCount(len(rows)-maxQuestionRows+2, "more row"))
+			term.Count(len(rows)-maxQuestionRows+2, "more row"))
 		rows = rows[:maxQuestionRows-2]
 		hint = []run{{"  ", []string{l.dim(note, l.width-2)}}}
 	}
@@ -242,25 +242,6 @@ func (n line) wrap(width int) []term.Row {
 	name.Text = fmt.Sprintf("%-*s", nameWidth, name.Text)
 	return term.Prefix(term.Wrap(n.text, width-nameWidth), name,
 		term.Span{Text: strings.Repeat(" ", nameWidth)})
-}
-
-func formatNumber(n int) string {
-	if n/1000 == 0 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", formatNumber(n/1000), max(n%1000, -(n%1000)))
-}
-
-// formatCount formats a count: "1 question", "1,024 branches".
-func formatCount(n int, thing string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(thing, "ch"):
-		thing += "es"
-	default:
-		thing += "s"
-	}
-	return formatNumber(n) + " " + thing
 }
 
 // longestLine is where an endless line is cut, so that frames stay cheap.

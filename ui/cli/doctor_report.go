@@ -12,6 +12,7 @@ import (
 	"github.com/ossrun/ossrun/gpu/detect"
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 func printReport(out io.Writer, r *doctor.Report) error {
@@ -24,8 +25,9 @@ func printReport(out io.Writer, r *doctor.Report) error {
 	if r.Device.Kernels != "" {
 		to.row("kernels", "%s", r.Device.Kernels)
 		for _, t := range r.Device.Timings {
-			to.row("kernels", "  %s: %s by %s %.0f µs a layer, %.0f GB/s%s", count(t.Rows, "row"),
-				t.Part, t.Kernels, t.Micros, t.Rate, map[bool]string{true: ", used"}[t.Chosen])
+			to.row("kernels", "  %s: %s by %s %.0f µs a layer, %.0f GB/s%s",
+				term.Count(t.Rows, "row"), t.Part, t.Kernels, t.Micros, t.Rate,
+				map[bool]string{true: ", used"}[t.Chosen])
 		}
 	}
 	for _, x := range r.Models {
@@ -286,7 +288,7 @@ func (s *selftestScreen) trial(t doctor.Trial) {
 		return
 	}
 	worst := t.Proofs[0]
-	fmt.Fprintf(s.out, "%s: %s, %.1e of %.1e\n", t.Name, count(len(t.Proofs), "kernel"),
+	fmt.Fprintf(s.out, "%s: %s, %.1e of %.1e\n", t.Name, term.Count(len(t.Proofs), "kernel"),
 		worst.Error, worst.Bound)
 	for _, p := range t.Proofs {
 		if !p.OK {

@@ -13,6 +13,7 @@ import (
 	"github.com/ossrun/ossrun/models"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // printSummary marks working parts with ✓, fixable ones with !, and missing ones with –.
@@ -22,7 +23,7 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 		fmt.Fprintf(w, "%s %s\t%s\n", mark, label, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(w, "ossrun %s · %s\n", build().Version, m.OS)
-	row("✓", "CPU", "%s, %s, %s", m.CPU, count(m.Cores, "core"), m.ISAs[len(m.ISAs)-1])
+	row("✓", "CPU", "%s, %s, %s", m.CPU, term.Count(m.Cores, "core"), m.ISAs[len(m.ISAs)-1])
 	row("✓", "Memory", "%s", memoryLine(runtime.GOOS, m.MemoryTotal, m.MemoryFree))
 	for _, g := range r.GPUs.GPUs {
 		memory := gigabytes(int64(g.MemoryMiB) << 20)
@@ -89,7 +90,7 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 			verdict = "slow"
 		}
 		if x.Plan.Error == "" {
-			context = digits(x.Plan.Context)
+			context = term.Number(x.Plan.Context)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Name, verdict, context, expectedSpeed(x),
 			installed)

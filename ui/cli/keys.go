@@ -21,6 +21,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/ui/chat"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 func keysCommand(t Terminal) *cli.Command {
@@ -195,7 +196,7 @@ func unbounded(n int) string {
 	if n == 0 {
 		return "any"
 	}
-	return digits(n)
+	return term.Number(n)
 }
 
 type dailyUsage struct {
@@ -230,7 +231,8 @@ func showUsage(c *cli.Context) error {
 		fmt.Fprintln(w, "DAY\tNAME\tREQUESTS\tPROMPTS\tCACHED\tANSWERS")
 		for _, r := range rows {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Day, cmp.Or(r.Name, "(removed)"),
-				digits(r.Requests), digits(r.Prompt), digits(r.Cached), digits(r.Completion))
+				term.Number(r.Requests), term.Number(r.Prompt), term.Number(r.Cached),
+				term.Number(r.Completion))
 		}
 		return w.Flush()
 	})

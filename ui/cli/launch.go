@@ -26,6 +26,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 // workRoom is the context that an agent needs after its first request: files, results, answers.
@@ -172,15 +173,15 @@ func fit(s *agentPort, a agent, full, cpu bool, report func(line string)) error 
 	switch {
 	case lean && !fits(a.prompt):
 		report(fmt.Sprintf("%s has fewer tools: its prompt of %s tokens does not fit into a "+
-			"context of %s", a.name, digits(a.prompt), digits(s.Context)))
+			"context of %s", a.name, term.Number(a.prompt), term.Number(s.Context)))
 	case lean && cpu:
 		report(fmt.Sprintf("%s has fewer tools, since the model runs on a CPU: its prompt is %s "+
-			"tokens instead of %s. --full gives it all tools", a.name, digits(a.lean),
-			digits(a.prompt)))
+			"tokens instead of %s. --full gives it all tools", a.name, term.Number(a.lean),
+			term.Number(a.prompt)))
 	case !fits(a.prompt):
 		return fail(exitFailure, "%s needs a context of %s tokens, and %s has %s. Run ossrun "+
 			"serve --max-model-len %d, or ossrun launch pi", a.name,
-			digits(a.prompt+workRoom), s.Model, digits(s.Context), a.prompt+workRoom)
+			term.Number(a.prompt+workRoom), s.Model, term.Number(s.Context), a.prompt+workRoom)
 	default:
 		return nil
 	}
@@ -212,9 +213,9 @@ func printAgents(t Terminal) error {
 			installed = "yes"
 		}
 		if a.lean > 0 {
-			lean = digits(a.lean)
+			lean = term.Number(a.lean)
 		}
-		row(a.name, installed, digits(a.prompt), lean, a.install)
+		row(a.name, installed, term.Number(a.prompt), lean, a.install)
 	}
 	return nil
 }

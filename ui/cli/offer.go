@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/charmbracelet/x/term"
+	xterm "github.com/charmbracelet/x/term"
 	"github.com/urfave/cli/v2"
 
 	"github.com/ossrun/ossrun/gpu/detect"
@@ -27,6 +27,7 @@ import (
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/serve/doctor"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 func modelOptions(c *cli.Context, t Terminal, o *serve.Options) serve.Options {
@@ -242,7 +243,7 @@ func (f firstRun) labelled(b *strings.Builder, width int, label, text string) {
 
 // machine describes the hardware, and how much of it is free.
 func (f firstRun) machine(width int) string {
-	what := count(f.cores, "core")
+	what := term.Count(f.cores, "core")
 	if width >= narrowWidth {
 		what = f.cpu + ", " + what
 	}
@@ -304,7 +305,7 @@ func (f firstRun) promise(width int) string {
 	needs := fmt.Sprintf("; needs %.1f GB of memory", gb(p.Needs))
 	if width >= narrowWidth {
 		needs += fmt.Sprintf(" and %.1f GB of disk; context up to %s tokens",
-			gb(f.model.DownloadBytes), digits(p.Plan.Context))
+			gb(f.model.DownloadBytes), term.Number(p.Plan.Context))
 	}
 	if p.Plan.OnDisk > 0 {
 		needs += fmt.Sprintf("; %.1f GB of it is read from the disk: slow", gb(p.Plan.OnDisk))
@@ -346,7 +347,7 @@ func inRange(n int) string {
 func widthOf(out io.Writer) int {
 	width := 0
 	if f, ok := out.(interface{ Fd() uintptr }); ok {
-		width, _, _ = term.GetSize(f.Fd()) // 0 without a terminal
+		width, _, _ = xterm.GetSize(f.Fd()) // 0 without a terminal
 	}
 	return min(cmp.Or(width, reportWidth), 100)
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -84,14 +83,6 @@ func writeJSON(w io.Writer, report any) error {
 
 func writeJSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 
-// count formats a count: "1 core", "2 cores".
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
-
 var (
 	yesNo    = map[bool]string{true: "yes", false: "no"}
 	verdicts = map[bool]string{true: "passed", false: "FAILED"}
@@ -111,14 +102,6 @@ func mapSlice[T, U any](list []T, f func(T) U) []U {
 		out[i] = f(item)
 	}
 	return out
-}
-
-func digits(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }
 
 func gb(n int64) float64 { return float64(n) / 1e9 }

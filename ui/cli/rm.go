@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/models/q8"
 	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/serve"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 func rmCommand(t Terminal) *cli.Command {
@@ -57,7 +58,7 @@ func rmCommand(t Terminal) *cli.Command {
 			if removal == nil {
 				return fail(exitModel, "%s is not in %s", target.Name, root)
 			}
-			what := fmt.Sprintf("%s (%s, %s)", target.Name, count(len(removal.Snapshots),
+			what := fmt.Sprintf("%s (%s, %s)", target.Name, term.Count(len(removal.Snapshots),
 				"snapshot"), size(removal.Bytes))
 			if err := confirmRemoval(t, c.Bool("yes"), what, root); err != nil {
 				return err

@@ -29,6 +29,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/remote/local"
 	"github.com/ossrun/ossrun/runtime/serve"
 	"github.com/ossrun/ossrun/runtime/tools"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 const (
@@ -323,7 +324,7 @@ func (s *server) drain(now bool) error {
 	}
 	if cut > 0 {
 		fmt.Fprintf(s.terminal.Err, "ossrun: %s did not end in time and got an error\n",
-			count(cut, "request"))
+			term.Count(cut, "request"))
 	}
 	if second {
 		return context.Canceled // exit code 130 after a signal
@@ -356,7 +357,8 @@ func (s *server) announce() {
 		s.options.Notify("from other machines and containers: " + strings.Join(urls, ", "))
 	}
 	if n := s.answers.Keys.Len(); n > 0 {
-		s.options.Notify("clients need a key: " + count(n, "named one") + ", see ossrun keys list")
+		s.options.Notify("clients need a key: " + term.Count(n, "named one") +
+			", see ossrun keys list")
 	}
 	switch beyond := s.isPublic(); {
 	case beyond && s.apiKey != "" && len(s.apiKey) < shortKey:

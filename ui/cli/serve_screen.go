@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"github.com/ossrun/ossrun/ui/chat/term"
 	"io"
 	"log/slog"
 	"strings"
@@ -26,8 +27,8 @@ func (s *server) showBlock(lines []string) {
 	fmt.Fprintf(w, "  API\t%s/v1  (%s, %s)\n", s.url(), users, key)
 	fmt.Fprintf(w, "  Chat\t%s\n", s.url())
 	if plan, ok := s.Models.Plan(); ok {
-		fmt.Fprintf(w, "  Context\t%s tokens · %s of that length at once\n", digits(plan.Context),
-			count(max(plan.Sequences, 1), "conversation"))
+		fmt.Fprintf(w, "  Context\t%s tokens · %s of that length at once\n",
+			term.Number(plan.Context), term.Count(max(plan.Sequences, 1), "conversation"))
 		fmt.Fprintf(w, "  Memory\t%s now, up to %s under load, of %s free\n",
 			gigabytes(plan.Total), gigabytes(max(plan.Ceiling, plan.Total)), gigabytes(plan.Free))
 	} else {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/ui/chat"
+	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
 func sessionsCommand(t Terminal) *cli.Command {
@@ -187,7 +188,7 @@ func removeSessions(c *cli.Context, t Terminal) error {
 			return err
 		}
 		if len(chosen) > 0 && !c.Bool("yes") {
-			what := count(len(chosen), "conversation")
+			what := term.Count(len(chosen), "conversation")
 			if len(chosen) == 1 {
 				what = strconv.Quote(chosen[0].Name)
 			}
@@ -207,7 +208,7 @@ func removeSessions(c *cli.Context, t Terminal) error {
 			deleted++
 		}
 		if deleted > 0 || err == nil {
-			fmt.Fprintf(t.Err, "ossrun: %s deleted\n", count(deleted, "conversation"))
+			fmt.Fprintf(t.Err, "ossrun: %s deleted\n", term.Count(deleted, "conversation"))
 		}
 		return errors.Join(err, damagedCopies(t, all && err == nil))
 	})

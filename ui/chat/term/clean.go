@@ -6,6 +6,7 @@
 package term
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -86,4 +87,24 @@ func plain(s string) bool {
 		}
 	}
 	return true
+}
+
+// Number is n with commas.
+func Number(n int) string {
+	if n/1000 == 0 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", Number(n/1000), max(n%1000, -(n%1000)))
+}
+
+// Count formats a count: "1 question", "1,024 branches".
+func Count(n int, thing string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "ch"):
+		thing += "es"
+	default:
+		thing += "s"
+	}
+	return Number(n) + " " + thing
 }

@@ -1,4 +1,4 @@
-package chat
+package term
 
 import "testing"
 
@@ -8,7 +8,7 @@ func TestCounted(t *testing.T) {
 		thing string
 	}{"0 tools": {0, "tool"}, "1 tool": {1, "tool"}, "2 tools": {2, "tool"}, "1 branch": {1, "branch"},
 		"12,345 branches": {12345, "branch"}} {
-		if got := formatCount(n.n, n.thing); got != want {
+		if got := Count(n.n, n.thing); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
