@@ -44,7 +44,8 @@ type FunctionRule struct {
 // TurnRules are the constraints of a turn.
 type TurnRules struct {
 	Functions       []FunctionRule
-	Python, Browser bool // the built-in tools are offered
+	Python, Browser bool   // the built-in tools are offered
+	BrowserOnly     string // the one function of the browser: search, open or find; "": all
 	ToolChoice      ToolChoice
 	Name            string   // with Named: the function, without "functions."
 	Final           *Grammar // of the answer; nil: free text
@@ -136,7 +137,9 @@ func NewTurn(r TurnRules) (*Turn, error) {
 		}
 		if r.Browser {
 			for _, name := range []string{"search", "open", "find"} {
-				t.offer(recipient{"browser." + name, browserTool}, schema.AnyObject())
+				if r.BrowserOnly == "" || r.BrowserOnly == name {
+					t.offer(recipient{"browser." + name, browserTool}, schema.AnyObject())
+				}
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ossrun/ossrun/runtime/grammar"
 	"github.com/ossrun/ossrun/runtime/grammar/schema"
@@ -61,7 +62,7 @@ var errSchemasTooLong = fmt.Errorf("the schemas of the functions are longer than
 	maxSchemas>>10)
 
 // Callable tells whether the model may call the tool with this name: python, browser,
-// functions.NAME.
+// browser.NAME, functions.NAME.
 func (r *Request) Callable(name string) bool {
 	return r.Only == nil || slices.Contains(r.Only, name)
 }
@@ -73,6 +74,11 @@ func rules(ctx context.Context, r Request) (_ grammar.TurnRules, relaxed []strin
 		Browser: r.Browser && r.Callable("browser"), ToolChoice: r.ToolChoice,
 		Name: r.ToolName, Final: r.Final, MaxReasoning: r.MaxReasoning,
 		SampleBodies: r.Params.Logprobs >= 0}
+	for _, name := range r.Only {
+		if one, is := strings.CutPrefix(name, "browser."); is && r.Browser {
+			out.Browser, out.BrowserOnly = true, one
+		}
+	}
 	index := make(map[string]int, len(r.Functions)) // each function's index in out
 	schemas := 0                                    // bytes
 	for _, f := range r.Functions {

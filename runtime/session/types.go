@@ -72,7 +72,8 @@ type Request struct {
 	// fields restrict it further:
 	ToolChoice grammar.ToolChoice // whether tools may, must or must not be called
 	ToolName   string             // with grammar.Named: the function
-	// Only limits the callable tools to these: python, browser, functions.NAME; nil: all offered
+	// Only limits the callable tools to these: python, browser, or one browser.NAME of it,
+	// functions.NAME; nil: all offered
 	Only []string
 	// functions whose Parameters must be enforced; for others unsupported parts are skipped
 	Strict []string

@@ -347,7 +347,7 @@ func TestMessagesForcesServerTools(t *testing.T) {
 	}
 	const search = `{"type":"web_search_20250305","name":"web_search"}`
 	if r := ask(`{"type":"tool","name":"web_search"}`, search); r.Status != 200 ||
-		!reflect.DeepEqual(f.Requests[0].Only, []string{"browser"}) ||
+		!reflect.DeepEqual(f.Requests[0].Only, []string{"browser.search"}) ||
 		f.Requests[0].ToolChoice != grammar.Required {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}

@@ -458,7 +458,11 @@ func (h *HostedChoice) callable(tools []*Tool, functions []harmony.ToolDescripti
 	for _, t := range tools {
 		switch {
 		case !h.matches(t.Requested):
-		case t.Kind == Browser, t.Kind == Python:
+		case t.Kind == Browser && withoutDate(h.typ) == webFetch:
+			names = append(names, "browser.open")
+		case t.Kind == Browser:
+			names = append(names, "browser.search")
+		case t.Kind == Python:
 			names = append(names, t.Kind)
 		default:
 			for _, f := range functions {

@@ -16,8 +16,8 @@ import (
 
 func TestHostedToolIsChosen(t *testing.T) {
 	for choice, only := range map[string][]string{
-		`{"type":"web_search"}`:                             {"browser"},
-		`{"type":"web_search_preview"}`:                     {"browser"},
+		`{"type":"web_search"}`:                             {"browser.search"},
+		`{"type":"web_search_preview"}`:                     {"browser.search"},
 		`{"type":"code_interpreter"}`:                       {"python"},
 		`{"type":"mcp","server_label":"sums"}`:              {"functions.sums_add"},
 		`{"type":"mcp","server_label":"sums","name":"add"}`: {"functions.sums_add"},
