@@ -2,6 +2,8 @@ package device
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -308,6 +310,28 @@ func TestDispatch(t *testing.T) {
 			s := compiled(t, dev, engine.Settings{Pages: 4, Compute: x.compute}, 64)
 			if got := launched(s, 0); got != x.want {
 				t.Errorf("%s\nnot %s", got, x.want)
+			}
+		})
+	}
+}
+
+// TestLaunchesOfALayer: as docs/gpu-kernels.md counts them, by the usual kernels and with streams.
+func TestLaunchesOfALayer(t *testing.T) {
+	page := string(hosttest.Must(os.ReadFile("../../docs/gpu-kernels.md"))(t))
+	for rows, ways := range map[int][2][]Variant{8: {{}, {StreamGateUp, StreamDown}},
+		64: {{}, {StreamGateUp + "_bf16", StreamDown + "_bf16"}}} {
+		t.Run(fmt.Sprint(rows), func(t *testing.T) {
+			dev, _ := openWith(t, driver.CUDA, Options{Arch: "sm_90"})
+			var counts []string
+			for _, way := range ways {
+				dev.forced = way
+				s := compiled(t, dev, engine.Settings{Pages: 4, KVCacheDtype: "bf16",
+					Compute: engine.Rounded}, rows)
+				counts = append(counts, fmt.Sprint(len(strings.Fields(launched(s, 0)))))
+			}
+			row := fmt.Sprintf(`(?m)^\| %d \|.* %s \|$`, rows, strings.Join(counts, ", "))
+			if !regexp.MustCompile(row).MatchString(page) {
+				t.Errorf("%v launches are not in the table of steps", counts)
 			}
 		})
 	}

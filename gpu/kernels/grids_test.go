@@ -55,7 +55,43 @@ func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
 		all = append(all, looping{l, streamResident(columns), shared, tiles * 2 * e.N / streamRows,
 			int(l.Grid[0])})
 	}
+	if t.Unit == WGMMA && rows > DecodeRows {
+		l := t.StreamWarpgroups(e)
+		column := 128 * divideUp(e.K, 64)
+		tiles := divideUp(e.Slots, (int(l.Shared)-wgmmaSlack)/column) + min(e.Slots, e.Experts)
+		all = append(all, looping{l, 1, int(l.Shared), tiles * divideUp(2*e.N, 256),
+			int(l.Grid[0])})
+	}
 	return all
+}
+
+// inPieces are the launches of eight rows on the unit, with their tiles and k.
+func inPieces(t Target, s models.Spec, rows int) (all []looping) {
+	meet, h := Scratch{256, 256}, Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
+	r, q := Rows{Most: rows}, h.Query*h.Dim
+	for _, p := range []Product{{Rows: r, K: q, N: s.Hidden}, {Rows: r, K: s.Hidden, N: s.Vocab}} {
+		all = append(all, looping{Launch: t.DecodeLinear(p, 0, 0, meet), work: divideUp(p.N, 64),
+			most: p.K})
+	}
+	return append(all, looping{Launch: t.DecodeQKV(r, 0, Cache{}, 0, 0, QKV{}, 0, s.Hidden, h, 0,
+		meet), work: divideUp(h.Width(), 64), most: s.Hidden})
+}
+
+// checkPiecesOf: no more blocks than are resident, and no fewer pieces than fill the card.
+func checkPiecesOf(t *testing.T, target Target, name string, l looping, room int) {
+	t.Helper()
+	const static = 9 << 10
+	blocks, pieces := int(l.Grid[0]*l.Grid[1]*l.Grid[2]), int(l.Grid[2])
+	fit := target.Processors * min(residentMany, room/(int(l.Shared)+static+blockReserve))
+	switch {
+	case !strings.HasSuffix(l.Kernel, "_8"):
+		t.Errorf("%s is not by the unit: %s", name, l.Kernel)
+	case blocks > fit:
+		t.Errorf("%s, %s: %d blocks, %d fit", name, l.Kernel, blocks, fit)
+	case l.work*(pieces+1) <= fit && pieces < min(16, l.most/64):
+		t.Errorf("%s, %s: %d pieces of %d tiles, %d blocks would fit", name, l.Kernel, pieces,
+			l.work, fit)
+	}
 }
 
 // TestGridsFit: a grid never has more blocks than are resident, since the last ones would wait for
@@ -63,10 +99,12 @@ func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
 func TestGridsFit(t *testing.T) {
 	grids := 0
 	for _, chip := range detect.Chips() {
-		if _, err := ArchFor(chip.Arch); err != nil {
+		a, err := ArchFor(chip.Arch)
+		if err != nil {
 			continue
 		}
-		target := Target{Warp: 32, Processors: chip.Units, Shared: SharedOf(chip.Arch)}
+		target := Target{Warp: 32, Unit: a.Unit, Processors: chip.Units,
+			Shared: SharedOf(chip.Arch)}
 		switch { // RDNA's are pairs of compute units
 		case strings.HasPrefix(chip.Arch, "gfx9"):
 			target.Warp = 64
@@ -83,6 +121,14 @@ func TestGridsFit(t *testing.T) {
 				continue
 			}
 			for _, rows := range engine.Buckets(512) {
+				for _, l := range inPieces(target, spec, min(rows, DecodeRows)) {
+					grids++
+					room := chip.Shared + blockReserve
+					if strings.HasPrefix(chip.Arch, "gfx1") {
+						room *= 2
+					}
+					checkPiecesOf(t, target, chip.ID+", "+spec.Name, l, room)
+				}
 				for _, l := range loopingOn(target, spec, rows) {
 					grids++
 					blocks := int(l.Grid[0] * l.Grid[1])
