@@ -33,7 +33,7 @@ import (
 const workRoom = 4096
 
 func launchCommand(t Terminal) *cli.Command {
-	names := mapSlice(agents, func(a agent) string { return a.name })
+	names := mapSlice(agents, func(a agent) string { return a.Name })
 	var base, model string
 	var port portFlags
 	return &cli.Command{
@@ -65,12 +65,12 @@ func launchCommand(t Terminal) *cli.Command {
 }
 
 func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error {
-	program, missing := exec.LookPath(a.program)
+	program, missing := exec.LookPath(a.Program)
 	show := c.Bool("print")
 	if missing != nil && !show {
-		return fail(exitFailure, "%s is not installed. Run %s", a.name, a.install)
+		return fail(exitFailure, "%s is not installed. Run %s", a.Name, a.Install)
 	}
-	needed := local.ServerFinder{Caller: a.name, Model: model, MayStart: !show, Report: notify(t),
+	needed := local.ServerFinder{Caller: a.Name, Model: model, MayStart: !show, Report: notify(t),
 		Fetch: fetchNamed(c, t, nil)}
 	base, stop, err := needed.Find(c.Context, base)
 	if err != nil {
@@ -95,7 +95,7 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 			name, value, _ := strings.Cut(v, "=")
 			words = append(words, name+"="+vllm.Quote(value))
 		}
-		words = append(words, a.program)
+		words = append(words, a.Program)
 		words = append(words, mapSlice(arguments, vllm.Quote)...)
 		fmt.Fprintln(t.Out, strings.Join(words, " "))
 		return nil
@@ -169,19 +169,19 @@ func clientAddress(base string) (string, error) {
 // fit makes the agent lean if it must be, or refuses one that cannot work in the context.
 func fit(s *agentPort, a agent, full, cpu bool, report func(line string)) error {
 	fits := func(prompt int) bool { return s.Context == 0 || prompt+workRoom <= s.Context }
-	lean := a.lean > 0 && fits(a.lean) && !full
+	lean := a.Lean > 0 && fits(a.Lean) && !full
 	switch {
-	case lean && !fits(a.prompt):
+	case lean && !fits(a.Prompt):
 		report(fmt.Sprintf("%s has fewer tools: its prompt of %s tokens does not fit into a "+
-			"context of %s", a.name, term.Number(a.prompt), term.Number(s.Context)))
+			"context of %s", a.Name, term.Number(a.Prompt), term.Number(s.Context)))
 	case lean && cpu:
 		report(fmt.Sprintf("%s has fewer tools, since the model runs on a CPU: its prompt is %s "+
-			"tokens instead of %s. --full gives it all tools", a.name, term.Number(a.lean),
-			term.Number(a.prompt)))
-	case !fits(a.prompt):
+			"tokens instead of %s. --full gives it all tools", a.Name, term.Number(a.Lean),
+			term.Number(a.Prompt)))
+	case !fits(a.Prompt):
 		return fail(exitFailure, "%s needs a context of %s tokens, and %s has %s. Run ossrun "+
-			"serve --max-model-len %d, or ossrun launch pi", a.name,
-			term.Number(a.prompt+workRoom), s.Model, term.Number(s.Context), a.prompt+workRoom)
+			"serve --max-model-len %d, or ossrun launch pi", a.Name,
+			term.Number(a.Prompt+workRoom), s.Model, term.Number(s.Context), a.Prompt+workRoom)
 	default:
 		return nil
 	}
@@ -209,13 +209,13 @@ func printAgents(t Terminal) error {
 	row("agent", "here", "prompt", "lean", "install")
 	for _, a := range agents {
 		installed, lean := "no", "-"
-		if _, err := exec.LookPath(a.program); err == nil {
+		if _, err := exec.LookPath(a.Program); err == nil {
 			installed = "yes"
 		}
-		if a.lean > 0 {
-			lean = term.Number(a.lean)
+		if a.Lean > 0 {
+			lean = term.Number(a.Lean)
 		}
-		row(a.name, installed, term.Number(a.prompt), lean, a.install)
+		row(a.Name, installed, term.Number(a.Prompt), lean, a.Install)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,9 +34,9 @@ func TestAgentsHearNoLengthThatNobodyKnows(t *testing.T) {
 				return nil
 			})
 			if told := strings.Contains(all, "31337"); err != nil ||
-				told != (context > 0 && !slices.Contains(silent, a.name)) ||
+				told != (context > 0 && !slices.Contains(silent, a.Name)) ||
 				!strings.Contains(all, "http://h") || !strings.Contains(all, "m") {
-				t.Errorf("%s with %d: %v %s", a.name, context, err, all)
+				t.Errorf("%s with %d: %v %s", a.Name, context, err, all)
 			}
 		}
 	}
@@ -53,11 +54,11 @@ func TestAgentsFitTheContext(t *testing.T) {
 					var notices []string
 					s := agentPort{Model: "m", Context: context}
 					err := fit(&s, a, full, cpu, func(l string) { notices = append(notices, l) })
-					all := context == 0 || context >= a.prompt+workRoom
-					few := a.lean > 0 && !full && (context == 0 || context >= a.lean+workRoom)
+					all := context == 0 || context >= a.Prompt+workRoom
+					few := a.Lean > 0 && !full && (context == 0 || context >= a.Lean+workRoom)
 					if refused := !all && !few; refused != (err != nil) ||
 						s.Lean != (few && (cpu || !all)) || s.Lean != (len(notices) == 1) {
-						t.Errorf("%s in %d, cpu %v, full %v: %v %v %v", a.name, context, cpu, full, s,
+						t.Errorf("%s in %d, cpu %v, full %v: %v %v %v", a.Name, context, cpu, full, s,
 							notices, err)
 					}
 				}
@@ -73,10 +74,16 @@ func TestCodexCatalogIsOneFileAModel(t *testing.T) {
 	xdg.Reload()
 	t.Cleanup(xdg.Reload)
 	for _, model := range []string{"openai/gpt-oss-20b", "../../m", "gpt-oss:20b"} {
-		path, err := codexCatalog(model)
-		if again, err := codexCatalog(model); err != nil || again != path {
+		arguments, _, err := agents[0].settings(agentPort{Model: model})
+		if again, _, err := agents[0].settings(agentPort{Model: model}); err != nil ||
+			!slices.Equal(again, arguments) {
 			t.Error(again, err)
 		}
+		const setting = "model_catalog_json="
+		i := slices.IndexFunc(arguments, func(a string) bool {
+			return strings.HasPrefix(a, setting)
+		})
+		path, _ := strconv.Unquote(arguments[max(i, 0)][len(setting):])
 		if err != nil || filepath.Dir(path) != filepath.Join(folder, "ossrun") ||
 			strings.Contains(filepath.Base(path), ":") {
 			t.Fatal(path, err)
