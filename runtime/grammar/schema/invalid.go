@@ -1,5 +1,5 @@
 // Keywords with values that no JSON Schema has, as generators write them: null for one that is not
-// set, an unknown type, a number as text, an empty list.
+// set, an unknown type, a number as text, an empty list; and those that leave no value.
 //
 // What must stay true: a schema that is not strict loses only these keywords, and they are named.
 
@@ -56,6 +56,27 @@ func isValid(keyword string, v *jsondoc.Value) bool {
 	return true
 }
 
+// leavesNothing tells whether a keyword has values of another type than its schema alone, excludes
+// all values, or allows no further property where one is required.
+func leavesNothing(d *jsondoc.Value, keyword string, v *jsondoc.Value) bool {
+	values := v.Items
+	switch keyword {
+	case "const":
+		values = []*jsondoc.Value{v}
+	case "additionalProperties":
+		isMissing := func(n *jsondoc.Value) bool { return d.Member("properties").Get(n.Text) == nil }
+		return v.Kind == jsondoc.Bool && !v.Truth && d.Get("patternProperties") == nil &&
+			isNames(d.Member("required")) && slices.ContainsFunc(d.Get("required").Items, isMissing)
+	case "enum":
+	default:
+		return keyword == "not" && isTrue(v)
+	}
+	types, _, reason := typesIn(d.Member("type"))
+	return reason == "" && !slices.ContainsFunc(values, func(v *jsondoc.Value) bool {
+		return types&(1<<v.Kind) != 0
+	})
+}
+
 func isNames(v *jsondoc.Value) bool {
 	return v.Kind == jsondoc.Array && !slices.ContainsFunc(v.Items, func(n *jsondoc.Value) bool {
 		return n.Kind != jsondoc.String
@@ -93,10 +114,10 @@ func (r *rounds) dropInvalid(relaxed map[*jsondoc.Value]map[string]bool, d *json
 				r.dropInvalid(relaxed, item, place+"/"+strconv.Itoa(k))
 			}
 		case slices.Contains(oneSchema, m.Name):
-			ok = isSchema(v)
+			ok = isSchema(v) && !leavesNothing(d, m.Name, v)
 			r.dropInvalid(relaxed, v, place)
 		default:
-			ok = isValid(m.Name, v)
+			ok = isValid(m.Name, v) && !leavesNothing(d, m.Name, v)
 		}
 		if !ok {
 			drop(path, m.Name)

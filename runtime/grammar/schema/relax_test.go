@@ -124,6 +124,42 @@ func TestInvalidKeywordsAreDropped(t *testing.T) {
 	}
 }
 
+// TestKeywordsThatLeaveNothingAreDropped: a const or an enum of another type, and a required property
+// that no property may be, cost the rest nothing.
+func TestKeywordsThatLeaveNothingAreDropped(t *testing.T) {
+	for _, c := range []struct{ n, more, keyword, path string }{
+		{`{"type":"string","const":null}`, "", "const", "#/properties/n"},
+		{`{"type":"string","const":1}`, "", "const", "#/properties/n"},
+		{`{"type":["string","null"],"const":{}}`, "", "const", "#/properties/n"},
+		{`{"type":"string","enum":[null]}`, "", "enum", "#/properties/n"},
+		{`{"type":"string","enum":[1,true]}`, "", "enum", "#/properties/n"},
+		{`{"type":"string","not":{}}`, "", "not", "#/properties/n"},
+		{`{"type":"string"}`, `,"not":true`, "not", "#"},
+		{`{"type":"string"}`, `,"const":"x"`, "const", "#"},
+		{`{"type":"string"}`, `,"enum":[[]]`, "enum", "#"},
+		{`{"type":"string"}`, `,"additionalProperties":false,"required":["n","m","o"]`,
+			"additionalProperties", "#"},
+	} {
+		raw := `{"type":"object","properties":{"n":` + c.n + `,"m":{"type":"integer"}}`
+		if !strings.Contains(c.more, "required") {
+			raw += `,"required":["n","m"]`
+		}
+		raw += c.more + `}`
+		g, less, err := RelaxedWithin(t.Context(), []byte(raw), true)
+		if err != nil || strings.Join(less, "; ") !=
+			`schema at "`+c.path+`": `+c.keyword+`: has an invalid value` {
+			t.Errorf("%s: %q, %v", raw, less, err)
+			continue
+		}
+		if !takes(g, []byte(`{"n":"x","m":1,"o":2}`)) || takes(g, []byte(`{"n":"x","m":"1","o":2}`)) {
+			t.Errorf("%s: the rest is not held", raw)
+		}
+		if _, err := CompileWithin(t.Context(), []byte(raw), true); err == nil {
+			t.Errorf("%s is held, where strict asks", raw)
+		}
+	}
+}
+
 // TestTypesOfOtherLanguages are held as what they mean, and bounds that mean none are none.
 func TestTypesOfOtherLanguages(t *testing.T) {
 	for types, values := range map[string][3]string{
