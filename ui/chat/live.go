@@ -480,5 +480,5 @@ func reason(err error) string {
 	case errors.Is(err, sched.ErrQueueFull):
 		return "the engine is busy with other requests"
 	}
-	return err.Error()
+	return term.PlainWords(err.Error())
 }

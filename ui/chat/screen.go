@@ -123,7 +123,7 @@ func (n *tempNotice) runs(l layout) []run {
 
 func newNotice(p term.Palette, mark string, tone term.Style, text string) *markedText {
 	return &markedText{term.Span{Text: mark + " ", Style: tone | term.Bold},
-		newProse(p, tone, term.Clean(text)), false, nil}
+		newProse(p, tone, term.Clean(term.PlainWords(text))), false, nil}
 }
 
 // showNotice, showError and note show the person something: in the transcript, there as an error,

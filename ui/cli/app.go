@@ -39,9 +39,7 @@ type Terminal struct {
 // report writes a line of this program. Parts of it have foreign origin: names of files and models,
 // replies of servers, output of programs.
 func (t Terminal) report(format string, args ...any) {
-	text := fileError.ReplaceAllString(fmt.Sprintf(format, args...), "$1: $2")
-	text = invalidCharacter.ReplaceAllString(libraryWords.Replace(text), "unexpected $1")
-	fmt.Fprintf(cleanWriter{t.Err}, "ossrun: %s\n", text)
+	fmt.Fprintf(cleanWriter{t.Err}, "ossrun: %s\n", term.PlainWords(fmt.Sprintf(format, args...)))
 }
 
 // cleanWriter removes from text what a terminal would act on or reorder. Each Write has complete
@@ -74,19 +72,6 @@ func Run(ctx context.Context, args []string, t Terminal) int {
 	}
 	return exitCode(err)
 }
-
-// fileError matches Go's errors about files; the name and the cause are enough.
-var fileError = regexp.MustCompile(`\b(?:open|stat|lstat|mkdir|read|fork/exec|exec:) "?([^ :"]+)"?: (no such ` +
-	`file or directory|permission denied|is a directory|not a directory|read-only file system|executable file not found)`)
-
-// libraryWords are causes as the libraries name them, in plain words.
-var (
-	invalidCharacter = regexp.MustCompile(
-		`invalid character ('\\''|'[^']*') (?:looking for|after|in)[^.;\n]*`)
-	libraryWords = strings.NewReplacer("unexpected end of JSON input", "it ends too early",
-		"unexpected EOF", "it ended too early", ": EOF", ": it ended too early",
-		"context deadline exceeded", "no answer came in time")
-)
 
 func newApp(t Terminal) *cli.App {
 	app := &cli.App{DisableSliceFlagSeparator: true, // a value may be JSON

@@ -4,10 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"github.com/ossrun/ossrun/runtime/process/hosttest"
 	"github.com/ossrun/ossrun/runtime/serve"
 )
 
@@ -86,6 +92,32 @@ func TestCausesAreInPlainWords(t *testing.T) {
 	Terminal{Err: &log}.report("read x: %s", io.ErrUnexpectedEOF)
 	Terminal{Err: &log}.report("read x: %s", io.EOF)
 	Terminal{Err: &log}.report("ask x: %s", context.DeadlineExceeded)
+	// as the libraries really say it
+	closed := hosttest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	address := closed.Addr().String()
+	hosttest.Check(t, closed.Close())
+	_, refused := http.Get("http://" + address)
+	_, direct := net.Dial("tcp", address)
+	_, socket := net.Dial("unix", filepath.Join(t.TempDir(), "none.sock"))
+	hurried, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	_, late := (&net.Dialer{}).DialContext(hurried, "tcp", address)
+	unknown := &url.Error{Op: "Get", URL: "http://x.invalid/v1", Err: &net.OpError{Op: "dial",
+		Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "x.invalid", Server: "1.2.3.4:53",
+			IsNotFound: true}}}
+	silent := &net.DNSError{Err: "i/o timeout", Name: "x.invalid", Server: "1.2.3.4:53"}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{{refused, "connection refused"}, {direct, "connection refused"},
+		{socket, "no such file or directory"}, {late, "no answer came in time"},
+		{unknown, "the name is not known"}, {silent, "no answer came in time"}} {
+		var log strings.Builder
+		Terminal{Err: &log}.report("ask y: %s", c.err)
+		if log.String() != "ossrun: ask y: "+c.want+"\n" {
+			t.Errorf("%v: %s", c.err, &log)
+		}
+	}
 	if log.String() != "ossrun: read x: it ended too early\nossrun: read x: it ended too early\n"+
 		"ossrun: ask x: no answer came in time\n" {
 		t.Errorf("%s", &log)

@@ -70,7 +70,7 @@ func (f *File) Requests(n int, seed uint64) (list []Request, err error) {
 		list, err = f.talks(text, n, random)
 	}
 	if err == nil && len(list) == 0 {
-		err = errors.New("none has the right length or category")
+		err = errors.New("no question has the right length or category")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s does not hold requests in the format %s: %w", f.Path,

@@ -47,7 +47,7 @@ func TestFiles(t *testing.T) {
 			`{"turns":["x","y"],"category":"mt"}` + "\n" + `{"turns":["z","y"],"category":"qa"}`, 1,
 			"1+9 z"},
 		{"no such category", File{Format: "spec_bench", Category: "no"},
-			`{"turns":["x"],"category":"mt"}`, 1, "spec_bench: none has"},
+			`{"turns":["x"],"category":"mt"}`, 1, "spec_bench: no question has"},
 		{"MT-Bench", File{Format: "hf"}, `{"prompt":["x","y"]}`, 1, "1+256 x"},
 		{"GSM8K", File{Format: "hf"}, `[{"question":"x","answer":"y"}]`, 1, "1+256 x"},
 		{"AIMO", File{Format: "hf"}, `{"problem":"x"}`, 1, "1+256 x"},
@@ -55,7 +55,7 @@ func TestFiles(t *testing.T) {
 		{"nothing to ask", File{Format: "hf"}, `{"answer":"x"}`, 1, "has no prompt"},
 		{"a prompt that is none", File{Format: "custom"}, `{"prompt":7}`, 1, "neither a text"},
 		{"no JSON", File{Format: "custom"}, `{"prompt":"a"}` + "\nb", 1, "in the format custom"},
-		{"nothing", File{Format: "custom"}, "", 1, "none has"},
+		{"nothing", File{Format: "custom"}, "", 1, "no question has"},
 		{"BurstGPT", File{Format: "burstgpt", NoShuffle: true},
 			"Timestamp,Model,Request tokens,Response tokens\n1,ChatGPT,5,6\n2,GPT-4,7,8\n" +
 				"3,GPT-4,9,0\n", 1, "7+8 "},

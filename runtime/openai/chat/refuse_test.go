@@ -20,7 +20,7 @@ import (
 
 func TestChatRefusesWhatItCannotRead(t *testing.T) {
 	for _, c := range []struct{ body, param, code, message string }{
-		{``, "", "", "not valid JSON: unexpected end of JSON input"},
+		{``, "", "", "not valid JSON: it ends"},
 		{"{\n \"a\": nope}", "", "", "at line 2, column 8 (byte 10)"},
 		{"{\n \"ä\": \"\xe4\"}", "", "", "it is not UTF-8: 0xe4 at line 2, column 9 (byte 11)"},
 		{"{}\xe2\x82", "", "", "it is not UTF-8: 0xe2 at line 1, column 3 (byte 3)"},

@@ -92,8 +92,13 @@ func ParseRequest(ctx context.Context, b []byte, owner string, ignoreImages bool
 		err := json.Unmarshal(b, new(json.RawMessage)) // its error says where
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			line, column := position(b, syntax.Offset)
+			what := "it ends"
+			if !strings.HasSuffix(syntax.Error(), "end of JSON input") {
+				char, _ := utf8.DecodeRune(b[syntax.Offset-1:])
+				what = fmt.Sprintf("unexpected %q", char)
+			}
 			return nil, Invalid("", "the request body is not valid JSON: %s at line %d, column "+
-				"%d (byte %d)", syntax, line, column, syntax.Offset)
+				"%d (byte %d)", what, line, column, syntax.Offset)
 		}
 		return nil, Invalid("", "the request body is not valid JSON: %v", err)
 	}

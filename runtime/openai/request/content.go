@@ -73,7 +73,7 @@ func FileContents(o *fields.Object, path, data string) string {
 	b, err := base64.StdEncoding.DecodeString(data)
 	switch {
 	case err != nil:
-		o.AddFault(fields.Invalid(path, "%s is not base64: %v", path, err))
+		o.AddFault(fields.Invalid(path, "%s is not base64", path))
 	case pdf.Is(b):
 		text, err := pdf.Text(o.Ctx(), b)
 		if err != nil {

@@ -72,6 +72,9 @@ func (p *Pool) follow(ctx context.Context, name *url.URL) {
 	defer clock.Stop()
 	for failed := false; ; {
 		addresses, err := lookup(ctx, name.Hostname())
+		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+			err = nil // it has no address
+		}
 		if err == nil && len(addresses) > 0 {
 			p.update(name, addresses)
 		} else if !failed && ctx.Err() == nil {

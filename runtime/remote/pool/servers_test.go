@@ -251,7 +251,7 @@ func TestServersByName(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	port := l.Addr().(*net.TCPAddr).Port
 	notes := make(chan string, 100)
-	become(errors.New("no such host"))
+	become(&net.DNSError{Err: "no such host", Name: "vllm.example", IsNotFound: true})
 	opened := make(chan *Pool)
 	go func() {
 		p, err := Open(context.Background(), Options{Check: time.Millisecond,
@@ -262,7 +262,7 @@ func TestServersByName(t *testing.T) {
 		}
 		opened <- p
 	}()
-	if text := <-notes; text != "vllm.example is not looked up: no such host" {
+	if text := <-notes; text != "vllm.example is not looked up: it has no address" {
 		t.Error(text)
 	}
 	become(nil, "127.0.0.2", "127.0.0.3")

@@ -7,6 +7,7 @@ package term
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -107,4 +108,24 @@ func Count(n int, thing string) string {
 		thing += "s"
 	}
 	return Number(n) + " " + thing
+}
+
+// Libraries' words for causes: files, broken texts, connections.
+var (
+	fileError = regexp.MustCompile(`\b(?:open|stat|lstat|mkdir|read|fork/exec|exec:) "?([^ :"]+)"?: (no such ` +
+		`file or directory|permission denied|is a directory|not a directory|read-only file system|executable file not found)`)
+	invalidCharacter = regexp.MustCompile(
+		`invalid character ('\\''|'[^']*') (?:looking for|after|in)[^.;\n]*`)
+	connection = regexp.MustCompile(`\b(?:(?:Get|Post|Head|Delete) "[^"]*"|lookup \S+(?: on \S+)?|connect|` +
+		`(?:dial|read|write) (?:tcp|udp|unix)\S*?(?: \S+?)?(?:: read|: write)?): `)
+	libraryWords = strings.NewReplacer("unexpected end of JSON input", "it ends too early",
+		"unexpected EOF", "it ended too early", ": EOF", ": it ended too early",
+		"context deadline exceeded", "no answer came in time", "i/o timeout",
+		"no answer came in time", "no such host", "the name is not known")
+)
+
+// PlainWords has causes in plain words instead of a library's.
+func PlainWords(text string) string {
+	text = fileError.ReplaceAllString(connection.ReplaceAllString(text, ""), "$1: $2")
+	return invalidCharacter.ReplaceAllString(libraryWords.Replace(text), "unexpected $1")
 }
