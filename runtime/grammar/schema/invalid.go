@@ -64,7 +64,8 @@ func leavesNothing(d *jsondoc.Value, keyword string, v *jsondoc.Value) bool {
 	case "const":
 		values = []*jsondoc.Value{v}
 	case "additionalProperties":
-		isMissing := func(n *jsondoc.Value) bool { return d.Member("properties").Get(n.Text) == nil }
+		named := d.Member("properties")
+		isMissing := func(n *jsondoc.Value) bool { return named.Get(n.Text) == nil }
 		return v.Kind == jsondoc.Bool && !v.Truth && d.Get("patternProperties") == nil &&
 			isNames(d.Member("required")) && slices.ContainsFunc(d.Get("required").Items, isMissing)
 	case "enum":

@@ -124,8 +124,8 @@ func TestInvalidKeywordsAreDropped(t *testing.T) {
 	}
 }
 
-// TestKeywordsThatLeaveNothingAreDropped: a const or an enum of another type, and a required property
-// that no property may be, cost the rest nothing.
+// TestKeywordsThatLeaveNothingAreDropped: a const or an enum of another type, and a required
+// property that no property may be, cost the rest nothing.
 func TestKeywordsThatLeaveNothingAreDropped(t *testing.T) {
 	for _, c := range []struct{ n, more, keyword, path string }{
 		{`{"type":"string","const":null}`, "", "const", "#/properties/n"},
