@@ -1,5 +1,5 @@
 // Keywords with values that no JSON Schema has, as generators write them: null for one that is not
-// set, an unknown type, a number as text, an empty list; and those that leave no value.
+// set, an unknown type, a number as text, an empty list; or with values that exclude all others.
 //
 // What must stay true: a schema that is not strict loses only these keywords, and they are named.
 
@@ -56,9 +56,9 @@ func isValid(keyword string, v *jsondoc.Value) bool {
 	return true
 }
 
-// leavesNothing tells whether a keyword has values of another type than its schema alone, excludes
-// all values, or allows no further property where one is required.
-func leavesNothing(d *jsondoc.Value, keyword string, v *jsondoc.Value) bool {
+// excludesAll reports a keyword with which no value is valid: values of a type that the schema
+// excludes, a negation of everything, no additional properties although one is required.
+func excludesAll(d *jsondoc.Value, keyword string, v *jsondoc.Value) bool {
 	values := v.Items
 	switch keyword {
 	case "const":
@@ -115,10 +115,10 @@ func (r *rounds) dropInvalid(relaxed map[*jsondoc.Value]map[string]bool, d *json
 				r.dropInvalid(relaxed, item, place+"/"+strconv.Itoa(k))
 			}
 		case slices.Contains(oneSchema, m.Name):
-			ok = isSchema(v) && !leavesNothing(d, m.Name, v)
+			ok = isSchema(v) && !excludesAll(d, m.Name, v)
 			r.dropInvalid(relaxed, v, place)
 		default:
-			ok = isValid(m.Name, v) && !leavesNothing(d, m.Name, v)
+			ok = isValid(m.Name, v) && !excludesAll(d, m.Name, v)
 		}
 		if !ok {
 			drop(path, m.Name)
