@@ -3,9 +3,11 @@
 package harmony
 
 import (
+	_ "embed"
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Effort is the requested amount of reasoning.
@@ -111,3 +113,22 @@ func ParseEffort(s string) (Effort, bool) {
 	}
 	return EffortNone, false
 }
+
+//go:embed builtin.json
+var builtinText []byte
+
+// builtins are the tools of the models' training, with the wording of the training.
+var builtins = sync.OnceValue(func() (tools struct{ Python, Browser ToolNamespace }) {
+	if err := json.Unmarshal(builtinText, &tools); err != nil {
+		panic("harmony: builtin.json: " + err.Error()) // every test of a tool reads it
+	}
+	return tools
+})
+
+// BuiltinPython offers the stateful Python tool. A call's content is code, not JSON, and its
+// recipient is python.
+func BuiltinPython() ToolNamespace { return builtins().Python }
+
+// BuiltinBrowser offers search, open and find. Recipients are browser.search, browser.open and
+// browser.find.
+func BuiltinBrowser() ToolNamespace { return builtins().Browser }

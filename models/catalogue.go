@@ -4,6 +4,8 @@ package models
 // folder or as hf:owner/name.
 
 import (
+	_ "embed"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -150,4 +152,22 @@ func Lookup(name string) (Entry, bool) {
 		}
 	}
 	return Entry{}, false
+}
+
+//go:embed published.txt
+var published string
+
+// Published returns the SHA-256 of a repository's weight files by name, or nil if this version does
+// not know them.
+func Published(repository string) map[string]string {
+	_, text, ok := strings.Cut(published, "\n# "+repository+"\n")
+	if !ok {
+		return nil
+	}
+	text, _, _ = strings.Cut(text, "\n#")
+	sums, named := strings.Fields(text), map[string]string{}
+	for i, sum := range sums {
+		named[fmt.Sprintf("model-%05d-of-%05d.safetensors", i, len(sums)-1)] = sum
+	}
+	return named
 }
