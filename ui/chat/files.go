@@ -37,7 +37,6 @@ import (
 	"github.com/ossrun/ossrun/ui/chat/term"
 )
 
-// Limits of pastes and files.
 const (
 	chipLines      = 15
 	chipBytes      = 2000

@@ -233,7 +233,6 @@ func (m *Model) ask(text, sent string, replaced *exchange) tea.Cmd {
 	return tea.Batch(l.queue.next(m.ctx, l.number, time.Time{}, clock), m.scheduleTick())
 }
 
-// request is the request for the answer to the last question.
 func (m *Model) request() session.Request {
 	req := m.options.Request
 	req.Progress = true

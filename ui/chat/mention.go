@@ -24,7 +24,6 @@ import (
 
 const maxListedFiles = 20_000
 
-// A fileList is the state of the list of files.
 type fileList struct {
 	names     []string
 	requested bool   // the names are loaded, or being loaded

@@ -85,7 +85,6 @@ func (s *screen) appendEntry(e entry) tea.Cmd {
 	return nil
 }
 
-// notices is the state of the chat's own messages.
 type notices struct {
 	message string         // a short note above the editor, until the next key
 	typed   int            // keys so far

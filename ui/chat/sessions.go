@@ -528,7 +528,6 @@ func (k *savedChat) summary() Saved {
 	return s
 }
 
-// List returns all conversations of a store, latest first.
 func List(store records.Store) []Saved {
 	all := []Saved{}
 	for _, k := range savedChats(store) {

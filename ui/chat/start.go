@@ -151,7 +151,6 @@ func (l *Loading) snapshot() (state loadState) {
 	return state
 }
 
-// Begin marks the start of a load.
 func (l *Loading) Begin(what string) {
 	l.set(func(s *loadState) { *s = loadState{what: what, busy: true} })
 }
@@ -168,7 +167,6 @@ func (l *Loading) Progress(what string) (show func(done, total int64), done func
 // End marks the end of the load, with its error.
 func (l *Loading) End(err error) { l.set(func(s *loadState) { *s = loadState{err: err} }) }
 
-// Busy reports whether a model is being loaded.
 func (l *Loading) Busy() bool { return l != nil && l.snapshot().busy }
 
 // text describes the progress, "" without a load.

@@ -35,7 +35,6 @@ type Options struct {
 	Context func() int
 }
 
-// Servers are the configured servers and their tools.
 type Servers struct {
 	o       Options
 	cancel  context.CancelFunc // of the retries
@@ -50,7 +49,6 @@ type Servers struct {
 	unused map[*source]*connection
 }
 
-// source is a server and its display name.
 type source struct {
 	Server
 	label string
@@ -127,7 +125,6 @@ func Open(ctx context.Context, list []Server, o Options) (_ *Servers, notes []st
 // maxStartWait is how long the chat's start waits for servers.
 const maxStartWait = 5 * time.Second
 
-// listing is the result of listing a server's tools.
 type listing struct {
 	source *source
 	conn   *connection
@@ -380,7 +377,6 @@ type State struct {
 	Tools []string `json:"tools"`
 }
 
-// States are those of all configured servers.
 func (s *Servers) States() (all []State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,6 @@ import (
 //go:embed attacks.py
 var attacks string
 
-// Verdict is the outcome of an attempt.
 type Verdict struct {
 	Sandbox string `json:"sandbox"`
 	Attack  string `json:"attack"`

@@ -314,7 +314,6 @@ func (s *Stream) Rows(width, wide int) (stable, tail []string) {
 	return s.stable, s.tail
 }
 
-// Code is the code blocks so far.
 func (s *Stream) Code() []string {
 	s.Rows(cmp.Or(s.width, 80), cmp.Or(s.codeWidth, 80)) // 80 before the first Rows
 	return joinCode(slices.Clone(s.codes), s.tailCodes, s.open.cut && s.open.kind == fenced)
