@@ -44,8 +44,7 @@ func (r *Result) amd(ctx context.Context, m Machine, cards []pciCard) {
 	answers, err := m.Ask(AMD)
 	gpus = merge(gpus, answers, AMD)
 	if err != nil {
-		r.problem(AMD, "runtime-error", err.Error(),
-			"install or repair AMD's HIP runtime (libamdhip64); see dmesg for amdgpu")
+		r.problem(AMD, "runtime-error", err.Error())
 	}
 	if len(gpus) == 0 {
 		gpus = r.rocmTools(ctx, m)
@@ -62,12 +61,11 @@ func (r *Result) amd(ctx context.Context, m Machine, cards []pciCard) {
 		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver}
 		if topology && r.blocking(AMD) == nil {
 			r.problem(AMD, "kfd-skipped",
-				lineWith(r.kernelLog(ctx, m), "skipped device "+c.id),
-				"use a slot with PCIe atomics, or newer firmware for the GPU")
+				lineWith(r.kernelLog(ctx, m), "skipped device "+c.id))
 			g.Reason = "the kernel's compute driver passes it over"
 		} else if c.driver != "amdgpu" && r.blocking(AMD) == nil {
 			r.problem(AMD, "driver-not-loaded",
-				"an AMD GPU is there, but the amdgpu module does not hold it", loadAMDGPU)
+				"an AMD GPU is there, but the amdgpu module does not hold it")
 		}
 		gpus = append(gpus, g)
 	}
@@ -224,46 +222,21 @@ func (r *Result) kfdRights(ctx context.Context, m Machine, amdHere bool) {
 		(text == "" || strings.Contains(out.Text, "is not member of")) {
 		text = out.Text
 	}
-	for _, s := range amdMessages {
-		remedy := s.remedy
-		if r.Platform == "container" {
-			remedy = cmp.Or(s.contained, remedy)
-		}
-		if strings.Contains(text, s.words) && remedy != "" {
-			r.problem(AMD, s.code, lineWith(text, s.words), remedy)
-			return
-		}
+	if r.explain(AMD, text) != "" {
+		return
 	}
 	switch {
 	case r.Platform == "wsl2" && len(r.GPUs) == 0 && len(r.Problems) == 0 &&
 		!exists(m.Files, "dev/kfd"):
-		r.problem(AMD, "wsl-amd", "no /dev/kfd and no /dev/dri in WSL2",
-			"AMD's runtime reaches the GPU through /dev/dxg and librocdxg; older ones "+
-				"need HSA_ENABLE_DXG_DETECTION=1")
+		r.problem(AMD, "wsl-amd", "no /dev/kfd and no /dev/dri in WSL2")
 	case strings.Contains(text, "Unable to open /dev/kfd"):
 		const unsupported = "not supported in kfd"
 		if line := lineWith(r.kernelLog(ctx, m), unsupported); line != unsupported {
-			r.problem(AMD, "too-old", line, "use the CPU")
+			r.problem(AMD, "too-old", line)
 			return
 		}
-		r.problem(AMD, "kfd-error", lineWith(text, "Unable to open /dev/kfd"),
-			"see dmesg for kfd and amdgpu")
+		r.problem(AMD, "kfd-error", lineWith(text, "Unable to open /dev/kfd"))
 	}
-}
-
-const (
-	loadAMDGPU = "modprobe amdgpu; install the amdgpu driver and its firmware"
-	joinRender = "sudo usermod -aG render,video $USER, then log in again"
-)
-
-// amdMessages are AMD's or the system's sentences; one without a remedy counts in containers only.
-var amdMessages = []struct{ words, code, remedy, contained string }{
-	{"ROCk module is NOT loaded", "driver-not-loaded", loadAMDGPU, ""},
-	{"read-write: No such file", "kfd-missing", "",
-		"docker run --device /dev/kfd --device /dev/dri"},
-	{"is not member of", "kfd-permission", joinRender, joinRender},
-	{"Permission denied", "kfd-permission", joinRender,
-		"docker run --group-add render (or the number of /dev/kfd's group)"},
 }
 
 // kernelLog is dmesg, if this user may read it.

@@ -211,11 +211,6 @@ func (r Result) Environment() map[string]string {
 	return nil
 }
 
-// problem notes a problem that keeps a vendor's GPUs from being used.
-func (r *Result) problem(vendor, code, text, remedy string) {
-	r.note(Problem{Vendor: vendor, Code: code, Text: text, Remedy: remedy})
-}
-
 func (r *Result) note(p Problem) {
 	if !slices.ContainsFunc(r.Problems, func(have Problem) bool {
 		return have.Code == p.Code && have.Vendor == p.Vendor

@@ -36,26 +36,22 @@ func (r *Result) nvidia(ctx context.Context, m Machine, cards []pciCard) {
 		answers = r.nvidiaTools(ctx, m)
 	}
 	if err != nil && r.blocking(NVIDIA) == nil {
-		r.problem(NVIDIA, "driver-error", firstLine(err.Error()),
-			"see dmesg for NVRM; in a container, start it with the NVIDIA container toolkit "+
-				"(docker run --gpus all)")
+		r.problem(NVIDIA, "driver-error", firstLine(err.Error()))
 	}
 	loaded := len(answers) > 0 || r.DriverVersion != "" ||
 		exists(m.Files, "proc/driver/nvidia/gpus")
 	gpus = merge(gpus, answers, NVIDIA)
 	if len(gpus) > 0 && !loaded && r.blocking(NVIDIA) == nil {
 		if slices.ContainsFunc(gpus, func(g GPU) bool { return g.KernelDriver == "nouveau" }) {
-			r.problem(NVIDIA, "no-driver", "nouveau is in use and cannot run CUDA",
-				"install NVIDIA's driver")
+			r.problem(NVIDIA, "no-driver", "nouveau is in use and cannot run CUDA")
 		} else {
 			r.problem(NVIDIA, "driver-not-loaded",
-				"an NVIDIA GPU is there, but NVIDIA's kernel module is not loaded", loadNVIDIA)
+				"an NVIDIA GPU is there, but NVIDIA's kernel module is not loaded")
 		}
 	}
 	for _, g := range gpus {
 		if g.MIG {
-			r.problem(NVIDIA, "mig", "MIG mode is Enabled on "+cmp.Or(g.Name, g.BDF),
-				"choose an instance with CUDA_VISIBLE_DEVICES=MIG-<uuid>, or turn MIG off")
+			r.problem(NVIDIA, "mig", "MIG mode is Enabled on "+cmp.Or(g.Name, g.BDF))
 		}
 	}
 	r.GPUs = append(r.GPUs, gpus...)
@@ -223,67 +219,18 @@ func mebibytes(s string) int {
 	return n
 }
 
-const (
-	loadNVIDIA = "modprobe nvidia; if that fails the module was not built for this kernel, or " +
-		"Secure Boot refuses it"
-	reseat = "reboot; reseat the GPU, check power and heat"
-)
-
-// nvidiaMessages are sentences of NVIDIA's tools or driver, and what they mean.
-var nvidiaMessages = []struct{ words, code, remedy string }{
-	{"couldn't communicate with the NVIDIA driver", "driver-not-loaded", loadNVIDIA},
-	{"Driver/library version mismatch", "version-mismatch",
-		"reboot, or unload and reload the nvidia modules: an upgrade replaced the libraries " +
-			"under a running module"},
-	{"GPU is lost", "gpu-lost", reseat},
-	{"Unable to determine the device handle", "gpu-lost", reseat},
-	{"Failed to initialize NVML", "nvml-error",
-		"in a container: restart it, or fix the cgroup rules for /dev/nvidia*; on a host: check " +
-			"the rights of /dev/nvidia* and dmesg"},
-	{"SYSTEM_NOT_READY", "fabric-not-ready",
-		"start nvidia-fabricmanager (the driver's own version) and wait until nvidia-smi -q " +
-			"shows Fabric State: Completed"},
-	{"no driver library", "no-library",
-		"install the driver's own libcuda.so.1 (Debian: libcuda1); in a container, start it with " +
-			"docker run --gpus all"},
-	{"No devices were found", "no-devices",
-		"look into dmesg for NVRM: Xid, check power cables; the GPU may be too old for this " +
-			"driver, or held by vfio-pci"},
-}
-
 var busID = regexp.MustCompile(`GPU ?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])`)
 
 // nvidiaText finds the meaning of a tool's or the driver's words.
 func (r *Result) nvidiaText(text string, exit int) {
-	for _, s := range nvidiaMessages {
-		if !strings.Contains(text, s.words) {
-			continue
-		}
-		remedy := s.remedy
-		if s.code == "driver-not-loaded" && r.Platform == "wsl2" {
-			remedy = "install or update NVIDIA's driver on Windows (not inside WSL), then wsl " +
-				"--shutdown"
-		}
-		r.problem(NVIDIA, s.code, lineWith(text, s.words), remedy)
-		if m := busID.FindStringSubmatch(text); m != nil && s.code == "gpu-lost" {
-			r.GPUs = append(r.GPUs, GPU{Vendor: NVIDIA, BDF: normalBDF(m[1]),
-				Reason: "it fell off the bus"})
-		}
-		return
+	code := r.explain(NVIDIA, text)
+	if m := busID.FindStringSubmatch(text); m != nil && code == "gpu-lost" {
+		r.GPUs = append(r.GPUs, GPU{Vendor: NVIDIA, BDF: normalBDF(m[1]),
+			Reason: "it fell off the bus"})
 	}
-	if exit != 0 {
-		r.problem(NVIDIA, "unknown", "nvidia-smi fails: "+firstLine(text), "see dmesg")
+	if exit != 0 && code == "" {
+		r.problem(NVIDIA, "unknown", "nvidia-smi fails: "+firstLine(text))
 	}
-}
-
-// lineWith is the line of a text that holds words, without the rest.
-func lineWith(text, words string) string {
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, words) {
-			return strings.TrimSpace(line)
-		}
-	}
-	return words
 }
 
 func firstLine(text string) string {

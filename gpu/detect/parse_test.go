@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -208,5 +209,24 @@ func TestKFDArch(t *testing.T) {
 		if got := KFDArch(files, pci); got != want {
 			t.Errorf("%s is %q, not %q", pci, got, want)
 		}
+	}
+}
+
+// Each problem that the code finds by itself has its remedy in problems.json.
+func TestProblemsHaveRemedies(t *testing.T) {
+	found := regexp.MustCompile(`r\.problem\((NVIDIA|AMD), "([^"]+)"`)
+	n := 0
+	for _, file := range []string{"amd.go", "nvidia.go", "judge.go"} {
+		text := hosttest.Must(os.ReadFile(file))(t)
+		for _, m := range found.FindAllSubmatch(text, -1) {
+			var r Result
+			r.problem(strings.ToLower(string(m[1])), string(m[2]), "text")
+			if n++; r.Problems[0].Remedy == "" {
+				t.Errorf("%s %s has no remedy", m[1], m[2])
+			}
+		}
+	}
+	if n < 9 {
+		t.Errorf("%d problems", n)
 	}
 }
