@@ -56,6 +56,9 @@ func doctorCommand() *cli.Command {
 			if len(o.Settings.GPUs) > 1 && o.Settings.Device != "cpu" {
 				return fail(exitUsage, "doctor checks one GPU at a time. Give --gpu one number")
 			}
+			if isTerminal(c.App.ErrWriter) { // the first line of the report takes its place
+				fmt.Fprint(c.App.ErrWriter, "Measuring\r")
+			}
 			detected := tools.Detect()
 			for _, one := range detected {
 				o.ToolMemory += one.Memory

@@ -108,7 +108,7 @@ func printSummary(out io.Writer, r *doctor.Report) error {
 	if r.Busy {
 		fmt.Fprintf(w, "The speeds were %s.\n", busyNote)
 	}
-	fmt.Fprintf(w, "\nNext: %s      Details: ossrun doctor --verbose\n",
+	fmt.Fprintf(w, "\nNext:     %s\nDetails:  ossrun doctor --verbose\n",
 		cmp.Or(next, "ossrun chat --model demo"))
 	return w.Flush()
 }

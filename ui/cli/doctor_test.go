@@ -87,7 +87,7 @@ func TestDoctorSummary(t *testing.T) {
 	}
 	for _, want := range []string{"ossrun ", "\n✓ CPU     ", "\n✓ Memory  ", " GPU ", " Disk ",
 		" Tool ", " Port ", "\nMODEL  FITS ", "\n20b ", "\n120b ", "\ndemo   yes ", "built in",
-		"\nNext: ossrun ", "Details: ossrun doctor --verbose\n"} {
+		"\nNext:     ossrun ", "\nDetails:  ossrun doctor --verbose\n"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("missing %q in\n%s", want, stdout)
 		}
@@ -118,7 +118,8 @@ demo   yes   131,072  -                  built in
 120b   no    -        -                  not downloaded
 120b needs 68.7 GB free (64.4 GB for the model, 4.3 GB kept for the system); close programs that use 68.7 GB.
 
-Next: ossrun pull 20b      Details: ossrun doctor --verbose
+Next:     ossrun pull 20b
+Details:  ossrun doctor --verbose
 `
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

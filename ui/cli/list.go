@@ -96,7 +96,11 @@ func listCommand() *cli.Command {
 			if err := listAvailable(w, rows); err != nil {
 				return err
 			}
-			_, err = io.WriteString(c.App.Writer, styled(c.App.Writer, out.String()))
+			text := out.String()
+			if isTerminal(c.App.Writer) {
+				text = styled(c.App.Writer, foldLines(text, widthOf(c.App.Writer)))
+			}
+			_, err = io.WriteString(c.App.Writer, text)
 			return err
 		},
 	}
@@ -107,7 +111,7 @@ func listAvailable(w *tabwriter.Writer, rows []listedModel) error {
 	fmt.Fprint(w, "\nNot installed:\n")
 	for _, e := range models.Catalogue() {
 		if !slices.ContainsFunc(rows, func(r listedModel) bool { return r.Name == e.ID }) {
-			fmt.Fprintf(w, "  %s\t%s\tossrun pull %s\n", e.ID, size(e.DownloadBytes), e.ID)
+			fmt.Fprintf(w, "  ossrun pull %s\t%s\n", e.ID, size(e.DownloadBytes))
 		}
 	}
 	return w.Flush()

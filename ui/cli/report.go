@@ -177,21 +177,19 @@ func foldLines(text string, width int) string {
 }
 
 // writeWords writes the words of text from column on, and in further lines from indent on, all
-// within width.
+// within width. Gaps stay, so that columns do.
 func writeWords(b *strings.Builder, text string, column, indent, width int) {
-	for i, word := range strings.Fields(text) {
+	for i := 0; text != ""; i++ {
+		word := strings.TrimLeft(text, " ")
+		gap := text[:len(text)-len(word)]
+		word, _, _ = strings.Cut(word, " ")
+		text = text[len(gap)+len(word):]
 		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case column+1+n > width:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = indent
-		default:
-			b.WriteByte(' ')
-			column++
+		if i > 0 && column+len(gap)+n > width {
+			gap, column = "\n"+strings.Repeat(" ", indent), -1 // the line feed has no width
 		}
-		b.WriteString(word)
-		column += n
+		b.WriteString(gap + word)
+		column += len(gap) + n
 	}
 	b.WriteByte('\n')
 }
@@ -215,6 +213,9 @@ func (d *progressLine) draw(w io.Writer, text string, done, total int64) {
 			progressbar.OptionUseANSICodes(true),
 			progressbar.OptionEnableColorCodes(true),
 			progressbar.OptionSetTheme(barTheme()))
+	}
+	if columns, _, ok := screenOf(w); ok { // a wider line would stay when the next is drawn
+		text = term.Cut(text, columns-9)
 	}
 	d.progressBar.Describe(text)
 	_ = d.progressBar.Set64(min(done, total)) // a bar that cannot be drawn must not stop the work
