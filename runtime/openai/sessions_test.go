@@ -98,8 +98,8 @@ func TestSessionsAreShownOnlyWhereShared(t *testing.T) {
 
 // A client with a named key has its own conversations, which go with the key.
 //
-// SECURITY.md: `--share-sessions`: your conversations of `ossrun chat` to the chat page, and to
-// programs that may do everything
+// SECURITY.md: `--share-sessions`: your conversations to the chat page and to programs that may do
+// everything
 func TestSessionsOfAKeyAreItsOwn(t *testing.T) {
 	var n named
 	store := hosttest.Must(records.Open(records.Options{TTL: records.RememberedFor,

@@ -68,7 +68,8 @@ func TestFirstScreensOfVerbs(t *testing.T) {
 		{"pull", func(t *testing.T, tty *os.File) {
 			const whole = 13_761_264_768
 			s := &pullScreen{name: "gpt-oss-20b", terminal: Terminal{Out: tty, Err: tty}, bar: true}
-			s.progress(hub.Progress{Bytes: whole, Done: 5e9, Rate: 250e6, Remaining: 35 * time.Second})
+			s.progress(hub.Progress{Bytes: whole, Done: 5e9, Rate: 250e6,
+				Remaining: 35 * time.Second})
 			s.note("no answer: connection refused; try 2 of 8 in 1.0 s")
 			s.progress(hub.Progress{Bytes: whole, Done: whole, Rate: 250e6})
 		}},
@@ -86,7 +87,7 @@ func TestFirstScreensOfVerbs(t *testing.T) {
 	}
 }
 
-// What the programs draw: list, and serve's block, whose last lines are to be pasted and not folded.
+// What the programs draw: list, and serve's block, whose last lines are to be pasted, not folded.
 func TestFirstScreensOfPrograms(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ args, last string }{{"list", "safeguard-120b"},
