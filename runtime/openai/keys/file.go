@@ -61,10 +61,10 @@ func load(path string) (f file, err error) {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return file{Optional: true}, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(b, &f)
-	}
 	if err != nil {
+		return file{}, fmt.Errorf("reading the keys: %w", err)
+	}
+	if err = json.Unmarshal(b, &f); err != nil {
 		return file{}, fmt.Errorf("reading the keys in %s: %w", path, err)
 	}
 	for _, k := range f.Keys {
