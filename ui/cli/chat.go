@@ -66,7 +66,7 @@ func (v *chatVerb) flags() []cli.Flag {
 		memoryFlags(&v.options), samplingFlags(&v.request), toolFlags(&v.tools, ""), groupModel,
 		boolFlag("alone"),
 		serverFlag(&v.endpoint, "endpoint"),
-		printConfigFlag(), groupSessions,
+		groupSettings, boolFlag("print-config"), groupSessions,
 		boolFlag("continue"),
 		&cli.StringFlag{Name: "resume"},
 		boolFlag("no-history"),

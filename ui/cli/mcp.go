@@ -26,7 +26,7 @@ func mcpCommand(t Terminal) *cli.Command {
 	return &cli.Command{
 		Name: "mcp",
 		Flags: flagTable(backendFlags(&o), groupListen, textFlag(&host, "host"),
-			intFlag(&port, "port"), anyUserFlag(&anyUser), configFlag()),
+			intFlag(&port, "port"), switchFlag(&anyUser, "any-user"), configFlag()),
 		Action: func(c *cli.Context) error {
 			kind := c.Args().First()
 			namespace := harmony.BuiltinPython()

@@ -71,7 +71,7 @@ func (v *serveVerb) flags() []cli.Flag {
 		enumFlag(&v.engine, "engine", "native", "vllm"),
 		groupSampling, maxReasoningFlag(&v.answers.MaxReasoning),
 		switchFlag(&v.answers.AllowLoops, "no-loop-detection"),
-		printConfigFlag(), v.vllm.flags(), hiddenFlags(vllmFlags...))
+		groupSettings, boolFlag("print-config"), v.vllm.flags(), hiddenFlags(vllmFlags...))
 }
 
 // keepAlive parses Ollama's durations: 5m, seconds, 0 for at once, below 0 for ever.

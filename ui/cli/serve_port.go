@@ -54,7 +54,7 @@ func (p *portFlags) flags() []cli.Flag {
 		textFlag(&p.host, "host"),
 		intFlag(&p.port, "port"),
 		textFlag(&p.uds, "uds"),
-		anyUserFlag(&p.anyUser),
+		switchFlag(&p.anyUser, "any-user"),
 		inputFlag(&p.certFile, "ssl-certfile"),
 		inputFlag(&p.keyFile, "ssl-keyfile"),
 		inputFlag(&p.apiKeyFile, "api-key-file"),
@@ -67,10 +67,6 @@ func (p *portFlags) flags() []cli.Flag {
 		switchFlag(&p.answers.LogPrompts, "log-prompts"),
 		switchFlag(&p.answers.IgnoreImages, "ignore-images"),
 		enumFlag(&p.reasoningField, "reasoning-field", "reasoning", "reasoning_content"))
-}
-
-func anyUserFlag(any *bool) cli.Flag {
-	return switchFlag(any, "any-user")
 }
 
 // isLocal tells whether only programs of this machine reach a listener.

@@ -29,10 +29,6 @@ func configFlag() []cli.Flag {
 	return flagTable(groupSettings, &cli.StringFlag{Name: "config"})
 }
 
-func printConfigFlag() []cli.Flag {
-	return flagTable(groupSettings, boolFlag("print-config"))
-}
-
 // deviceFlags choose the device: for chat, serve, bench and doctor.
 func deviceFlags(o *serve.Options) []cli.Flag {
 	s := &o.Settings

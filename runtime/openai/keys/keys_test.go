@@ -70,7 +70,7 @@ func TestAChangeCountsAtOnce(t *testing.T) {
 	if err := Change(path, func(all []Key) ([]Key, error) {
 		renewed = all[Index(all, "ALICE")].Renew()
 		return all, nil
-	}); err != nil || r.Find(first) != nil || r.Find(renewed).Owner() != id {
+	}); err != nil || r.Find(first) != nil || r.Find(renewed).ID != id {
 		t.Error("the old key opens still, or the new one not the same records", err)
 	}
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil || r.Find(renewed) == nil ||
@@ -231,7 +231,7 @@ func TestNoKey(t *testing.T) {
 	var c *Client
 	c.Count(session.Usage{Prompt: 1}, nil)
 	if _, why := c.Admit(); why != "" || !c.MayUseModel("m") || !c.MayUseTool("python") ||
-		c.Owner() != "" || c.KeyName() != "" {
+		c.KeyName() != "" {
 		t.Error("no key may not do everything")
 	}
 }

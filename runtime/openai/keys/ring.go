@@ -165,14 +165,6 @@ type Client struct {
 	lease *lease
 }
 
-// Owner is the owner of its stored records; "" without a named key.
-func (c *Client) Owner() string {
-	if c == nil {
-		return ""
-	}
-	return c.ID
-}
-
 // KeyName is the name of its key, "" without one.
 func (c *Client) KeyName() string {
 	if c == nil {
