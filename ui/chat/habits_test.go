@@ -106,6 +106,14 @@ func TestShellCommandEnds(t *testing.T) {
 	}
 }
 
+// The names of files have a narrow terminal's whole width.
+func TestNamesAloneAreWhole(t *testing.T) {
+	rows := choiceRows([]choice{{name: "gpu/kernels/kerneltest/run.sh"}}, nil, 38)
+	if got := rows[0][0].Text; got != "  gpu/kernels/kerneltest/run.sh" {
+		t.Errorf("%q", got)
+	}
+}
+
 // @ lists git's files, and what is typed finds them.
 func TestFilesAreFound(t *testing.T) {
 	folder := t.TempDir()

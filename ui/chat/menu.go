@@ -238,7 +238,11 @@ func choiceRows(all []choice, chosen *choice, width int) (rows []term.Row) {
 			wide[i] = max(wide[i], term.Width(text))
 		}
 	}
-	name = min(name, max(width*45/100, 25))
+	most := width - len([]rune(prompt)) // of names alone, such as files
+	if len(wide) > 0 {
+		most = max(width*45/100, 25)
+	}
+	name = min(name, most)
 	for _, c := range all {
 		mark, style := "  ", term.Plain
 		if chosen != nil && c.text == chosen.text {

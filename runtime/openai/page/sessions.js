@@ -51,7 +51,8 @@ function chatOf({ version, session: { exchanges = [], ...record } }) {
     const parent = turns[before]?.id ?? null, from = parent ?? record.id;
     const id = page?.id ?? from + "." + (count[from] = (count[from] ?? 0) + 1);
     turns.push(page?.text !== undefined ? { ...page, parent } : { id, parent, raw, ended: true,
-      text: raw.question || raw.summary, items: itemsOf(raw.parts, id), note: raw.ending,
+      text: raw.question || raw.summary, items: itemsOf(raw.parts, id),
+      note: raw.live ? "A terminal was writing this answer." : raw.ending,
       seconds: Object.fromEntries(raw.parts.map((p, i) => [id + "-" + i, p.seconds])) });
     for (const f of turns.at(-1).files ?? []) held.set(f.id, f);
   }
@@ -109,8 +110,7 @@ async function pull() {
 }
 // sync shows what the server has, and goes on with answers that were left.
 async function sync() {
-  await pull();
-  for (const c of chats.filter((c) => c.version)) resumeCut(c);
+  await pull(); chats.filter((c) => c.version).forEach(resumeCut);
   const gone = chat.version && !chats.includes(chat);
   if (gone || !chat.turns.length) open(gone ? null : chats[0]); else draw();
   list();
