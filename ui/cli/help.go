@@ -171,7 +171,7 @@ func wrapText(description string) string {
 			b.WriteString(paragraph + "\n\n")
 			continue
 		}
-		writeWords(&b, paragraph, 0, 0, helpWidth)
+		writeWords(&b, strings.ReplaceAll(paragraph, "\n", " "), 0, 0, helpWidth)
 		b.WriteByte('\n')
 	}
 	return b.String()
