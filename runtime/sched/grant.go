@@ -36,9 +36,13 @@ func (s *Scheduler) dropCancelled(queue []*sequence) []*sequence {
 // does not fit, later ones wait too. An admitted sequence gets the cached pages of its prefix.
 // While a step runs, no sequence is displaced.
 func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
+	hasOthers, displaced := s.yield(ahead)
 	for len(s.waiting) > 0 {
 		next := s.fairest()
 		q := s.waiting[next]
+		if hasOthers && q.share.Background {
+			return displaced
+		}
 		// The sequence that did not fit last time still does not, unless a page was freed since or
 		// another can be displaced only now.
 		full := len(s.running) == s.o.MaxNumSeqs
@@ -182,7 +186,7 @@ func (s *Scheduler) grant(ahead bool) {
 		return
 	}
 	decodes := s.o.MaxNumBatchedTokens - budget
-	if decodes > 0 || !isAlone {
+	if decodes > 0 || !isAlone || s.running[0].share.Background {
 		budget = max(s.withinPatience(decodes, budget), min(budget, prefills)) // a row for each
 	}
 	s.stepRows = decodes + budget

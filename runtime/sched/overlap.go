@@ -104,8 +104,11 @@ func (s *Scheduler) prepare() {
 	}
 	s.queueIncoming()
 	s.waiting = s.dropCancelled(s.waiting)
-	s.admit(s.o.now(), true)
+	yields := s.admit(s.o.now(), true)
 	s.grant(true)
+	if yields {
+		s.plan = none // the rows of the background go to others
+	}
 	if s.o.prepared != nil {
 		s.o.prepared()
 	}

@@ -50,7 +50,12 @@ type TokenRequest struct {
 
 // Share is what the sequences of one request have in common: while others wait, they get no more
 // room together than those of another request, nor those of a client than another client's.
-type Share struct{ Client string }
+type Share struct {
+	Client string
+	// Background sequences run only while no others wait or run, and have no place among those that
+	// may wait: their caller bounds them.
+	Background bool
+}
 
 // Token is one generated token. Forced tokens have no logprobs.
 type Token struct {

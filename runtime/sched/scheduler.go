@@ -214,7 +214,7 @@ func (s *Scheduler) Submit(ctx context.Context, r TokenRequest) (*Stream, error)
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if !s.places.Take(q.share.Client, 1) {
+	if !q.share.Background && !s.places.Take(q.share.Client, 1) {
 		return nil, ErrQueueFull
 	}
 	s.incoming = append(s.incoming, q)

@@ -1,10 +1,14 @@
 // Which sequence is next if not all have room: that of the client with the fewest running, then of
 // the request with the fewest, then the oldest. A waiting one displaces another only if that one's
 // client or request keeps more than it gets, so sequences do not displace each other in turns.
+// Background sequences give up their room to any other, and get none before.
 
 package sched
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // shares are how many sequences run, by client and by request.
 type shares struct {
@@ -29,11 +33,28 @@ func (s *Scheduler) compareShares(a, b *sequence) int {
 		cmp.Compare(s.shares.requests[a.share], s.shares.requests[b.share]))
 }
 
+// yield moves the background sequences to the waiting ones if others wait or run. While a step runs
+// (ahead) it only tells that this is to be done.
+func (s *Scheduler) yield(ahead bool) (hasOthers, yields bool) {
+	isOther := func(q *sequence) bool { return !q.share.Background }
+	hasOthers = slices.ContainsFunc(s.running, isOther) || slices.ContainsFunc(s.waiting, isOther)
+	for i, q := range slices.Backward(s.running) {
+		if hasOthers && q.share.Background {
+			if yields = true; !ahead {
+				s.preemptAt(i)
+			}
+		}
+	}
+	return hasOthers, yields
+}
+
 // fairest is the place in the queue of the sequence that is next.
 func (s *Scheduler) fairest() (next int) {
 	s.countShares()
 	for i, q := range s.waiting {
-		if s.compareShares(q, s.waiting[next]) < 0 {
+		best := s.waiting[next].share.Background
+		if best && !q.share.Background || best == q.share.Background &&
+			s.compareShares(q, s.waiting[next]) < 0 {
 			next = i
 		}
 	}

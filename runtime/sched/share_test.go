@@ -2,11 +2,14 @@ package sched
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ossrun/ossrun/runtime/engine"
 	"github.com/ossrun/ossrun/runtime/sample"
+	"github.com/ossrun/ossrun/runtime/sched/simtest"
 )
 
 // endsWithin holds the engine at its fourth step, when many sequences of 300 tokens run and wait,
@@ -81,5 +84,60 @@ func TestACrowdDelaysNobody(t *testing.T) {
 	}
 	if endsWithin(t, 100, places, 40, func() *Share { return nil }, nil) {
 		t.Error("it has overtaken older requests")
+	}
+}
+
+// A sequence has all steps for itself while it runs, whatever waits in the background; that is
+// complete and unchanged afterwards. Both kinds of engines, places and pages short or not.
+func TestTheBackgroundYields(t *testing.T) {
+	for _, o := range []engine.Settings{{Pages: 2000, MaxNumSeqs: 8}, {Pages: 60, MaxNumSeqs: 50},
+		{Pages: 2000, MaxNumSeqs: 50}} {
+		for _, onDevice := range []bool{false, true} {
+			o.MaxNumBatchedTokens, o.MaxWaiting = 64, 1 // the background has no places
+			sim := newSim(Options{Settings: o}, 97, 128)
+			var begin gate
+			begin.hold(sim, 12)
+			first := sim.Before
+			var mu sync.Mutex
+			alone := []int32{} // where the only sequence of a step was
+			sim.Before = func(step int, b *engine.Batch) error {
+				mu.Lock()
+				if step > 12 && step <= 18 && len(b.Seqs) == 1 {
+					alone = append(alone, b.Seqs[0].Start)
+				}
+				mu.Unlock()
+				return first(step, b)
+			}
+			var eng StepEngine = sim
+			if onDevice {
+				eng = simtest.NewDevice(sim)
+			}
+			s := New(eng, Options{Settings: o})
+			params := sample.Params{LogitBias: map[int32]float32{3: -100}}
+			var streams []*Stream
+			for i := range 40 {
+				streams = append(streams, submit(t, s, t.Context(), TokenRequest{
+					Prompt: prompt(40 + i), Params: params, MaxTokens: 100,
+					Share: &Share{Background: true}}))
+			}
+			<-begin.in
+			tiny := submit(t, s, t.Context(), TokenRequest{Prompt: prompt(5), Params: params,
+				MaxTokens: 4, Share: &Share{Client: "a"}})
+			close(begin.out)
+			drain(t, tiny)
+			for i, st := range streams {
+				if ids := drain(t, st); len(ids) != 100 || st.Finish() != FinishLength {
+					t.Fatalf("sequence %d of the background: %d tokens, %q", i, len(ids), st.Finish())
+				}
+			}
+			mu.Lock()
+			if !slices.Equal(alone, []int32{4, 5, 6, 7}) { // its beginning is cached
+				t.Errorf("%+v, device %v: its steps are at %v", o, onDevice, alone)
+			}
+			mu.Unlock()
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -279,7 +279,9 @@ func (s *Scheduler) end(q *sequence, f FinishReason, err error) {
 	s.release(q)
 	s.out = append(s.out, delivery{stream: q.stream, finish: f, err: err})
 	s.endCount++
-	s.places.Return(q.share.Client, 1)
+	if !q.share.Background {
+		s.places.Return(q.share.Client, 1)
+	}
 	switch f {
 	case FinishStop:
 		s.counts.Stopped++

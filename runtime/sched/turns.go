@@ -23,14 +23,16 @@ const (
 	recency = 2 * time.Second
 )
 
-// isAlone reports whether one client runs, and no other has within recency.
+// isAlone reports whether one client runs, or the background, and no other has within recency.
 func (s *Scheduler) isAlone() bool {
 	now := s.o.now()
 	for _, q := range s.running {
-		s.recent[q.share.Client] = now
+		if !q.share.Background {
+			s.recent[q.share.Client] = now
+		}
 	}
 	maps.DeleteFunc(s.recent, func(_ string, t time.Time) bool { return now.Sub(t) > recency })
-	return len(s.recent) == 1
+	return len(s.recent) <= 1
 }
 
 // lineUp puts the running sequences of a kind into s.lineup, grouped by client: clients with few
