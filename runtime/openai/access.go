@@ -81,7 +81,9 @@ func (p *port) wrap(next http.Handler) http.Handler {
 			answer.WriteFault(e, f)
 			return
 		}
-		e.Client = p.client(e, r)
+		if !e.Background {
+			e.Client = p.client(e, r)
+		}
 		ctx, release := e.Key.Bind(r.Context(), answer.ErrKeyRemoved)
 		defer release()
 		r = r.WithContext(ctx)
@@ -116,6 +118,12 @@ var keylessPaths = []string{"/", "/docs", "/openapi.json", "/health", "/ready", 
 // admit returns why a request is refused before its body is read, nil if it is admitted.
 func (p *port) admit(e *answer.Exchange, r *http.Request) *fields.Fault {
 	origin, peer := r.Header.Get("Origin"), process.PeerOf(r.Context())
+	if e.Client, e.Background = responses.OwnerOfBatch(r.Context()); e.Background {
+		if e.Key = p.Keys.Owner(e.Client); e.Key == nil && keys.IsID(e.Client) {
+			return answer.ErrKeyRemoved
+		}
+		return nil
+	}
 	switch {
 	case p.OwnUserOnly && peer != nil && !peer.Ours:
 		return fields.Refusal(http.StatusForbidden, "", "user_not_allowed", "this server serves "+

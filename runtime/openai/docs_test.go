@@ -72,6 +72,23 @@ func TestReferenceExamples(t *testing.T) {
 	}
 	ids := func(route, path string) string {
 		switch {
+		case strings.Contains(path, "file_1"):
+			return strings.Replace(path, "file_1", idIn(t, upload(t, srv, "batch", "a", requestLines(1))), 1)
+		case strings.HasPrefix(path, "/v1/batches/") && strings.HasSuffix(route, "/cancel"):
+			id := batchOf(t, srv, strings.ReplaceAll(requestLines(1), "question", "wait"))
+			porttest.Eventually(t, func() (any, bool) {
+				r := porttest.Ask(t, "GET", srv.URL+"/v1/batches/"+id, "")
+				return r.Body, strings.Contains(r.Body, "in_progress")
+			})
+			return strings.Replace(path, "batch_1", id, 1)
+		case strings.HasPrefix(path, "/v1/batches") && strings.HasPrefix(route, "GET"):
+			id := batchOf(t, srv, requestLines(1))
+			porttest.Eventually(t, func() (any, bool) { // all have ended
+				r := porttest.Ask(t, "GET", srv.URL+"/v1/batches", "")
+				return r.Body, strings.Count(r.Body, `"status":"completed"`) ==
+					strings.Count(r.Body, `"object":"batch"`)
+			})
+			return strings.Replace(path, "batch_1", id, 1)
 		case strings.HasSuffix(route, "/cancel"):
 			id := post("/v1/responses", `{"input":"wait","background":true}`)["id"].(string)
 			return strings.Replace(path, "resp_1", id, 1)
@@ -100,7 +117,14 @@ func TestReferenceExamples(t *testing.T) {
 		if e.Path != "" {
 			path = e.Path
 		}
-		r := porttest.Ask(t, method, srv.URL+ids(o.Route, path), string(e.Send))
+		send := string(e.Send)
+		if strings.Contains(send, "file_1") {
+			send = ids("", send)
+		}
+		r := porttest.Ask(t, method, srv.URL+ids(o.Route, path), send)
+		if o.Route == "POST /v1/files" {
+			r = upload(t, srv, "batch", "requests.jsonl", requestLines(1))
+		}
 		if r.Status != 200 {
 			t.Errorf("%s: %d %s", o.Route, r.Status, r.Body)
 			continue

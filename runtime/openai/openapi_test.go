@@ -58,6 +58,7 @@ func bodyFor(t *testing.T, o openai.Documented) map[string]any {
 		"POST /api/show":                    `{"model":"gpt-oss:20b"}`,
 		"POST /api/pull":                    `{"model":"gpt-oss:20b"}`,
 		"POST /v1/conversations":            `{}`,
+		"POST /v1/batches":                  `{"completion_window":"24h","endpoint":"/v1/responses"}`,
 	}[o.Route]
 	if base == "" {
 		t.Fatalf("there is no request for %s", o.Route)
@@ -71,7 +72,8 @@ func bodyFor(t *testing.T, o openai.Documented) map[string]any {
 
 // right is a valid value of each field; by its type if it is not listed.
 func right(p openai.Parameter) any {
-	named := map[string]any{"messages": nil, "tokens": nil, "items": nil, "prompt": nil,
+	named := map[string]any{"input_file_id": nil, "endpoint": nil, "completion_window": nil,
+		"messages": nil, "tokens": nil, "items": nil, "prompt": nil,
 		"input": nil, "conversation": nil, "previous_response_id": nil, "model": "gpt-oss:20b",
 		"tools": []any{}, "stop_token_ids": []any{5}, "allowed_token_ids": []any{5},
 		"modalities": []any{"text"},
@@ -121,8 +123,12 @@ func wrong(p openai.Parameter) any {
 func TestDocumentHasTheFields(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
+	file := idIn(t, upload(t, srv, "batch", "in.jsonl", ""))
 	send := func(o openai.Documented, p openai.Parameter, v any) porttest.Reply {
 		body := bodyFor(t, o)
+		if o.Route == "POST /v1/batches" {
+			body["input_file_id"] = file
+		}
 		if v != nil {
 			body[p.Name] = v
 		}

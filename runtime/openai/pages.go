@@ -223,7 +223,7 @@ func (o operation) content() schema {
 			"required": strings.Fields(o.answer)}}
 	case o.route == "GET /metrics":
 		c["text/plain"] = schema{"schema": schema{"type": "string"}}
-	default:
+	case o.stream == "":
 		c["text/html"] = schema{"schema": schema{"type": "string"}}
 	}
 	if o.stream != "" {

@@ -93,17 +93,18 @@ func (h *Handler) Preparing() int64 { return h.port.driver.Preparing() }
 // Watch notices removed keys until ctx ends.
 func (h *Handler) Watch(ctx context.Context) { h.port.Keys.Watch(ctx) }
 
-// TakeOver resumes the background responses of ended processes, until ctx ends.
+// TakeOver resumes the batches and background responses of ended processes, until ctx ends.
 func (h *Handler) TakeOver(ctx context.Context) { h.port.responses.TakeOver(ctx) }
 
-// GiveUp announces the end of this process: the next one takes background responses over, and
+// GiveUp announces the end of this process: the next one takes batches and responses over, and
 // WebSocket connections are closed after their running responses.
 func (h *Handler) GiveUp() {
 	h.port.responses.GiveUp()
 	h.port.end()
 }
 
-// Await returns when no background response runs here and no WebSocket is open, or when ctx ends.
+// Await returns when no background response or batch runs here and no WebSocket is open, or when
+// ctx ends.
 func (h *Handler) Await(ctx context.Context) {
 	h.port.responses.Await(ctx)
 	for h.port.sockets.Total() > 0 && ctx.Err() == nil {
@@ -150,7 +151,8 @@ func newPort(o Options) *port {
 	if o.Keys != nil {
 		o.Keys.OnRemoval = func(id string) { p.tools.CloseOf(id, "") }
 	}
-	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools)
+	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools,
+		func(w http.ResponseWriter, r *http.Request) { p.all.ServeHTTP(w, r) })
 	p.messages, p.ollama = messages.New(d, p.tools), ollama.New(d)
 	return p
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/messages"
 	"github.com/ossrun/ossrun/runtime/openai/ollama"
 	"github.com/ossrun/ossrun/runtime/openai/responses"
+	"github.com/ossrun/ossrun/runtime/records"
 )
 
 type operation struct {
@@ -34,6 +35,7 @@ type members struct {
 const (
 	sse    = "text/event-stream"
 	ndjson = "application/x-ndjson"
+	jsonl  = "application/x-jsonlines"
 )
 
 // Parts that several routes share.
@@ -41,6 +43,8 @@ var (
 	itemFields = members{query: []string{"after string", "limit integer 1 100", "order asc|desc"},
 		answer: "object data first_id last_id has_more"}
 	completionObject = "id object created model choices usage"
+	fileObject       = "id object bytes created_at filename purpose"
+	batchObject      = "id object endpoint input_file_id status created_at"
 )
 
 // operations are the routes with their methods; those without a summary are not documented.
@@ -98,6 +102,24 @@ func (p *port) operations() []operation {
 		{"GET /v1/sessions", "", p.listSessions, members{}}, // the chat page's own
 		{"POST /v1/sessions/{id}", "", p.driver.BodyHandler(p.saveSession), members{}},
 		{"DELETE /v1/sessions/{id}", "", p.deleteSession, members{}},
+		{"POST /v1/files", "Upload requests: a form with file, and purpose batch",
+			p.responses.Upload, members{answer: fileObject}},
+		{"GET /v1/files", "The files", p.responses.ListObjects(records.KindFile), itemFields},
+		{"GET /v1/files/{id}", "A file", p.responses.ShowObject(records.KindFile),
+			members{answer: fileObject}},
+		{"DELETE /v1/files/{id}", "Delete a file", p.responses.DeleteFile,
+			members{answer: "id object deleted"}},
+		{"GET /v1/files/{id}/content", "Its content", p.responses.ShowContent,
+			members{stream: jsonl}},
+		{"POST /v1/batches", "Answer the requests of a file, below live ones",
+			p.driver.BodyHandler(p.responses.CreateBatch),
+			members{body: []string{"input_file_id! string", "endpoint! string",
+				"completion_window! string", "metadata object"}, answer: batchObject}},
+		{"GET /v1/batches", "The batches", p.responses.ListObjects(records.KindBatch), itemFields},
+		{"GET /v1/batches/{id}", "A batch", p.responses.ShowObject(records.KindBatch),
+			members{answer: batchObject}},
+		{"POST /v1/batches/{id}/cancel", "End a batch with its answers so far",
+			p.responses.CancelBatch, members{answer: batchObject}},
 		{"GET /v1/models", "The models", p.listModels, members{
 			query: []string{"client_version string"}, answer: "object data"}},
 		{"GET /v1/models/{id...}", "A model", p.showModel, members{

@@ -136,6 +136,32 @@ var floods = map[string]func(t *testing.T){
 			t.Errorf("another client: %s", e.Data)
 		}
 	},
+	"batches": func(t *testing.T) {
+		var n named
+		leave := make(chan struct{})
+		srv, _ := porttest.Server(t, func(r session.Request) ([]session.Event, error) {
+			if strings.Contains(r.Messages[0].Text(), "wait") {
+				<-leave
+			}
+			return sessiontest.Answers("Hello.")(r)
+		}, withKeys(t, &n, records.NewStore()))
+		n.add(t, "flood", nil)
+		n.add(t, "other", nil)
+		key := []string{"Authorization", "Bearer " + n.keys["flood"]}
+		var waiting []string
+		for range 20 {
+			waiting = append(waiting, batchOf(t, srv,
+				strings.ReplaceAll(requestLines(1), "question", "wait"), key...))
+		}
+		other := []string{"Authorization", "Bearer " + n.keys["other"]}
+		if b := endOf(t, srv, batchOf(t, srv, requestLines(1), other...), other...); b["status"] != "completed" {
+			t.Errorf("another client: %v", b)
+		}
+		close(leave)
+		for _, id := range waiting[:8] {
+			endOf(t, srv, id, key...)
+		}
+	},
 	"idle tools": func(t *testing.T) {
 		var n named
 		srv, _ := porttest.ToolServer(t, runsPython, nil, withKeys(t, &n, records.NewStore()))

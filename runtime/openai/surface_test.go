@@ -46,6 +46,7 @@ var bases = map[string]string{
 	"/api/show":                    `{"model":"gpt-oss:20b"}`,
 	"/api/pull":                    `{"model":"gpt-oss:20b"}`,
 	"/v1/conversations":            `{}`,
+	"/v1/batches":                  `{"input_file_id":"FILE","completion_window":"24h","endpoint":"/v1/responses"}`,
 }
 
 // undocumented are fields that routes read or ignore, and members of documented ones.
@@ -133,6 +134,7 @@ func recordSurface(t *testing.T) map[string]string {
 	hosttest.Check(t, json.Indent(&pretty, []byte(document), "", " "))
 	files["openapi.json"] = pretty.String() + "\n"
 	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
+	file := idIn(t, upload(t, srv, "batch", "in.jsonl", ""))
 	paths := porttest.At(porttest.Decode(t, document), "paths").(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		fields, _ := porttest.At(paths[path], "post", "requestBody", "content", "application/json", "schema",
@@ -144,6 +146,9 @@ func recordSurface(t *testing.T) map[string]string {
 			t.Fatalf("there is no request for %s", path)
 		}
 		outcome := func(body map[string]any) (answer string, turn map[string]any) {
+			if body["input_file_id"] == "FILE" {
+				body["input_file_id"] = file
+			}
 			text, _ := json.Marshal(body)
 			model.Mu.Lock()
 			model.Requests = nil

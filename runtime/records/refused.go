@@ -40,7 +40,7 @@ func (s *diskStore) refuse(ops []edit, err error) error {
 // kept their own version in memory, only one could be written later.
 func (s *diskStore) isContested(ops []edit) bool {
 	return slices.ContainsFunc(ops, func(o edit) bool {
-		grows := o.Kind == KindConversation || o.Kind == KindUsage
+		grows := o.Kind == KindConversation || o.Kind == KindUsage || o.Kind == KindBatch
 		return grows && !o.deleted && s.onDisk(o.Record) >= 0
 	}) && !s.isOnlyUser()
 }

@@ -55,6 +55,9 @@ const (
 	KindConversation Kind = "conversation" // one of /v1/conversations
 	KindChat         Kind = "chat"         // a session of ossrun chat
 	KindUsage        Kind = "usage"        // a named key's usage of one day
+	KindFile         Kind = "file"         // one of /v1/files
+	KindContent      Kind = "content"      // of a file; its value need not be JSON
+	KindBatch        Kind = "batch"        // one of /v1/batches
 )
 
 type Record struct {
@@ -173,6 +176,9 @@ var bounds = map[Kind]Bound{
 	KindConversation: {Bytes: 64e6, Count: 10_000},
 	KindChat:         {Bytes: 256e6, Forever: true},
 	KindUsage:        {Bytes: 16e6, TTL: 400 * 24 * time.Hour},
+	KindFile:         {Bytes: 16e6, Count: 10_000},
+	KindContent:      {Bytes: 256e6},
+	KindBatch:        {Bytes: 16e6, Count: 10_000},
 }
 
 type Options struct {

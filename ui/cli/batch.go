@@ -7,7 +7,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,36 +22,22 @@ import (
 
 	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
+	"github.com/ossrun/ossrun/runtime/openai/responses"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 	"github.com/ossrun/ossrun/runtime/remote/local"
 )
 
-// batchRoutes are the supported urls of requests.
-var batchRoutes = []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"}
-
-type batchLine struct {
-	CustomID string          `json:"custom_id"`
-	Method   string          `json:"method"`
-	URL      string          `json:"url"`
-	Body     json.RawMessage `json:"body"`
-}
-
 type batchResult struct {
-	ID       string         `json:"id"`
-	CustomID string         `json:"custom_id"`
-	Response *batchResponse `json:"response"`
-	Error    *batchError    `json:"error"`
+	ID       string            `json:"id"`
+	CustomID string            `json:"custom_id"`
+	Response *batchResponse    `json:"response"`
+	Error    map[string]string `json:"error"`
 }
 
 type batchResponse struct {
 	StatusCode int             `json:"status_code"`
 	RequestID  string          `json:"request_id"`
 	Body       json.RawMessage `json:"body"`
-}
-
-type batchError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
 }
 
 func batchCommand(t Terminal) *cli.Command {
@@ -98,7 +82,7 @@ type batch struct {
 	client *client.Client
 	model  string
 	atOnce int
-	todo   []batchLine
+	todo   []responses.BatchLine
 	done   int // lines that the output already had
 	out    *jsonlines.File
 
@@ -112,9 +96,9 @@ func (b *batch) read(input, output string) error {
 	if err != nil {
 		return fail(exitUsage, "%s", err)
 	}
-	all, err := readBatch(text)
-	if err != nil {
-		return fail(exitUsage, "%s: %s", input, err)
+	all, fault := responses.ReadBatch(text, "")
+	if fault != nil {
+		return fail(exitUsage, "%s: line %d: %s", input, fault["line"], fault["message"])
 	}
 	inputInfo, err := os.Stat(input)
 	outputInfo, statErr := os.Stat(output)
@@ -137,44 +121,11 @@ func (b *batch) read(input, output string) error {
 	if err != nil {
 		return fail(exitUsage, "%s", err)
 	}
-	b.todo = slices.DeleteFunc(all, func(line batchLine) bool { return done[line.CustomID] })
+	b.todo = slices.DeleteFunc(all, func(line responses.BatchLine) bool {
+		return done[line.CustomID]
+	})
 	b.done = len(all) - len(b.todo)
 	return nil
-}
-
-// readBatch reads and checks every line before anything is sent.
-func readBatch(text []byte) (list []batchLine, err error) {
-	ids, number := map[string]bool{}, 0
-	for text := range bytes.Lines(text) {
-		if number++; len(bytes.TrimSpace(text)) == 0 {
-			continue
-		}
-		var line batchLine
-		var body map[string]json.RawMessage
-		fault := json.Unmarshal(text, &line)
-		switch {
-		case fault != nil:
-		case line.CustomID == "":
-			fault = errors.New("it has no custom_id")
-		case ids[line.CustomID]:
-			fault = fmt.Errorf("the custom_id %q came before", line.CustomID)
-		case !strings.EqualFold(line.Method, http.MethodPost):
-			fault = fmt.Errorf("its method must be POST, not %q", line.Method)
-		case !slices.Contains(batchRoutes, line.URL):
-			fault = fmt.Errorf("its url must be one of %s, not %q",
-				strings.Join(batchRoutes, ", "), line.URL)
-		case json.Unmarshal(line.Body, &body) != nil:
-			fault = errors.New("its body must be an object")
-		case string(bytes.TrimSpace(body["stream"])) == "true":
-			fault = errors.New("its body asks for a stream")
-		}
-		if fault != nil {
-			return nil, fmt.Errorf("line %d: %w", number, fault)
-		}
-		ids[line.CustomID] = true
-		list = append(list, line)
-	}
-	return list, nil
 }
 
 func (b *batch) run() error {
@@ -215,7 +166,7 @@ func (b *batch) run() error {
 }
 
 // ask sends a request, with retries if the server is busy or gone, and returns its line.
-func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
+func (b *batch) ask(ctx context.Context, line responses.BatchLine) batchResult {
 	r := batchResult{ID: "batch_req_" + line.CustomID, CustomID: line.CustomID}
 	body := line.Body
 	if b.model != "" {
@@ -237,7 +188,7 @@ func (b *batch) ask(ctx context.Context, line batchLine) batchResult {
 			"param": refused.Param}})
 		r.Response = &batchResponse{refused.Status, refused.RequestID, text}
 	default:
-		r.Error = &batchError{"connection", err.Error()}
+		r.Error = map[string]string{"code": "connection", "message": err.Error()}
 	}
 	return r
 }

@@ -203,7 +203,7 @@ func TestBatchRefuses(t *testing.T) {
 	in, out := filepath.Join(folder, "in"), filepath.Join(folder, "out")
 	const good = `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}` + "\n"
 	for text, want := range map[string]string{
-		"{": "line 1", `{"method":"POST"}`: "custom_id", good + good: `line 2: the custom_id "a"`,
+		"{": "line 1", `{"method":"POST"}`: "custom_id", good + good: "line 2: the custom_id came before: a",
 		strings.Replace(good, "POST", "GET", 1):                "POST, not",
 		strings.Replace(good, "/v1/responses", "/v1/files", 1): "must be one of",
 		strings.Replace(good, "{}", "[]", 1):                   "an object",

@@ -213,6 +213,7 @@ func newServer(v *serveVerb, m *serve.Models, front *front, toolset *tools.Tools
 	a.Models, a.Log, a.Store, a.MaxBody = m, log, m.Store(), o.MaxBody
 	a.ForgetPages = m.ForgetPages
 	a.MaxBodies, a.MaxWaiting = m.Requests().Texts, o.Settings.MaxWaiting
+	a.MaxNumSeqs = o.Settings.MaxNumSeqs
 	a.Interval, a.ReasoningContent = o.StreamInterval, v.reasoningField == "reasoning_content"
 	var sessions *openai.Sessions
 	if v.shareSessions {

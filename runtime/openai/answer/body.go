@@ -114,6 +114,17 @@ func (d *Driver) readBody(e *Exchange, r *http.Request) (*fields.Object, *fields
 	return fields.ParseRequest(r.Context(), b, e.Client, d.IgnoreImages)
 }
 
+// ReadForm reads a multipart form within the limits of a body.
+func (d *Driver) ReadForm(e *Exchange, r *http.Request) *fields.Fault {
+	if t, timed := r.Body.(*timedBody); timed {
+		t.client = e.Client
+	}
+	if err := r.ParseMultipartForm(d.MaxBody); err != nil {
+		return bodyFault(err)
+	}
+	return nil
+}
+
 // ReadMessage reads a message of a WebSocket within the limits of a body; e is its connection's.
 // The bytes count until release.
 func (d *Driver) ReadMessage(ctx context.Context, e *Exchange, message io.Reader) (b []byte,

@@ -32,6 +32,8 @@ type Options struct {
 	MaxBodies int64
 	// MaxWaiting bounds the requests that are read and checked at once; 0: 2048.
 	MaxWaiting int
+	// MaxNumSeqs is how many requests the engine runs at once, for batches; 0: 64.
+	MaxNumSeqs int
 	// Silence is how long a stream may be silent before a heartbeat is sent; 0: DefaultSilence.
 	Silence time.Duration
 	// Interval is the tokens of an event; 0: one, and more while many streams are open.
@@ -75,7 +77,7 @@ var DefaultSilence = 15 * time.Second
 
 func New(o Options) *Driver {
 	o.Silence, o.MaxBody = cmp.Or(o.Silence, DefaultSilence), cmp.Or(o.MaxBody, StandardBody)
-	o.MaxWaiting = cmp.Or(o.MaxWaiting, 2048)
+	o.MaxWaiting, o.MaxNumSeqs = cmp.Or(o.MaxWaiting, 2048), cmp.Or(o.MaxNumSeqs, 64)
 	o.MaxBodies = cmp.Or(o.MaxBodies, o.MaxBody*int64(o.MaxWaiting))
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Store == nil {

@@ -32,8 +32,10 @@ type Exchange struct {
 	Fault     *fields.Fault // nil: it did not fail
 	share     *sched.Share  // of all turns of the request
 	budget    *keys.Budget  // nil: its key has none
-	ignored   []string      // parts of the request that have no effect
-	relaxed   []string      // schemas that are not enforced, and why
+	// Background: it is of a batch
+	Background bool
+	ignored    []string // parts of the request that have no effect
+	relaxed    []string // schemas that are not enforced, and why
 	// endReading marks the request as read and checked, EndPreparing its turns as started
 	endReading, EndPreparing func()
 	Release                  func() // subtracts the bytes that LimitBody has counted
@@ -64,7 +66,7 @@ func (e *Exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 // cannot name another client's. All turns of the request have one share of the machine.
 func (e *Exchange) LimitCache(r *session.Request) {
 	if e.share == nil {
-		e.share = &sched.Share{Client: e.Client}
+		e.share = &sched.Share{Client: e.Client, Background: e.Background}
 	}
 	r.Share = e.share
 	if e.budget == nil {

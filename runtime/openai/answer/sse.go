@@ -136,7 +136,7 @@ type patientWriter struct {
 }
 
 func (p *patientWriter) beat() error {
-	if p.beats++; p.beats < 2 {
+	if p.beats++; p.beats < 2 || p.e.Background {
 		return nil
 	}
 	if p.e.Status == 0 {

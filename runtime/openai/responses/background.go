@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -153,19 +154,21 @@ func (r *form) storeRunning() error {
 	return nil
 }
 
-// GiveUp announces the end of this process: resumable responses are stored and ended here, the rest
-// continue to run.
+// GiveUp announces the end of this process: batches and resumable responses are stored and ended
+// here, the rest continue to run.
 func (p *API) GiveUp() { p.ends.Store(true) }
 
-// Await returns when no background response runs here, or when ctx ends.
+// Await returns when no background response or batch runs here, or when ctx ends.
 func (p *API) Await(ctx context.Context) {
-	p.jobs.Range(func(_, b any) bool {
-		select {
-		case <-b.(*job).done:
-		case <-ctx.Done():
-		}
-		return true
-	})
+	for _, all := range []*jobs{&p.jobs, &p.batches} {
+		all.Range(func(_, b any) bool {
+			select {
+			case <-b.(*job).done:
+			case <-ctx.Done():
+			}
+			return true
+		})
+	}
 }
 
 // isGivenUp tells whether this process ends and the next one will find the response.
@@ -233,7 +236,7 @@ func (b *job) renewLease(c *records.Change, id string, until time.Time) error {
 	return c.Put(records.Record{Kind: records.KindRunning, Key: id, Value: value})
 }
 
-// TakeOver resumes the background responses of ended processes, until ctx ends.
+// TakeOver resumes the batches and background responses of ended processes, until ctx ends.
 func (p *API) TakeOver(ctx context.Context) {
 	clock := time.NewTicker(p.Silence / 3)
 	defer clock.Stop()
@@ -248,7 +251,11 @@ func (p *API) TakeOver(ctx context.Context) {
 			if keys.IsID(owner) && p.Keys.Owner(owner) == nil {
 				continue // its key was removed
 			}
-			p.forOwner(owner).resumeOrFail(id, record.Value)
+			if strings.HasPrefix(id, "batch_") {
+				p.forOwner(owner).startBatch(id)
+			} else {
+				p.forOwner(owner).resumeOrFail(id, record.Value)
+			}
 		}
 		select {
 		case <-clock.C:

@@ -19,7 +19,7 @@ func FuzzResponsesRequest(f *testing.F) {
 		Items: map[string]json.RawMessage{"i": item}}); err != nil {
 		f.Fatal(err)
 	}
-	p := New(answer.New(answer.Options{Store: store}), tools.NewPool(nil, nil))
+	p := New(answer.New(answer.Options{Store: store}), tools.NewPool(nil, nil), nil)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, bad := fields.ParseObject(b)
 		if bad == nil {

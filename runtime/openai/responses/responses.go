@@ -1,5 +1,5 @@
-// Package responses is POST /v1/responses, and what it stores: responses, also in the background,
-// and conversations.
+// Package responses is POST /v1/responses, and what the port stores and runs without a client:
+// responses, conversations, files and batches.
 //
 // What must stay true: a stream ends in exactly one of response.completed, response.incomplete and
 // response.failed, or agents repeat the whole request. GET afterwards returns the response of that
@@ -18,6 +18,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/quota"
 	"github.com/ossrun/ossrun/runtime/records"
 	"github.com/ossrun/ossrun/runtime/session"
 )
@@ -47,12 +48,17 @@ type API struct {
 type shared struct {
 	jobs   jobs
 	offers offers
-	ends   atomic.Bool // this process ends; see GiveUp
+
+	batches jobs
+	running *quota.Shared    // batches that run here
+	routes  http.HandlerFunc // of the port
+	ends    atomic.Bool      // this process ends; see GiveUp
 }
 
-// New makes the dialect; tools are the built-in ones.
-func New(d *answer.Driver, tools *tools.Pool) *API {
-	return (&API{Driver: d, shared: &shared{}, tools: tools}).forOwner("")
+// New makes the dialect; tools are the built-in ones, and routes the port's, for batches.
+func New(d *answer.Driver, tools *tools.Pool, routes http.HandlerFunc) *API {
+	all := &shared{routes: routes, running: quota.New("batches", 8)}
+	return (&API{Driver: d, shared: all, tools: tools}).forOwner("")
 }
 
 func (p *API) forOwner(owner string) *API {

@@ -263,7 +263,7 @@ func ChangeFault(err error) *fields.Fault {
 		return f
 	}
 	status := http.StatusServiceUnavailable
-	if errors.Is(err, records.ErrFull) {
+	if errors.Is(err, records.ErrFull) || errors.Is(err, records.ErrTooLarge) {
 		status = http.StatusInsufficientStorage
 	}
 	return fields.Failure(status, "", "nothing was changed: "+err.Error())

@@ -1,0 +1,102 @@
+"""openai's files and batches, end to end, with a kill -9 of the server in the middle of 200 requests.
+
+It starts its own server from the program in OSSRUN, with a store of its own.
+"""
+
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import openai
+import pytest
+
+PROGRAM = os.environ.get("OSSRUN")
+LINES = 200
+
+
+class Server:
+    def __init__(self, folder):
+        self.folder, self.process = folder, None
+
+    def start(self):
+        log = open(self.folder / "log", "w+")
+        self.process = subprocess.Popen(
+            [PROGRAM, "serve", "--model", "demo", "--port", "0", "--api-key", "batch-test"], stderr=log,
+            env={**os.environ, "XDG_STATE_HOME": str(self.folder), "XDG_RUNTIME_DIR": str(self.folder)})
+        while not (url := re.search(r"(http://\S*/v1)", (self.folder / "log").read_text())):
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            time.sleep(0.1)
+        return openai.OpenAI(base_url=url[1], api_key="batch-test", timeout=120)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def server(tmp_path):
+    if not PROGRAM:
+        pytest.skip("OSSRUN names no program")
+    s = Server(tmp_path)
+    yield s
+    s.kill()
+
+
+def request(i):
+    body = {"model": "demo", "max_tokens": 8, "messages": [{"role": "user", "content": f"Tell me of number {i}."}]}
+    return json.dumps({"custom_id": f"line-{i}", "method": "POST", "url": "/v1/chat/completions", "body": body})
+
+
+def test_batch_survives_kill_9(server, tmp_path):
+    client = server.start()
+    path = tmp_path / "in.jsonl"
+    path.write_text("\n".join(map(request, range(LINES))) + "\n")
+    file = client.files.create(file=path.open("rb"), purpose="batch")
+    assert file.bytes == path.stat().st_size and file.purpose == "batch" and file.filename == "in.jsonl"
+    assert client.files.content(file.id).read() == path.read_bytes()
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h", metadata={"k": "v"})
+    assert batch.status in ("validating", "in_progress") and batch.metadata == {"k": "v"}
+    while not 20 < client.batches.retrieve(batch.id).request_counts.completed:
+        time.sleep(0.05)
+    server.kill()
+    client = server.start()
+    before = client.batches.retrieve(batch.id).request_counts.completed
+    assert 20 < before < LINES, before
+    while (batch := client.batches.retrieve(batch.id)).status != "completed":
+        assert batch.status in ("in_progress", "finalizing"), batch
+        time.sleep(0.2)
+    assert batch.request_counts.total == batch.request_counts.completed == LINES and batch.error_file_id is None
+    lines = [json.loads(line) for line in client.files.content(batch.output_file_id).text.splitlines()]
+    assert collections.Counter(line["custom_id"] for line in lines) == collections.Counter(f"line-{i}" for i in range(LINES))
+    for line in lines:
+        assert line["response"]["status_code"] == 200 and line["error"] is None
+        openai.types.chat.ChatCompletion.model_validate(line["response"]["body"])
+    assert [b.id for b in client.batches.list()] == [batch.id]
+    assert {f.purpose for f in client.files.list()} == {"batch", "batch_output"}
+    assert client.files.delete(file.id).deleted
+    with pytest.raises(openai.NotFoundError):
+        client.files.retrieve(file.id)
+
+
+def test_cancel_and_failure(server, tmp_path):
+    client = server.start()
+    text = "\n".join(map(request, range(LINES))).encode()
+    file = client.files.create(file=("in.jsonl", text), purpose="batch")
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+    client.batches.cancel(batch.id)
+    while (batch := client.batches.retrieve(batch.id)).status != "cancelled":
+        assert batch.status == "cancelling", batch
+        time.sleep(0.1)
+    kept = [client.files.content(f).text for f in (batch.output_file_id, batch.error_file_id) if f]
+    assert len("".join(kept).splitlines()) == LINES
+    file = client.files.create(file=("in.jsonl", text + b"\n" + request(0).encode()), purpose="batch")
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+    while (batch := client.batches.retrieve(batch.id)).status != "failed":
+        assert batch.status in ("validating", "in_progress"), batch
+    assert batch.errors.data[0].code == "duplicate_custom_id" and batch.errors.data[0].line == LINES + 1
+    with pytest.raises(openai.BadRequestError, match="purpose"):
+        client.files.create(file=("a.txt", b"x"), purpose="assistants")
