@@ -40,7 +40,8 @@ func (s *Scheduler) admit(now time.Time, ahead bool) (displaced bool) {
 	for len(s.waiting) > 0 {
 		next := s.fairest()
 		q := s.waiting[next]
-		if hasOthers && q.share.Background {
+		if q.share.Background && (hasOthers || len(s.running) > 0 &&
+			s.gate.Costs(len(s.running)+1) > patience.Seconds()) { // others wait for a step's end
 			return displaced
 		}
 		// The sequence that did not fit last time still does not, unless a page was freed since or
