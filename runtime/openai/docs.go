@@ -22,6 +22,13 @@ import (
 
 // example is a route's entry in routes.json.
 type example struct {
+	Summary string   `json:"summary"`
+	List    bool     `json:"list,omitempty"`  // of records: it has listQuery and listMembers
+	Query   []string `json:"query,omitempty"` // in the form of fieldSchema, as is Body
+	Body    []string `json:"body,omitempty"`
+	Members string   `json:"members,omitempty"` // of every answer, separated by blanks
+	Stream  string   `json:"stream,omitempty"`  // the type of a streamed answer
+
 	About  string          `json:"about"`
 	Path   string          `json:"path,omitempty"` // with an id for each variable
 	Send   json.RawMessage `json:"send,omitempty"`
@@ -87,12 +94,11 @@ func (p *port) showDocs(e *answer.Exchange, request *http.Request) (any, *fields
 		scheme = "https://"
 	}
 	for _, o := range p.documented() {
-		entry := r.examples[o.route]
 		var answerText bytes.Buffer
-		_ = json.Indent(&answerText, entry.Answer, "", "  ") // a test reads the page
+		_ = json.Indent(&answerText, o.Answer, "", "  ") // a test reads the page
 		method, path, _ := strings.Cut(o.route, " ")
-		rows = append(rows, row{entry, method, scheme + request.Host + cmp.Or(entry.Path, path),
-			path, o.stream, answerText.String(), r.rowsOf(path, o.body), r.rowsOf(path, o.query),
+		rows = append(rows, row{o.example, method, scheme + request.Host + cmp.Or(o.Path, path),
+			path, o.Stream, answerText.String(), r.rowsOf(path, o.Body), r.rowsOf(path, o.Query),
 			p.APIKey != "" || p.Keys.NeedsKey()})
 	}
 	var page bytes.Buffer

@@ -26,8 +26,8 @@ type Documented struct {
 // Document is what the document says.
 func Document() (list []Documented) {
 	for _, o := range newPort(Options{}).documented() {
-		list = append(list, Documented{o.route, o.summary, o.answer, parseAll(o.body),
-			parseAll(o.query)})
+		list = append(list, Documented{o.route, o.Summary, o.Members, parseAll(o.Body),
+			parseAll(o.Query)})
 	}
 	return list
 }
@@ -71,7 +71,7 @@ type ReferenceField struct{ Name, Of, Default, Meaning string }
 func Reference(route string) (list []ReferenceField) {
 	for _, o := range newPort(Options{}).documented() {
 		_, path, _ := strings.Cut(o.route, " ")
-		for _, lines := range [][]string{o.body, o.query} {
+		for _, lines := range [][]string{o.Body, o.Query} {
 			for _, f := range docs().rowsOf(path, lines) {
 				if o.route == route {
 					list = append(list, ReferenceField{f.Name, f.entry, f.Default, f.Meaning})

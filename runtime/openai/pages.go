@@ -168,15 +168,15 @@ func (p *port) document() schema {
 		"security": []schema{{}, {"key": []string{}}}}
 }
 
-func (o operation) document(path string) schema {
+func (o describedOperation) document(path string) schema {
 	id := strings.Trim(notLetters.ReplaceAllString(strings.ToLower(o.route), "_"), "_")
-	d := schema{"summary": o.summary, "operationId": id}
+	d := schema{"summary": o.Summary, "operationId": id}
 	var parameters []schema
 	for _, m := range pathVariable.FindAllStringSubmatch(path, -1) {
 		parameters = append(parameters, schema{"name": m[1], "in": "path", "required": true,
 			"schema": schema{"type": "string", "minLength": 1}})
 	}
-	for _, p := range parseAll(o.query) {
+	for _, p := range parseAll(o.Query) {
 		if kind, ok := p.schema["type"].([]string); ok {
 			p.schema["type"] = kind[0] // a query has no null
 		} else if words, ok := p.schema["enum"].([]any); ok {
@@ -187,7 +187,7 @@ func (o operation) document(path string) schema {
 	if parameters != nil {
 		d["parameters"] = parameters
 	}
-	if o.body != nil {
+	if o.Body != nil {
 		d["requestBody"] = schema{"required": true,
 			"content": schema{"application/json": schema{"schema": o.bodySchema()}}}
 	}
@@ -197,16 +197,16 @@ func (o operation) document(path string) schema {
 		responses[status] = schema{"description": why,
 			"content": schema{"application/json": schema{"schema": fault}}}
 	}
-	if o.answer == "status" && o.body == nil { // health has a body of its own
+	if o.Members == "status" && o.Body == nil { // health has a body of its own
 		responses["503"] = responses["200"]
 	}
 	d["responses"] = responses
 	return d
 }
 
-func (o operation) bodySchema() schema {
+func (o describedOperation) bodySchema() schema {
 	properties, required := schema{}, []string{}
-	for _, p := range parseAll(o.body) {
+	for _, p := range parseAll(o.Body) {
 		properties[p.Name] = p.schema
 		if p.Required {
 			required = append(required, p.Name)
@@ -215,19 +215,19 @@ func (o operation) bodySchema() schema {
 	return schema{"type": "object", "properties": properties, "required": required}
 }
 
-func (o operation) content() schema {
+func (o describedOperation) content() schema {
 	c := schema{}
 	switch {
-	case o.answer != "":
+	case o.Members != "":
 		c["application/json"] = schema{"schema": schema{"type": "object",
-			"required": strings.Fields(o.answer)}}
+			"required": strings.Fields(o.Members)}}
 	case o.route == "GET /metrics":
 		c["text/plain"] = schema{"schema": schema{"type": "string"}}
-	case o.stream == "":
+	case o.Stream == "":
 		c["text/html"] = schema{"schema": schema{"type": "string"}}
 	}
-	if o.stream != "" {
-		c[o.stream] = schema{"schema": schema{"type": "string"}}
+	if o.Stream != "" {
+		c[o.Stream] = schema{"schema": schema{"type": "string"}}
 	}
 	return c
 }
