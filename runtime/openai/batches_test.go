@@ -72,6 +72,19 @@ func batchOf(t *testing.T, srv *httptest.Server, content string, header ...strin
 	return idIn(t, porttest.Ask(t, "POST", srv.URL+"/v1/batches", body, header...))
 }
 
+// messageBatchOf begins a batch of one request of Anthropic's API, and waits for its end unless
+// the text is "wait".
+func messageBatchOf(t *testing.T, srv *httptest.Server, text string, header ...string) string {
+	t.Helper()
+	id := idIn(t, porttest.Ask(t, "POST", srv.URL+"/v1/messages/batches",
+		`{"requests":[{"custom_id":"a","params":{"max_tokens":9,"messages":`+
+			`[{"role":"user","content":"`+text+`"}]}}]}`, header...))
+	return porttest.Eventually(t, func() (string, bool) {
+		r := porttest.Ask(t, "GET", srv.URL+"/v1/messages/batches/"+id, "", header...)
+		return id, text == "wait" || strings.Contains(r.Body, `"processing_status":"ended"`)
+	})
+}
+
 // endOf waits for the end of a batch.
 func endOf(t *testing.T, srv *httptest.Server, id string, header ...string) map[string]any {
 	t.Helper()
@@ -286,7 +299,9 @@ func TestFilesAndBatchesAreRefused(t *testing.T) {
 
 // keptRoutes are the routes of one stored file or batch.
 var keptRoutes = []string{"GET /v1/files/{id}", "GET /v1/files/{id}/content",
-	"DELETE /v1/files/{id}", "GET /v1/batches/{id}", "POST /v1/batches/{id}/cancel"}
+	"DELETE /v1/files/{id}", "GET /v1/batches/{id}", "POST /v1/batches/{id}/cancel",
+	"GET /v1/messages/batches/{id}", "GET /v1/messages/batches/{id}/results",
+	"POST /v1/messages/batches/{id}/cancel", "DELETE /v1/messages/batches/{id}"}
 
 // Unknown ids, and those of another key, are not found on any route; a removed key's are deleted.
 func TestFilesAndBatchesAreTheirKeys(t *testing.T) {
@@ -307,6 +322,8 @@ func TestFilesAndBatchesAreTheirKeys(t *testing.T) {
 		switch {
 		case strings.HasPrefix(path, "/v1/files"):
 			ids = append(ids, b["input_file_id"].(string), b["output_file_id"].(string))
+		case strings.HasPrefix(path, "/v1/messages"):
+			ids = append(ids, id, messageBatchOf(t, srv, "hello", key...))
 		default:
 			ids = append(ids, id)
 		}
@@ -324,5 +341,66 @@ func TestFilesAndBatchesAreTheirKeys(t *testing.T) {
 		if r := n.as(t, srv, "alice", "GET", path, ""); strings.Contains(r.Body, `"data":[]`) {
 			t.Errorf("%s: %s", path, r.Body)
 		}
+	}
+}
+
+// Both APIs have the same batches, and neither finds the other's.
+func TestMessageBatch(t *testing.T) {
+	leave := make(chan struct{})
+	srv, _ := porttest.Server(t, func(r session.Request) ([]session.Event, error) {
+		if r.Messages[0].Text() == "wait" {
+			<-leave
+		}
+		return sessiontest.Answers("Hello.")(r)
+	}, func(o *openai.Options) { o.MaxNumSeqs = 1 })
+	get := func(path string) string { return porttest.Ask(t, "GET", srv.URL+path, "").Body }
+	request := func(id, text string) string {
+		return `{"custom_id":"` + id + `","params":{"max_tokens":9,"messages":[{"role":"user",` +
+			`"content":"` + text + `"}]}}`
+	}
+	post := func(requests ...string) porttest.Reply {
+		return porttest.Ask(t, "POST", srv.URL+"/v1/messages/batches",
+			`{"requests":[`+strings.Join(requests, ",")+`]}`)
+	}
+	path := "/v1/messages/batches/" + idIn(t, post(request("a", "hello"),
+		`{"custom_id":"b","params":{}}`, request("c", "wait"), request("d", "hello")))
+	porttest.Eventually(t, func() (any, bool) {
+		m := porttest.Decode(t, porttest.Ask(t, "POST", srv.URL+path+"/cancel", "").Body)
+		return m, m["processing_status"] == "canceling"
+	})
+	close(leave)
+	counts := porttest.Eventually(t, func() (map[string]any, bool) {
+		m := porttest.Decode(t, get(path))
+		n, _ := m["request_counts"].(map[string]any)
+		return n, m["processing_status"] == "ended" && m["results_url"] == path+"/results"
+	})
+	found := map[string]float64{}
+	for text := range strings.Lines(get(path + "/results")) {
+		found[porttest.At(porttest.Decode(t, text), "result", "type").(string)]++
+	}
+	for kind, n := range counts {
+		if n != found[kind] {
+			t.Errorf("%v, and the results %v", counts, found)
+			break
+		}
+	}
+	if found["canceled"] == 0 {
+		t.Errorf("%v", found)
+	}
+	ours, theirs := batchOf(t, srv, requestLines(1)), strings.TrimPrefix(path, "/v1/messages/batches/")
+	endOf(t, srv, ours)
+	for path, other := range map[string]string{"/v1/batches": theirs, "/v1/messages/batches": ours} {
+		if body := get(path); strings.Contains(body, other) || !strings.Contains(body, "batch_") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	for _, path := range []string{ours, ours + "/results"} {
+		if body := get("/v1/messages/batches/" + path); !strings.Contains(body, "not_found_error") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	if r := post(request("a", "x"), request("a", "x")); r.Status != 400 ||
+		!strings.Contains(r.Body, "custom_id came before") {
+		t.Errorf("%d %s", r.Status, r.Body)
 	}
 }

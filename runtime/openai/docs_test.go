@@ -89,6 +89,12 @@ func TestReferenceExamples(t *testing.T) {
 					strings.Count(r.Body, `"object":"batch"`)
 			})
 			return strings.Replace(path, "batch_1", id, 1)
+		case strings.HasPrefix(path, "/v1/messages/batches/"):
+			text := "hello"
+			if strings.HasSuffix(route, "/cancel") {
+				text = "wait"
+			}
+			return strings.Replace(path, "msgbatch_1", messageBatchOf(t, srv, text), 1)
 		case strings.HasSuffix(route, "/cancel"):
 			id := post("/v1/responses", `{"input":"wait","background":true}`)["id"].(string)
 			return strings.Replace(path, "resp_1", id, 1)

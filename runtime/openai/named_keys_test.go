@@ -99,6 +99,7 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 
 	key := []string{"Authorization", "Bearer " + n.keys["alice"]}
 	ended := endOf(t, srv, batchOf(t, srv, requestLines(1), key...), key...)
+	ofMessages := messageBatchOf(t, srv, "hello", key...)
 
 	type request struct{ method, path, body string }
 	requests := map[string]request{
@@ -128,6 +129,8 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 			of = id(talk)
 		case strings.HasPrefix(path, "/v1/batches/"):
 			of = id(ended)
+		case strings.HasPrefix(path, "/v1/messages/batches/"):
+			of = ofMessages
 		case strings.HasPrefix(path, "/v1/files/"):
 			of = ended["output_file_id"].(string)
 		case strings.HasSuffix(path, "/cancel"):
@@ -151,7 +154,7 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 	all := hosttest.Must(keys.Load(n.path))(t)
 	for name, r := range requests { // the server's own by the keys that they have in the store
 		for of := range map[string]bool{id(response): true, id(background): true, id(talk): true,
-			id(ended): true, ended["output_file_id"].(string): true} {
+			id(ended): true, ended["output_file_id"].(string): true, ofMessages: true} {
 			path := strings.Replace(r.path, of, all[0].ID+"%2F"+of, 1)
 			body := strings.Replace(r.body, of, all[0].ID+"/"+of, 1)
 			if path+body == r.path+r.body {

@@ -58,6 +58,7 @@ func bodyFor(t *testing.T, o openai.Documented) map[string]any {
 		"POST /api/show":                    `{"model":"gpt-oss:20b"}`,
 		"POST /api/pull":                    `{"model":"gpt-oss:20b"}`,
 		"POST /v1/conversations":            `{}`,
+		"POST /v1/messages/batches":         `{"requests":[{"custom_id":"a","params":{}}]}`,
 		"POST /v1/batches":                  `{"completion_window":"24h","endpoint":"/v1/responses"}`,
 	}[o.Route]
 	if base == "" {
@@ -73,7 +74,7 @@ func bodyFor(t *testing.T, o openai.Documented) map[string]any {
 // right is a valid value of each field; by its type if it is not listed.
 func right(p openai.Parameter) any {
 	named := map[string]any{"input_file_id": nil, "endpoint": nil, "completion_window": nil,
-		"messages": nil, "tokens": nil, "items": nil, "prompt": nil,
+		"messages": nil, "requests": nil, "tokens": nil, "items": nil, "prompt": nil,
 		"input": nil, "conversation": nil, "previous_response_id": nil, "model": "gpt-oss:20b",
 		"tools": []any{}, "stop_token_ids": []any{5}, "allowed_token_ids": []any{5},
 		"modalities": []any{"text"},

@@ -32,7 +32,7 @@ type describedOperation struct {
 }
 
 // Parts of every list of records.
-var listQuery = []string{"after string", "limit integer 1 100", "order asc|desc"}
+var listQuery = []string{"after string", "limit integer 1 1000", "order asc|desc"}
 
 const listMembers = "object data first_id last_id has_more"
 
@@ -65,12 +65,12 @@ func (p *port) operations() []operation {
 		{"POST /v1/sessions/{id}", p.driver.BodyHandler(p.saveSession), nil},
 		{"DELETE /v1/sessions/{id}", p.deleteSession, nil},
 		{"POST /v1/files", p.responses.Upload, nil},
-		{"GET /v1/files", p.responses.ListObjects(records.KindFile), nil},
+		{"GET /v1/files", p.responses.ListObjects(records.KindFile, "file-"), nil},
 		{"GET /v1/files/{id}", p.responses.ShowObject(records.KindFile), nil},
 		{"DELETE /v1/files/{id}", p.responses.DeleteFile, nil},
 		{"GET /v1/files/{id}/content", p.responses.ShowContent, nil},
 		{"POST /v1/batches", p.driver.BodyHandler(p.responses.CreateBatch), nil},
-		{"GET /v1/batches", p.responses.ListObjects(records.KindBatch), nil},
+		{"GET /v1/batches", p.responses.ListObjects(records.KindBatch, "batch_"), nil},
 		{"GET /v1/batches/{id}", p.responses.ShowObject(records.KindBatch), nil},
 		{"POST /v1/batches/{id}/cancel", p.responses.CancelBatch, nil},
 		{"GET /v1/models", p.listModels, nil},
@@ -78,6 +78,14 @@ func (p *port) operations() []operation {
 
 		{"POST /v1/messages", p.driver.AnswerHandler(p.messages.Read), messages.Parameters()},
 		{"POST /v1/messages/count_tokens", p.driver.BodyHandler(p.messages.CountTokens), nil},
+		{"POST /v1/messages/batches", p.driver.BodyHandler(p.responses.CreateMessageBatch), nil},
+		{"GET /v1/messages/batches", p.responses.ListMessageBatches, nil},
+		{"GET /v1/messages/batches/{id}",
+			responses.OfMessages(p.responses.ShowObject(records.KindBatch)), nil},
+		{"DELETE /v1/messages/batches/{id}", p.responses.DeleteMessageBatch, nil},
+		{"POST /v1/messages/batches/{id}/cancel", responses.OfMessages(p.responses.CancelBatch),
+			nil},
+		{"GET /v1/messages/batches/{id}/results", p.responses.MessageBatchResults, nil},
 
 		{"POST /api/chat", p.driver.AnswerHandler(p.ollama.ReadChat), ollama.ChatParameters()},
 		{"POST /api/generate", p.driver.AnswerHandler(p.ollama.ReadGenerate),

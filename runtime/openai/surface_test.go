@@ -46,6 +46,7 @@ var bases = map[string]string{
 	"/api/show":                    `{"model":"gpt-oss:20b"}`,
 	"/api/pull":                    `{"model":"gpt-oss:20b"}`,
 	"/v1/conversations":            `{}`,
+	"/v1/messages/batches":         `{"requests":[{"custom_id":"a","params":{}}]}`,
 	"/v1/batches":                  `{"input_file_id":"FILE","completion_window":"24h","endpoint":"/v1/responses"}`,
 }
 

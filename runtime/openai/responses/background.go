@@ -251,7 +251,7 @@ func (p *API) TakeOver(ctx context.Context) {
 			if keys.IsID(owner) && p.Keys.Owner(owner) == nil {
 				continue // its key was removed
 			}
-			if strings.HasPrefix(id, "batch_") {
+			if strings.Contains(id, "batch_") { // of either API
 				p.forOwner(owner).startBatch(id)
 			} else {
 				p.forOwner(owner).resumeOrFail(id, record.Value)

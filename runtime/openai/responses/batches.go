@@ -55,19 +55,28 @@ func (p *API) CreateBatch(e *answer.Exchange, _ *http.Request, o *fields.Object)
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
-	id := answer.NewID("batch_")
-	b := object{"id": id, "object": "batch", "endpoint": endpoint, "input_file_id": input,
-		"completion_window": "24h", "metadata": metadata(o, "metadata"), "status": "validating",
-		"errors": nil, "created_at": now(), "expires_at": now() + 24*60*60,
-		"request_counts": object{"total": 0, "completed": 0, "failed": 0}}
-	if err := p.store.Change(func(c *records.Change) error {
-		return errors.Join(putObject(c, records.KindBatch, b),
+	b := object{"id": answer.NewID("batch_"), "endpoint": endpoint, "input_file_id": input,
+		"metadata": metadata(o, "metadata")}
+	return b, p.beginBatch(b, 0, nil)
+}
+
+// beginBatch stores a new batch, with its input unless that is nil, and starts it.
+func (p *API) beginBatch(b object, total int, input []byte) *fields.Fault {
+	id := b["id"].(string)
+	b["object"], b["status"], b["errors"] = "batch", "validating", nil
+	b["completion_window"], b["created_at"], b["expires_at"] = "24h", now(), now()+24*60*60
+	b["request_counts"] = object{"total": total, "completed": 0, "failed": 0}
+	if err := p.store.Change(func(c *records.Change) (err error) {
+		if input != nil {
+			_, err = putFile(c, b["input_file_id"].(string), id+".jsonl", "batch", input)
+		}
+		return errors.Join(err, putObject(c, records.KindBatch, b),
 			new(job).renewLease(c, id, time.Now()))
 	}); err != nil {
-		return nil, ChangeFault(err)
+		return ChangeFault(err)
 	}
 	p.startBatch(id)
-	return b, nil
+	return nil
 }
 
 // changeBatch changes a batch, which may be unknown.
@@ -138,7 +147,7 @@ func ReadBatch(text []byte, route string) (list []BatchLine, fault map[string]an
 			return refuse("duplicate_custom_id", "the custom_id came before: "+l.CustomID)
 		case !strings.EqualFold(l.Method, http.MethodPost):
 			return refuse("invalid_method", "its method must be POST, not "+l.Method)
-		case route != "" && l.URL != route, !slices.Contains(batchRoutes, l.URL):
+		case route != "" && l.URL != route, route == "" && !slices.Contains(batchRoutes, l.URL):
 			return refuse("invalid_url", fmt.Sprintf("its url must be one of %s, not %q",
 				cmp.Or(route, strings.Join(batchRoutes, ", ")), l.URL))
 		case json.Unmarshal(l.Body, &body) != nil || l.Body[0] != '{' || body.Stream == true ||
@@ -162,8 +171,8 @@ type batchJob struct {
 	batch           object          // as last stored
 	working         context.Context // ends when no more lines are to be answered
 	finished        map[string]bool // by custom_id
-	total           int
-	lost            bool // another process has it, or it was deleted
+	total, missing  int             // lines, and those that had no answer in the end
+	lost            bool            // another process has it, or it was deleted
 	output, refused bytes.Buffer
 }
 
@@ -220,6 +229,7 @@ func (j *batchJob) run() {
 	case len(missing) > 0:
 		status = "expired"
 	}
+	j.missing = len(missing)
 	for _, l := range missing {
 		j.add(l, nil, object{"code": "batch_" + status,
 			"message": "the batch was " + status + " before this request was answered"})
@@ -254,7 +264,7 @@ func (j *batchJob) save(change func(b object)) error {
 				setBatch(b, "in_progress")
 			}
 			b["request_counts"] = object{"total": j.total, "completed": j.count("output"),
-				"failed": j.count("error")}
+				"failed": j.count("error") - j.missing}
 		}
 		change(b)
 		for name, text := range j.results() {
@@ -306,6 +316,7 @@ func (j *batchJob) finish(status string, fault object) {
 		case errors.Is(err, records.ErrTooLarge) || errors.Is(err, records.ErrFull):
 			j.output.Reset()
 			j.refused.Reset()
+			j.missing = 0
 			status, fault = "failed", object{"code": "output_not_stored", "message": err.Error(),
 				"param": nil, "line": nil}
 		}
@@ -358,6 +369,9 @@ func (j *batchJob) add(l BatchLine, w *recorder, fault any) {
 		if w.status == http.StatusOK {
 			to = &j.output
 		}
+	}
+	if j.batch["endpoint"] == messageRoute {
+		r = messageResult(l, w, j.batch["status"])
 	}
 	text, _ := answer.Marshal(r) // the port's JSON
 	to.Write(append(text, '\n'))

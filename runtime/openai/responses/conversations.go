@@ -312,7 +312,7 @@ func (r *form) appendToConversation(c *records.Change) error {
 
 const (
 	defaultPage = 20
-	maxPage     = 100
+	maxPage     = 1000 // Anthropic's
 )
 
 type itemPage struct {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
@@ -88,8 +89,9 @@ func noObject(kind records.Kind, r *http.Request) *fields.Fault {
 	return fields.NotFound("id", string(kind), r.PathValue("id"))
 }
 
-// ListObjects lists the files or batches, or those with the query's purpose.
-func (p *API) ListObjects(kind records.Kind) answer.Handler {
+// ListObjects lists the files or batches whose ids begin with prefix, or those with the query's
+// purpose.
+func (p *API) ListObjects(kind records.Kind, prefix string) answer.Handler {
 	return func(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 		var list []json.RawMessage
 		ages, purpose := map[string]float64{}, r.URL.Query().Get("purpose")
@@ -97,7 +99,8 @@ func (p *API) ListObjects(kind records.Kind) answer.Handler {
 			var o object
 			_ = json.Unmarshal(record.Value, &o) // our own
 			ages[record.Key], _ = o["created_at"].(float64)
-			if purpose == "" || o["purpose"] == purpose {
+			if strings.HasPrefix(record.Key, prefix) &&
+				(purpose == "" || o["purpose"] == purpose) {
 				list = append(list, record.Value)
 			}
 		}
@@ -113,6 +116,11 @@ func (p *API) ShowContent(e *answer.Exchange, r *http.Request) (any, *fields.Fau
 	if text == nil {
 		return nil, noObject(records.KindFile, r)
 	}
+	writeLines(e, text)
+	return nil, nil
+}
+
+func writeLines(e *answer.Exchange, text []byte) {
 	e.Header().Set("Content-Type", "application/x-jsonlines")
 	e.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	for part := range slices.Chunk(text, 1<<20) {
@@ -120,14 +128,12 @@ func (p *API) ShowContent(e *answer.Exchange, r *http.Request) (any, *fields.Fau
 			break // the client is gone
 		}
 	}
-	return nil, nil
 }
 
 func (p *API) DeleteFile(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	id, ok := r.PathValue("id"), false
 	if err := p.forOwner(e.Client).store.Change(func(c *records.Change) error {
-		ok = c.Delete(records.KindFile, id)
-		c.Delete(records.KindContent, id)
+		ok = deleteFile(c, id)
 		return nil
 	}); err != nil {
 		return nil, deleteFault(err)
@@ -136,4 +142,9 @@ func (p *API) DeleteFile(e *answer.Exchange, r *http.Request) (any, *fields.Faul
 		return nil, noObject(records.KindFile, r)
 	}
 	return deletion{id, "file", true}, nil
+}
+
+func deleteFile(c *records.Change, id string) bool {
+	c.Delete(records.KindContent, id)
+	return c.Delete(records.KindFile, id)
 }

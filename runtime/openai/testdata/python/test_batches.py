@@ -100,3 +100,37 @@ def test_cancel_and_failure(server, tmp_path):
     assert batch.errors.data[0].code == "duplicate_custom_id" and batch.errors.data[0].line == LINES + 1
     with pytest.raises(openai.BadRequestError, match="purpose"):
         client.files.create(file=("a.txt", b"x"), purpose="assistants")
+
+
+def test_messages_batches(server):
+    anthropic = pytest.importorskip("anthropic")
+    client = anthropic.Anthropic(base_url=str(server.start().base_url).rstrip("/").removesuffix("/v1"), api_key="batch-test")
+    requests = [{"custom_id": f"line-{i}", "params": {"model": "demo", "max_tokens": 8, "messages": [{"role": "user", "content": f"Number {i}"}] if i else []}}
+                for i in range(20)]
+    batches = client.messages.batches
+    batch = batches.create(requests=requests)
+    assert batch.processing_status == "in_progress" and batch.request_counts.processing == 20 and batch.results_url is None
+    while (batch := batches.retrieve(batch.id)).processing_status != "ended":
+        time.sleep(0.1)
+    results = {r.custom_id: r.result for r in batches.results(batch.id)}
+    assert len(results) == 20 and batch.request_counts.succeeded == 19 and batch.request_counts.errored == 1 and batch.request_counts.processing == 0
+    assert results["line-0"].type == "errored" and results["line-0"].error.error.type == "invalid_request_error"
+    assert results["line-7"].type == "succeeded" and results["line-7"].message.role == "assistant"
+    created = {batches.create(requests=requests[1:3]).id for _ in range(3)}
+    ids = [b.id for b in batches.list(limit=1000)]
+    assert set(ids) == created | {batch.id} and ids[-1] == batch.id
+    assert [b.id for b in batches.list(limit=2)] == ids  # two pages
+    assert [b.id for b in batches.list(before_id=ids[3], limit=2).data] == ids[1:3]
+    long = batches.create(requests=[{**requests[1], "custom_id": f"line-{i}"} for i in range(LINES)])
+    with pytest.raises(anthropic.BadRequestError, match="has not ended"):
+        batches.delete(long.id)
+    assert batches.cancel(long.id).processing_status == "canceling"
+    while (long := batches.retrieve(long.id)).processing_status != "ended":
+        time.sleep(0.1)
+    kinds = collections.Counter(r.result.type for r in batches.results(long.id))
+    assert kinds.total() == LINES and kinds["canceled"] == long.request_counts.canceled > 0 and kinds["succeeded"] == long.request_counts.succeeded
+    assert batches.delete(batch.id).type == "message_batch_deleted"
+    with pytest.raises(anthropic.NotFoundError):
+        batches.retrieve(batch.id)
+    with pytest.raises(anthropic.BadRequestError, match="custom_id"):
+        batches.create(requests=requests + requests)
