@@ -185,6 +185,7 @@ func gauges(s sched.Stats) map[string]float64 {
 	return map[string]float64{
 		"vllm:num_requests_running":   float64(s.Running),
 		"vllm:num_requests_waiting":   float64(s.Waiting),
+		"ossrun:prompt_tokens_unread": float64(s.Unread),
 		"vllm:kv_cache_usage_perc":    float64(s.PagesUsed) / pages,
 		"ossrun:kv_cache_cached_perc": float64(s.PagesCached) / pages,
 	}

@@ -11,6 +11,7 @@ import (
 type Stats struct {
 	Running int // sequences in the batch
 	Waiting int // requests that wait for room, preempted ones included
+	Unread  int // tokens of the running ones' prompts that are not computed yet
 
 	PagesTotal, PagesUsed, PagesPeak int
 	PagesCached                      int // unused, with a cached prefix; counted as free
@@ -90,6 +91,9 @@ func (s *Scheduler) publish() {
 		PagesTotal: s.pool.Total(), PagesUsed: s.pool.Used(), PagesPeak: s.pool.Peak(),
 		PagesCached: s.pool.Cached(),
 		Counts:      s.counts,
+	}
+	for _, q := range s.running {
+		s.stats.Unread += max(q.prompt-q.computed, 0)
 	}
 	if len(s.roots) > 1 {
 		s.stats.running, s.stats.waiting = s.ofEach(s.running), s.ofEach(s.waiting)

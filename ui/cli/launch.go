@@ -103,6 +103,11 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.In, t.Out, t.Err
+	if isTerminal(t.Out) {
+		ctx, stop := context.WithCancel(c.Context)
+		defer stop()
+		go showPrefill(ctx, s, t.Out)
+	}
 	err = cmd.Run() // Ctrl-C is for the agent, which has the terminal
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return &exitError{failed.ExitCode(), ""}

@@ -108,7 +108,7 @@ func (c *Client) Root() string { return c.root }
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Call sends a request for a path such as /v1/models, and decodes its answer into result. A
-// nil body sends none, a nil result discards the answer.
+// nil body sends none, a nil result discards the answer, a *[]byte gets it as it is.
 func (c *Client) Call(ctx context.Context, method, path string, body, result any) error {
 	answer, err := c.send(ctx, method, path, body)
 	if err != nil {
@@ -125,6 +125,10 @@ func (c *Client) Call(ctx context.Context, method, path string, body, result any
 		return fmt.Errorf("read the answer of %s: %w", path, err)
 	case len(text) > maxAnswer:
 		return fmt.Errorf("the answer of %s is longer than %d MiB", path, maxAnswer>>20)
+	}
+	if raw, ok := result.(*[]byte); ok {
+		*raw = text
+		return nil
 	}
 	if err := json.Unmarshal(text, result); err != nil {
 		return fmt.Errorf("the answer of %s is not as expected: %w", path, err)
