@@ -48,7 +48,7 @@ var handlings = map[string]handling{
 	MCP:                  {runs: MCP},
 
 	ApplyPatch:    {as: patchTool, api: Responses},
-	"local_shell": {as: localShellTool, api: Responses},
+	"local_shell": {as: disguised, api: Responses},
 	"shell":       {as: shellTool, api: Responses},
 	toolSearch:    {as: searchTool, api: Responses},
 	"file_search": {refused: "it has no vector stores; offer a function or an MCP server that " +
@@ -61,9 +61,9 @@ var handlings = map[string]handling{
 	// Anthropic's
 	webFetch:                 {runs: Browser},
 	"code_execution":         {runs: Python},
-	"bash":                   {as: bashTool, api: Messages},
+	"bash":                   {as: named, api: Messages},
 	"text_editor":            {as: editorTool, api: Messages},
-	"memory":                 {as: memoryTool, api: Messages},
+	"memory":                 {as: named, api: Messages},
 	"tool_search_tool_bm25":  {as: allDeferred, api: Messages},
 	"tool_search_tool_regex": {as: allDeferred, api: Messages},
 	"browser_toolset":        {refused: "offer web_search and web_fetch"},

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 )
 
 var update = flag.Bool("update", false, "write the types of tools in docs/api-fields.md again")
@@ -37,5 +40,19 @@ func TestTypesPage(t *testing.T) {
 	if err != nil || have != want {
 		t.Errorf("%s does not end with the types of tools (%v): go test "+
 			"./runtime/openai/answer/tools -run TypesPage -update", page, err)
+	}
+}
+
+// TestOfferedTools: each type that the client runs has its function in offered.json.
+func TestOfferedTools(t *testing.T) {
+	o, _ := fields.ParseObject([]byte(`{"execution":"client"}`))
+	for typ, h := range handlings {
+		if h.as == nil || strings.HasPrefix(typ, "tool_search_tool_") { // those have none
+			continue
+		}
+		if f := h.as(o, typ); f.Name == "" || f.Type != "function" || *f.Description == "" ||
+			!json.Valid(f.Parameters) {
+			t.Errorf("%s is offered as %+v", typ, f)
+		}
 	}
 }
