@@ -33,7 +33,8 @@ func readFormats() map[string]string {
 	}
 	// a URI is an IRI of ASCII
 	ascii := strings.NewReplacer(parts["<beyond-uri>"], "", parts["<in-query>"], "")
-	all["uri"], all["uri-reference"] = ascii.Replace(all["iri"]), ascii.Replace(all["iri-reference"])
+	all["uri"] = ascii.Replace(all["iri"])
+	all["uri-reference"] = ascii.Replace(all["iri-reference"])
 	return all
 }
 
