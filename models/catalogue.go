@@ -5,6 +5,7 @@ package models
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -34,73 +35,56 @@ const Demo = "demo"
 // Catalogue lists the known models, the smallest first.
 func Catalogue() []Entry { return slices.Clone(catalogue()) }
 
-var catalogue = sync.OnceValue(func() []Entry {
-	// A demo with an invalid config.json cannot be opened either; OpenDemo reports the error.
-	demo, _ := ParseSpec(assets.DemoConfig, assets.DemoGenerationConfig)
-	demo.Name = Demo
-	list := []Entry{
-		{ID: Demo, Aliases: []string{"ossrun-demo"}, Spec: demo},
-		{ID: "20b", HF: "openai/gpt-oss-20b", Spec: Spec20B(), Aliases: []string{
-			"gpt-oss", "gpt-oss:20b", "gpt-oss-20b", "gpt-oss20b", "gptoss:20b",
-			"gptoss-20b", "openai/gpt-oss-20b", "openai/gpt-oss:20b"}},
-		{ID: "120b", HF: "openai/gpt-oss-120b", Spec: Spec120B(), Aliases: []string{
-			"gpt-oss:120b", "gpt-oss-120b", "gpt-oss120b", "gptoss:120b", "gptoss-120b",
-			"openai/gpt-oss-120b", "openai/gpt-oss:120b"}},
-		safeguard("20b", Spec20B()),
-		safeguard("120b", Spec120B()),
+//go:embed catalogue.json
+var catalogueText []byte
+
+// listed is catalogue.json. A related repository without a description is a draft, which proposes
+// tokens for a released model.
+var listed = sync.OnceValue(func() (list struct {
+	Models []struct {
+		Entry
+		Large bool // of the 120b's shape
 	}
-	list[3].Aliases = append(list[3].Aliases, "gpt-oss-safeguard") // Ollama's latest
-	for i := range list {
-		if list[i].HF != "" {
-			list[i].DownloadBytes = list[i].Spec.WeightBytes() + tokenizerBytes
-		}
+	Related []Related
+}) {
+	if err := json.Unmarshal(catalogueText, &list); err != nil {
+		panic("catalogue.json: " + err.Error()) // every test reads it
 	}
 	return list
 })
 
-// safeguard is the variant of a released model that judges text by a policy. It has that model's
-// shape.
-func safeguard(size string, shape Spec) Entry {
-	shape.Name = "gpt-oss-safeguard-" + size
-	return Entry{
-		ID: "safeguard-" + size, HF: "openai/" + shape.Name, Spec: shape,
-		Special: "runs as gpt-oss-" + size + " does; judges a text by the policy in --system",
-		Aliases: []string{"gpt-oss-safeguard:" + size, shape.Name, "openai/" + shape.Name},
+var catalogue = sync.OnceValue(func() []Entry {
+	// A demo with an invalid config.json cannot be opened either; OpenDemo reports the error.
+	demo, _ := ParseSpec(assets.DemoConfig, assets.DemoGenerationConfig)
+	demo.Name = Demo
+	list := []Entry{{ID: Demo, Aliases: []string{"ossrun-demo"}, Spec: demo}}
+	for _, m := range listed().Models {
+		if m.Spec = Spec20B(); m.Large {
+			m.Spec = Spec120B()
+		}
+		m.Spec.Name = path.Base(m.HF)
+		m.DownloadBytes = m.Spec.WeightBytes() + tokenizerBytes
+		list = append(list, m.Entry)
 	}
-}
+	return list
+})
 
 // Related is a repository that is known next to the models and that this version cannot run.
 type Related struct{ HF, Description string } // Description ends "HF is ..."
-
-var related = []Related{
-	draft("nvidia/gpt-oss-120b-Eagle3-v2", "120b"),
-	draft("nvidia/gpt-oss-120b-Eagle3-throughput", "120b"),
-	draft("nvidia/gpt-oss-120b-Eagle3-long-context", "120b"),
-	draft("nvidia/gpt-oss-120b-Eagle3", "120b"),
-	draft("lmsys/EAGLE3-gpt-oss-120b-bf16", "120b"),
-	draft("nebius/EAGLE3-gpt-oss-20b", "20b"),
-	draft("RedHatAI/gpt-oss-20b-speculator.eagle3", "20b"),
-	{"amd/gpt-oss-120b-w-mxfp4-a-fp8",
-		"AMD's conversion of gpt-oss-120b to 8-bit activations, which stores the weights in " +
-			"another way: this version does not read it; use openai/gpt-oss-120b"},
-}
-
-// draft is a small model that proposes tokens for a released one.
-func draft(repository, model string) Related {
-	return Related{repository, "an EAGLE-3 draft, which guesses tokens for gpt-oss-" + model +
-		" and is not a model itself. The engine drafts from the text and needs none; vLLM uses " +
-		"one: ossrun vllm serve " + model + " --speculative eagle3"}
-}
 
 // LookupRelated finds a related repository by its name. Any other name with EAGLE-3 and gpt-oss is
 // also taken for a draft.
 func LookupRelated(name string) (Related, bool) {
 	name = bare(strings.TrimSpace(name))
 	lower := strings.ToLower(name)
-	for _, r := range related {
-		if lower == strings.ToLower(r.HF) || lower == strings.ToLower(path.Base(r.HF)) {
+	for _, r := range listed().Related {
+		if lower != strings.ToLower(r.HF) && lower != strings.ToLower(path.Base(r.HF)) {
+			continue
+		}
+		if r.Description != "" {
 			return r, true
 		}
+		name, lower = r.HF, strings.ToLower(r.HF)
 	}
 	if _, ok := store.ParseRepo(name); ok && strings.Contains(lower, "eagle3") &&
 		strings.Contains(lower, "gpt-oss-") {
@@ -108,7 +92,9 @@ func LookupRelated(name string) (Related, bool) {
 		if strings.Contains(lower, "20b") && !strings.Contains(lower, "120b") {
 			size = "20b"
 		}
-		return draft(name, size), true
+		return Related{name, "an EAGLE-3 draft, which guesses tokens for gpt-oss-" + size +
+			" and is not a model itself. The engine drafts from the text and needs none; vLLM " +
+			"uses one: ossrun vllm serve " + size + " --speculative eagle3"}, true
 	}
 	return Related{}, false
 }

@@ -44,6 +44,12 @@ func ForeignError(config []byte) error {
 	return foreignConfig(f)
 }
 
+// IsGPTOSS reports whether a config.json in the Hugging Face layout is that of a gpt-oss.
+func IsGPTOSS(config []byte) bool {
+	f, err := parseFields("config.json", config)
+	return err == nil && f.text("model_type") == "gpt_oss"
+}
+
 // DequantisedExperts describes a checkpoint without MXFP4 experts.
 const DequantisedExperts = "its experts are not MXFP4: `ossrun import` makes a checkpoint of it " +
 	"that ossrun runs"

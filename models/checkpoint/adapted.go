@@ -95,7 +95,7 @@ func (c *Checkpoint) Adapt(refs []lora.Ref) error {
 	if a.memory, err = pack.Reserve(total); err != nil {
 		return fmt.Errorf("%d bytes for the weights that adapters change: %w", total, err)
 	}
-	a.memory.PreferHugePages()
+	mapping.PreferHugePages(a.memory.Bytes)
 	c.close = append(c.close, a.memory.Free)
 	a.tensors = maps.Clone(a.base)
 	rest := a.memory.Bytes
@@ -234,7 +234,7 @@ func (a *adapted) Release(name string) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.memory.Release(a.tensors[name].Data) {
+	if mapping.Release(a.tensors[name].Data) {
 		a.loaded[name] = false
 	}
 	return true

@@ -68,14 +68,6 @@ func (views) Release(string) bool { return false }
 // model.safetensors, or model.safetensors.index.json with its shards), or a GGUF file. An error is
 // one sentence that names the file and the tensor, if any.
 func Open(path string) (*Checkpoint, error) {
-	c, err := open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, remedy(err, path))
-	}
-	return c, nil
-}
-
-func open(path string) (*Checkpoint, error) {
 	stat, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -90,6 +82,14 @@ func open(path string) (*Checkpoint, error) {
 		}
 		return openGGUF(file.GGUF)
 	}
+	c, err := openFolder(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, remedy(err, path))
+	}
+	return c, nil
+}
+
+func openFolder(path string) (*Checkpoint, error) {
 	name := nameOf(path)
 	if inside := OriginalIn(path); inside != "" {
 		path = inside

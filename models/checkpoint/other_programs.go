@@ -252,8 +252,9 @@ func Inventory() ([]Stored, error) {
 		}
 		for _, s := range snapshots {
 			adapter := lora.BaseOf(s.Path)
+			config, _ := models.ReadFile(filepath.Join(s.Path, "config.json")) // else of no gpt-oss
 			if !inCatalogue && !related && !strings.Contains(adapter, "gpt-oss") &&
-				!describesGPTOSS(filepath.Join(s.Path, "config.json")) {
+				!models.IsGPTOSS(config) {
 				continue
 			}
 			stored := Stored{Model: inspect(s.Path), Main: s.Main, Note: entry.Special}
@@ -268,13 +269,4 @@ func Inventory() ([]Stored, error) {
 		}
 	}
 	return list, nil
-}
-
-// describesGPTOSS reports whether a config.json is that of a gpt-oss.
-func describesGPTOSS(path string) bool {
-	text, err := models.ReadFile(path)
-	var config struct {
-		Type string `json:"model_type"`
-	}
-	return err == nil && json.Unmarshal(text, &config) == nil && config.Type == "gpt_oss"
 }

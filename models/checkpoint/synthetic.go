@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/mapping"
 	"github.com/ossrun/ossrun/models/pack"
 	"github.com/ossrun/ossrun/models/safetensors"
 )
@@ -51,7 +52,7 @@ func synthetic(s models.Spec, distinct int, seed uint64) (*Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%d bytes for random weights: %w", one.WeightBytes(), err)
 	}
-	memory.PreferHugePages() // as mapped weights have them
+	mapping.PreferHugePages(memory.Bytes) // as mapped weights have them
 	random := rand.New(rand.NewPCG(seed, 0))
 	draw := newPatterns(random)
 	c := &Checkpoint{Spec: s, format: views{}, tensors: map[string]models.Tensor{},

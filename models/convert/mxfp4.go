@@ -14,6 +14,7 @@ import (
 	"math"
 
 	"github.com/ossrun/ossrun/models"
+	"github.com/ossrun/ossrun/models/gguf"
 )
 
 // Loss is the rounding error of some blocks.
@@ -38,8 +39,8 @@ func (l *Loss) Add(o Loss) {
 	l.Error, l.Size, l.Worst = l.Error+o.Error, l.Size+o.Size, math.Max(l.Worst, o.Worst)
 }
 
-var steps = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5,
-	-2, -3, -4, -6}
+// steps are the values of the codes.
+var steps = gguf.E2M1
 
 // nearest is the code of a magnitude. A cell is all magnitudes with the same exponent and the same
 // two highest bits of the mantissa. It has two entries, for its first number and for the others,

@@ -26,10 +26,10 @@ type place interface {
 }
 
 // file is an open file.
-type file interface {
+type file struct {
 	io.ReaderAt
 	io.Closer
-	state() sourceFile
+	state sourceFile
 }
 
 // disk is a folder, or the single file of a source.
@@ -46,26 +46,16 @@ func (d disk) read(name string, most int64) ([]byte, error) {
 }
 
 func (d disk) open(name string) (file, error) {
-	f, _, err := mapping.OpenRegular(filepath.Join(string(d), name))
-	switch {
-	case errors.Is(err, mapping.ErrNotRegular):
-		return nil, &safetensors.Error{File: name, What: mapping.ErrNotRegular.Error()}
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
+	f, _, err := safetensors.OpenFile(filepath.Join(string(d), name))
+	if err != nil {
+		return file{}, err
 	}
 	state, err := stateOf(f.Name())
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return file{}, errors.Join(err, f.Close())
 	}
-	return onDisk{f, state}, nil
+	return file{f, f, state}, nil
 }
-
-type onDisk struct {
-	*os.File
-	source sourceFile
-}
-
-func (f onDisk) state() sourceFile { return f.source }
 
 func stateOf(path string) (sourceFile, error) {
 	absolute, err := filepath.Abs(path)
@@ -94,18 +84,9 @@ func (r remote) read(name string, most int64) ([]byte, error) {
 func (r remote) open(name string) (file, error) {
 	f, err := r.Open(r.ctx, name)
 	if err != nil {
-		return nil, err
+		return file{}, err
 	}
-	return onHub{f, sourceFile{fmt.Sprintf("%s@%s/%s", r, r.Commit, name), f.Stat().Size,
-		f.Stat().ETag}}, nil
+	// closing does nothing: connections belong to the client
+	return file{f, io.NopCloser(nil), sourceFile{fmt.Sprintf("%s@%s/%s", r, r.Commit, name),
+		f.Stat().Size, f.Stat().ETag}}, nil
 }
-
-type onHub struct {
-	*hub.RemoteFile
-	source sourceFile
-}
-
-func (f onHub) state() sourceFile { return f.source }
-
-// Close does nothing: connections belong to the client.
-func (f onHub) Close() error { return nil }

@@ -162,7 +162,7 @@ func openFolder(src place, packed bool) (_ *openSource, err error) {
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		f.files, o.files = append(f.files, file), append(o.files, file.state())
+		f.files, o.files = append(f.files, file), append(o.files, file.state)
 		if err := f.add(name, file); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -193,7 +193,7 @@ func releasedConfig(text []byte) ([]byte, error) {
 }
 
 func (f *folder) add(name string, file file) error {
-	header, err := safetensors.ReadHeader(name, file, file.state().Size)
+	header, err := safetensors.ReadHeader(name, file, file.state.Size)
 	if err != nil {
 		return err
 	}
@@ -231,10 +231,6 @@ func (f *folder) rename() {
 	}
 }
 
-// kinds are the supported number types.
-var kinds = map[safetensors.DType]gguf.Type{safetensors.BF16: gguf.BF16, "F16": gguf.F16,
-	"F32": gguf.F32}
-
 // check compares the tensors with the Spec. If packed, experts may be in MXFP4.
 func (f *folder) check(path string, packed bool) error {
 	if _, ok := f.tensors["lm_head.weight"]; !ok { // tied
@@ -261,12 +257,12 @@ func (f *folder) check(path string, packed bool) error {
 			name, shape = matrix, []int{shape[0], shape[2] * models.BlockSize, shape[1]}
 		}
 		got, ok := f.tensors[name]
-		_, number := kinds[got.DType]
+		_, number := gguf.Kinds[got.DType]
 		if is && want.DType == models.U8 {
 			number = got.DType == models.U8
 		}
 		switch {
-		case !ok || got.file == nil:
+		case !ok || got.file.ReaderAt == nil:
 			return fmt.Errorf("%s has no tensor %s, which config.json calls for", path, name)
 		case !number:
 			return fmt.Errorf("%s: tensor %s is %s, not BF16, F16 or F32", path, name, got.DType)
@@ -285,9 +281,9 @@ func (f *folder) read(name string, first, count int) ([]byte, gguf.Type, error) 
 	data := make([]byte, int64(count)*stride)
 	if _, err := t.file.ReadAt(data, t.Begin+int64(first)*stride); err != nil {
 		return nil, 0, fmt.Errorf("reading %s of %s: %w", name,
-			filepath.Base(t.file.state().Path), err)
+			filepath.Base(t.file.state.Path), err)
 	}
-	return data, kinds[t.DType], nil
+	return data, gguf.Kinds[t.DType], nil
 }
 
 func (f *folder) Rows(name string, first, count int, to []byte) error {

@@ -7,6 +7,7 @@ package gguf
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/ossrun/ossrun/models"
 )
@@ -45,38 +46,19 @@ func reorderNibbles(x uint64) uint64 {
 
 // ToBF16 writes the values of a source as bfloat16. from has complete blocks of the type.
 func ToBF16(to, from []byte, kind Type) {
-	switch kind {
-	case BF16:
+	if kind == BF16 {
 		copy(to, from)
-	case F32:
-		for i := range len(from) / 4 {
-			bits := binary.LittleEndian.Uint32(from[4*i:])
-			putBF16(to[2*i:], math.Float32frombits(bits))
+		return
+	}
+	b := blocks[kind]
+	var values [256]float32 // a largest block
+	for piece := range slices.Chunk(from, len(values)/b.values*b.bytes) {
+		n := len(piece) / b.bytes * b.values
+		Floats(values[:n], piece, kind)
+		for i, v := range values[:n] {
+			binary.LittleEndian.PutUint16(to[2*i:], uint16(roundBF16(v)))
 		}
-	case F16:
-		for i := range len(from) / 2 {
-			putBF16(to[2*i:], half(binary.LittleEndian.Uint16(from[2*i:])))
-		}
-	case Q8:
-		const block = 2 + models.BlockSize
-		for i := range len(from) / block {
-			b := from[i*block:][:block]
-			scale := half(binary.LittleEndian.Uint16(b))
-			out := to[2*i*models.BlockSize:][:2*models.BlockSize]
-			for j := range models.BlockSize / 2 {
-				first, second := scale*float32(int8(b[2+2*j])), scale*float32(int8(b[3+2*j]))
-				binary.LittleEndian.PutUint32(out[4*j:], roundBF16(first)|roundBF16(second)<<16)
-			}
-		}
-	default:
-		b := blocks[kind]
-		var values [256]float32
-		for i := range len(from) / b.bytes {
-			b.decode(values[:], from[i*b.bytes:][:b.bytes])
-			for j, v := range values[:b.values] {
-				putBF16(to[2*(i*b.values+j):], v)
-			}
-		}
+		to = to[2*n:]
 	}
 }
 
@@ -88,8 +70,6 @@ func roundBF16(v float32) uint32 {
 	}
 	return bits >> 16
 }
-
-func putBF16(to []byte, v float32) { binary.LittleEndian.PutUint16(to, uint16(roundBF16(v))) }
 
 // half is an IEEE half-precision number. Its exponent is shifted to float32's and corrected by a
 // multiplication, which is exact and also right for subnormal numbers.

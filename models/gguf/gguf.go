@@ -65,26 +65,16 @@ type Header struct {
 	Bytes   int64        // the header's own length, up to the first tensor
 }
 
-// Error describes one file's problem, in one sentence without its full stop.
-type Error struct {
-	File string // base name
-	Cut  bool   // the file ends too early
-	What string // the sentence after the file's name
-}
-
-func (e *Error) Error() string { return e.File + " " + e.What }
+// Error describes one file's problem.
+type Error = safetensors.Error
 
 func Open(path string) (*Header, error) {
-	name := filepath.Base(path)
-	f, size, err := mapping.OpenRegular(path)
-	if errors.Is(err, mapping.ErrNotRegular) {
-		return nil, &Error{File: name, What: mapping.ErrNotRegular.Error()}
-	}
+	f, size, err := safetensors.OpenFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	defer f.Close()
-	return Read(name, f, size)
+	return Read(filepath.Base(path), f, size)
 }
 
 // Read reads and checks a header from the beginning of a file of size bytes. Errors about the

@@ -10,6 +10,8 @@ package gguf
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/ossrun/ossrun/models/safetensors"
 )
 
 func f16(b []byte) float32 { return half(binary.LittleEndian.Uint16(b)) }
@@ -141,8 +143,8 @@ func decodeQ6K(to []float32, from []byte) {
 	}
 }
 
-// e2m1 are the values of MXFP4's codes.
-var e2m1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5,
+// E2M1 are the values of MXFP4's codes.
+var E2M1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5,
 	-2, -3, -4, -6}
 
 // e8m0 is half of a power-of-two scale, because the largest is not a float32.
@@ -150,13 +152,13 @@ func e8m0(b byte) float32 { return float32(math.Ldexp(1, int(b)-128)) }
 
 func decodeMXFP4(to []float32, from []byte) {
 	d := e8m0(from[0])
-	nibbles(to, from[1:], func(code byte, _ int) float32 { return d * (2 * e2m1[code]) })
+	nibbles(to, from[1:], func(code byte, _ int) float32 { return d * (2 * E2M1[code]) })
 }
 
 func decodeMXFP4Ollama(to []float32, from []byte) {
 	d := e8m0(from[0])
 	for i, b := range from[1:17] {
-		to[2*i], to[2*i+1] = d*(2*e2m1[b&15]), d*(2*e2m1[b>>4])
+		to[2*i], to[2*i+1] = d*(2*E2M1[b&15]), d*(2*E2M1[b>>4])
 	}
 }
 
@@ -172,10 +174,13 @@ func decodeNVFP4(to []float32, from []byte) {
 			d = float32(math.Ldexp(float64(b&7), -9))
 		}
 		for j, c := range from[4+8*i:][:8] {
-			to[16*i+j], to[16*i+j+8] = d*e2m1[c&15], d*e2m1[c>>4]
+			to[16*i+j], to[16*i+j+8] = d*E2M1[c&15], d*E2M1[c>>4]
 		}
 	}
 }
+
+// Kinds are the types of safetensors that Floats and ToBF16 read.
+var Kinds = map[safetensors.DType]Type{safetensors.BF16: BF16, "F16": F16, safetensors.F32: F32}
 
 // Floats writes the values of complete blocks.
 func Floats(to []float32, from []byte, kind Type) {

@@ -83,7 +83,7 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 	if r.memory, err = pack.Reserve(total); err != nil {
 		return nil, fmt.Errorf("%d bytes for the weights of %s: %w", total, r.files[0].name, err)
 	}
-	r.memory.PreferHugePages()
+	mapping.PreferHugePages(r.memory.Bytes)
 	rest := r.memory.Bytes
 	for _, t := range list {
 		r.Tensors[t.Name] = safetensors.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape,
@@ -354,7 +354,7 @@ func (r *Weights) Release(name string) bool {
 	defer r.mu.Unlock()
 	w := r.rewrites[i]
 	for _, part := range []string{w.to.Name, w.scales} {
-		if part != "" && !r.memory.Release(r.Tensors[part].Data) {
+		if part != "" && !mapping.Release(r.Tensors[part].Data) {
 			return true // the memory stays valid
 		}
 	}

@@ -20,36 +20,19 @@ const wholeFile = -1
 
 // fetch downloads range i with retries. buffer has pieceBytes.
 func (t *transfer) fetch(i int, buffer []byte) error {
-	patient := backoff{client: t.client}
-	for {
+	return t.persist(t.ctx, func(err error) {
+		t.pull.note("%s: %v, trying again", t.want.Path, err)
+	}, func(address string, foreign bool) (int64, error) {
 		prev := t.missing(i)
-		address, foreign := t.address()
 		err := t.try(i, address, foreign, buffer)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, errNoRanges):
+		if errors.Is(err, errNoRanges) {
 			t.mu.Lock()
+			defer t.mu.Unlock()
 			t.fullOnly = true
-			t.mu.Unlock()
-			return nil
-		case t.ctx.Err() != nil:
-			return context.Cause(t.ctx)
-		case errors.Is(err, errExpired):
-			if err := t.renew(t.ctx, address); err != nil {
-				return err
-			}
+			return 0, nil
 		}
-		if t.missing(i) < prev {
-			patient.attempts = 0
-		}
-		if patient.attempts == 2 {
-			t.pull.note("%s: %v, trying again", t.want.Path, err)
-		}
-		if err := patient.retry(t.ctx, err); err != nil {
-			return err
-		}
-	}
+		return prev - t.missing(i), err
+	})
 }
 
 // missing is the number of bytes that a range lacks.

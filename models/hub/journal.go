@@ -167,8 +167,6 @@ func startJournal(blob string, p progress, boot string) (*journal, error) {
 	return &journal{f, slices.Clone(p.written)}, nil
 }
 
-func (j *journal) recordWritten(i int, n uint32) error { return j.record(i, 0, n) }
-
 // flush records, after a flush of the data, that it covered the byte counts in now.
 func (j *journal) flush(now []uint32) error {
 	for i, n := range now {
@@ -183,13 +181,12 @@ func (j *journal) flush(now []uint32) error {
 	return nil
 }
 
+// record records one of the two numbers of range i: bytes written at 0, flushed at 4.
 func (j *journal) record(i int, offset int64, n uint32) error {
 	_, err := j.file.WriteAt(binary.LittleEndian.AppendUint32(nil, n),
 		journalHead+int64(i)*recordBytes+offset)
 	return err
 }
-
-func (j *journal) close() error { return j.file.Close() }
 
 // adoptPartial takes over the partial file of an older huggingface_hub, and renames it to ours.
 func adoptPartial(blob string, size, chunk int64) (progress, bool) {

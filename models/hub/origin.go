@@ -110,6 +110,36 @@ func (o *origin) address() (string, bool) {
 	return o.where, o.foreign
 }
 
+// persist repeats a try at the file's current address until it succeeds or its error is final. A try
+// that brought bytes resets the count; note, which may be nil, gets the second error in a row.
+func (o *origin) persist(ctx context.Context, note func(error),
+	try func(address string, foreign bool) (received int64, err error)) error {
+	patient := backoff{client: o.client}
+	for {
+		address, foreign := o.address()
+		received, err := try(address, foreign)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, errExpired):
+			if err := o.renew(ctx, address); err != nil {
+				return err
+			}
+		}
+		if received > 0 {
+			patient.attempts = 0
+		}
+		if patient.attempts == 2 && note != nil {
+			note(err)
+		}
+		if err := patient.retry(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
 // renew asks the hub for a new address, unless another worker has since old.
 func (o *origin) renew(ctx context.Context, old string) error {
 	o.addressMu.Lock()

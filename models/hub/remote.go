@@ -154,25 +154,11 @@ func (f *RemoteFile) ReadAt(p []byte, offset int64) (int, error) {
 }
 
 func (f *RemoteFile) chunk(p []byte, offset int64) error {
-	patient := backoff{client: f.client}
-	for len(p) > 0 {
-		address, foreign := f.address()
+	return f.persist(f.ctx, nil, func(address string, foreign bool) (int64, error) {
 		n, err := f.try(address, foreign, p, offset)
-		if p, offset = p[n:], offset+int64(n); n > 0 {
-			patient.attempts = 0
-		}
-		if errors.Is(err, errExpired) {
-			if err := f.renew(f.ctx, address); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			if err := patient.retry(f.ctx, err); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+		p, offset = p[n:], offset+int64(n)
+		return int64(n), err
+	})
 }
 
 // try reads as much of a range as arrives.

@@ -52,12 +52,10 @@ func (p *backoff) retry(ctx context.Context, err error) error {
 	if p.client.Retrying != nil {
 		p.client.Retrying(err, p.attempts, wait)
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-timer.C:
+	case <-time.After(wait):
 		return nil
 	}
 }

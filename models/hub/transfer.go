@@ -113,7 +113,7 @@ func (t *transfer) run(next func()) error {
 		t.connect(&workers, wholeFile)
 		workers.Wait()
 	}
-	err := errors.Join(<-hashed, t.journal.close())
+	err := errors.Join(<-hashed, t.journal.file.Close())
 	var damaged *HashError
 	switch {
 	case err == nil:
@@ -174,7 +174,7 @@ func (t *transfer) write(i int, data []byte) error {
 	t.mu.Unlock()
 	t.pull.count.done.Add(int64(len(data)))
 	t.pull.count.fetched.Add(int64(len(data)))
-	if err := t.journal.recordWritten(i, n); err != nil {
+	if err := t.journal.record(i, 0, n); err != nil {
 		return wrapFull(t.blob, err)
 	}
 	if !flush {

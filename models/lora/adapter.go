@@ -47,10 +47,6 @@ type change struct {
 	experts map[int]*change    // of an experts' matrix whose experts are modules; else nil
 }
 
-// kinds are the number types of an adapter.
-var kinds = map[safetensors.DType]gguf.Type{safetensors.BF16: gguf.BF16, "F16": gguf.F16,
-	safetensors.F32: gguf.F32}
-
 // Open opens an adapter for a model of shape spec, whose experts it must not change.
 func (r Ref) Open(spec models.Spec) (*Adapter, error) { return r.open(spec, nil) }
 
@@ -175,7 +171,7 @@ func (a *Adapter) place(t safetensors.Tensor) error {
 		return fmt.Errorf("%s holds tensor %s, which is not supported: %s", WeightsName, printable,
 			models.MergeElsewhere)
 	}
-	if _, ok := kinds[t.DType]; !ok {
+	if _, ok := gguf.Kinds[t.DType]; !ok {
 		return fmt.Errorf("%s: tensor %s is %s, not BF16, F16 or F32", WeightsName, printable,
 			t.DType)
 	}
@@ -276,7 +272,7 @@ func readNumbers(t safetensors.Tensor, sum hash.Hash) error {
 	sum.Write(t.Data)
 	values := make([]float32, chunk)
 	for data := range slices.Chunk(t.Data, chunk*size) {
-		gguf.Floats(values, data, kinds[t.DType])
+		gguf.Floats(values, data, gguf.Kinds[t.DType])
 		for _, v := range values[:len(data)/size] {
 			if v-v != 0 {
 				return fmt.Errorf("%s: tensor %s holds %v: only finite numbers can be added",

@@ -93,7 +93,7 @@ func AddExpert(matrix string, expert, experts int, to []float32, list []*Adapter
 		rank := all / experts
 		values := make([]float32, rank*in)
 		size := len(values) * c.a.DType.Bits() / 8
-		gguf.Floats(values, c.a.Data[expert*size:][:size], kinds[c.a.DType])
+		gguf.Floats(values, c.a.Data[expert*size:][:size], gguf.Kinds[c.a.DType])
 		a, b, sum := make([]float64, len(values)), make([]float32, all), make([]float64, in)
 		for i, v := range values {
 			a[i] = float64(v)

@@ -51,7 +51,7 @@ func AddFrom(base safetensors.Tensor, first int, list []*Adapter) *Sum {
 		if c.a.Data != nil {
 			p.a = make([]float64, c.a.Shape[0]*s.width)
 			values := make([]float32, len(p.a))
-			gguf.Floats(values, c.a.Data, kinds[c.a.DType])
+			gguf.Floats(values, c.a.Data, gguf.Kinds[c.a.DType])
 			for i, v := range values {
 				p.a[i] = float64(v)
 			}
@@ -105,7 +105,7 @@ func (s *Sum) Rows(first, count int, to []byte) error {
 
 func row(to []float32, t safetensors.Tensor, index, width int) {
 	size := width * t.DType.Bits() / 8
-	gguf.Floats(to, t.Data[index*size:][:size], kinds[t.DType])
+	gguf.Floats(to, t.Data[index*size:][:size], gguf.Kinds[t.DType])
 }
 
 func addScaled(sum, values []float64, factor float64) {

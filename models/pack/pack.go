@@ -27,8 +27,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/ossrun/ossrun/models/mapping"
 )
 
 // MaxSize is the longest file that is unpacked, in bytes.
@@ -76,14 +74,6 @@ func Reserve(size int64) (*Memory, error) {
 	}
 	return &Memory{Bytes: data, free: free}, nil
 }
-
-// PreferHugePages is for memory that will be written completely: fewer, larger pages if the system
-// has them.
-func (m *Memory) PreferHugePages() { mapping.PreferHugePages(m.Bytes) }
-
-// Release releases a part of Bytes, whose content is undefined until it is written again. False if
-// it is unchanged: the part is smaller than a page, or the system does not support this.
-func (m *Memory) Release(part []byte) bool { return mapping.Release(part) }
 
 // Unpack reads a pack to its end. A broken pack returns an error and no memory. The SHA-256 of
 // Bytes is not checked, which would take as long as reading them: gzip's checksum is enough for an

@@ -51,7 +51,7 @@ func Open(ckpt *checkpoint.Checkpoint, folder string) (*Copy, error) {
 		if err != nil {
 			return nil, err
 		}
-		memory.PreferHugePages()
+		mapping.PreferHugePages(memory.Bytes)
 		if err := fill(memory.Bytes, list, ckpt); err != nil {
 			return nil, errors.Join(err, memory.Free())
 		}

@@ -71,16 +71,23 @@ func Inspect(path string) (*Header, error) {
 	return header, f.Close()
 }
 
-func open(path string) (*os.File, *Header, error) {
+// OpenFile is mapping.OpenRegular with errors that name the file without its folder.
+func OpenFile(path string) (f *os.File, size int64, err error) {
 	name := filepath.Base(path)
-	f, size, err := mapping.OpenRegular(path)
-	switch {
-	case errors.Is(err, mapping.ErrNotRegular):
-		return nil, nil, &Error{File: name, What: mapping.ErrNotRegular.Error()}
-	case err != nil:
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	if f, size, err = mapping.OpenRegular(path); errors.Is(err, mapping.ErrNotRegular) {
+		err = &Error{File: name, What: mapping.ErrNotRegular.Error()}
+	} else if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
 	}
-	header, err := ReadHeader(name, f, size)
+	return f, size, err
+}
+
+func open(path string) (*os.File, *Header, error) {
+	f, size, err := OpenFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	header, err := ReadHeader(filepath.Base(path), f, size)
 	if err != nil {
 		f.Close()
 	}

@@ -115,20 +115,17 @@ type eventQueue struct {
 func newEventQueue() *eventQueue { return &eventQueue{ready: make(chan struct{}, 1)} }
 
 func (b *eventQueue) put(e session.Event, now time.Time) {
-	b.mu.Lock()
-	b.events = append(b.events, timedEvent{e, now})
-	b.mu.Unlock()
-	b.wake()
+	b.change(func() { b.events = append(b.events, timedEvent{e, now}) })
 }
 
 func (b *eventQueue) end(r session.Result, err error) {
-	b.mu.Lock()
-	b.done, b.result, b.err = true, r, err
-	b.mu.Unlock()
-	b.wake()
+	b.change(func() { b.done, b.result, b.err = true, r, err })
 }
 
-func (b *eventQueue) wake() {
+func (b *eventQueue) change(work func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	work()
 	select {
 	case b.ready <- struct{}{}:
 	default:
@@ -168,10 +165,8 @@ func (b *eventQueue) next(ctx context.Context, number int, last time.Time,
 			return nil
 		}
 		if wait := time.Second/framesPerSecond - clock().Sub(last); wait > 0 {
-			timer := time.NewTimer(wait)
-			defer timer.Stop()
 			select {
-			case <-timer.C:
+			case <-time.After(wait):
 			case <-ctx.Done():
 				return nil
 			}

@@ -162,10 +162,8 @@ func (m *Model) nextExpiry() tea.Cmd {
 	return func() tea.Msg {
 		select {
 		case until := <-m.notices.expiry:
-			timer := time.NewTimer(time.Until(until))
-			defer timer.Stop()
 			select {
-			case <-timer.C:
+			case <-time.After(time.Until(until)):
 				return noticeExpired{}
 			case <-m.ctx.Done():
 			}

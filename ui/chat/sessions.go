@@ -390,12 +390,10 @@ func (m *Model) save() (stored <-chan struct{}) {
 func (m *Model) saveAndWait() (wait func() bool) {
 	stored := m.save()
 	return func() bool {
-		patience := time.NewTimer(saveTimeout)
-		defer patience.Stop()
 		select {
 		case <-stored:
 			return true
-		case <-patience.C:
+		case <-time.After(saveTimeout):
 			return false
 		}
 	}

@@ -405,11 +405,8 @@ func modelFolder(model string) (string, error) {
 		}
 		return "", nil
 	}
-	var config struct {
-		Type string `json:"model_type"`
-	}
 	text, err := models.ReadFile(filepath.Join(model, "config.json"))
-	if err == nil && (json.Unmarshal(text, &config) != nil || config.Type != "gpt_oss") {
+	if err == nil && !models.IsGPTOSS(text) {
 		err = models.ForeignError(text) // of gpt-oss vLLM takes more forms than this engine
 	}
 	if err != nil {
