@@ -46,19 +46,30 @@ func reorderNibbles(x uint64) uint64 {
 
 // ToBF16 writes the values of a source as bfloat16. from has complete blocks of the type.
 func ToBF16(to, from []byte, kind Type) {
-	if kind == BF16 {
-		copy(to, from)
-		return
-	}
 	b := blocks[kind]
-	var values [256]float32 // a largest block
-	for piece := range slices.Chunk(from, len(values)/b.values*b.bytes) {
-		n := len(piece) / b.bytes * b.values
-		Floats(values[:n], piece, kind)
-		for i, v := range values[:n] {
-			binary.LittleEndian.PutUint16(to[2*i:], uint16(roundBF16(v)))
+	switch kind {
+	case BF16:
+		copy(to, from)
+	case Q8: // most files' dense weights, in one pass
+		const block = 2 + models.BlockSize
+		for i := range len(from) / block {
+			b := from[i*block:][:block]
+			scale, out := f16(b), to[2*i*models.BlockSize:][:2*models.BlockSize]
+			for j := range models.BlockSize / 2 {
+				first, second := scale*float32(int8(b[2+2*j])), scale*float32(int8(b[3+2*j]))
+				binary.LittleEndian.PutUint32(out[4*j:], roundBF16(first)|roundBF16(second)<<16)
+			}
 		}
-		to = to[2*n:]
+	default:
+		var values [256]float32 // a largest block
+		for piece := range slices.Chunk(from, len(values)/b.values*b.bytes) {
+			n := len(piece) / b.bytes * b.values
+			Floats(values[:n], piece, kind)
+			for i, v := range values[:n] {
+				binary.LittleEndian.PutUint16(to[2*i:], uint16(roundBF16(v)))
+			}
+			to = to[2*n:]
+		}
 	}
 }
 

@@ -110,8 +110,8 @@ func (o *origin) address() (string, bool) {
 	return o.where, o.foreign
 }
 
-// persist repeats a try at the file's current address until it succeeds or its error is final. A try
-// that brought bytes resets the count; note, which may be nil, gets the second error in a row.
+// persist repeats a try at the file's current address until it succeeds or its error is final. A
+// try that brought bytes resets the count; note, which may be nil, gets the third error in a row.
 func (o *origin) persist(ctx context.Context, note func(error),
 	try func(address string, foreign bool) (received int64, err error)) error {
 	patient := backoff{client: o.client}
