@@ -91,7 +91,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/nothing", 404, "unknown_url"},
 		{"GET", "/v2", 404, "unknown_url"},
 		{"POST", "/v1/embeddings", 404, "unknown_url"},
-		{"GET", "/v1/chat/completions", 405, "method_not_allowed"},
+		{"GET", "/v1/completions", 405, "method_not_allowed"},
 		{"PUT", "/v1/responses", 405, "method_not_allowed"},
 		{"POST", "/v1/models", 405, "method_not_allowed"},
 		{"POST", "/v1/responses/x", 405, "method_not_allowed"},

@@ -101,6 +101,8 @@ func TestReferenceExamples(t *testing.T) {
 		case strings.Contains(path, "resp_1"):
 			id := post("/v1/responses", `{"input":"a"}`)["id"].(string)
 			return strings.Replace(path, "resp_1", id, 1)
+		case strings.Contains(path, "chatcmpl_1"):
+			return strings.Replace(path, "chatcmpl_1", storedCompletion(t, srv), 1)
 		case strings.Contains(path, "conv_1"):
 			id := post("/v1/conversations", `{"metadata":{"topic":"a"}}`)["id"].(string)
 			item := porttest.At(post("/v1/conversations/"+id+"/items",

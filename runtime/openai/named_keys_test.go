@@ -100,6 +100,7 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 	key := []string{"Authorization", "Bearer " + n.keys["alice"]}
 	ended := endOf(t, srv, batchOf(t, srv, requestLines(1), key...), key...)
 	ofMessages := messageBatchOf(t, srv, "hello", key...)
+	completion := storedCompletion(t, srv, key...)
 
 	type request struct{ method, path, body string }
 	requests := map[string]request{
@@ -129,6 +130,8 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 			of = id(talk)
 		case strings.HasPrefix(path, "/v1/batches/"):
 			of = id(ended)
+		case strings.HasPrefix(path, "/v1/chat/completions/"):
+			of = completion
 		case strings.HasPrefix(path, "/v1/messages/batches/"):
 			of = ofMessages
 		case strings.HasPrefix(path, "/v1/files/"):
@@ -154,7 +157,7 @@ func TestWhatAKeyLeavesIsItsOwn(t *testing.T) {
 	all := hosttest.Must(keys.Load(n.path))(t)
 	for name, r := range requests { // the server's own by the keys that they have in the store
 		for of := range map[string]bool{id(response): true, id(background): true, id(talk): true,
-			id(ended): true, ended["output_file_id"].(string): true, ofMessages: true} {
+			id(ended): true, ended["output_file_id"].(string): true, ofMessages: true, completion: true} {
 			path := strings.Replace(r.path, of, all[0].ID+"%2F"+of, 1)
 			body := strings.Replace(r.body, of, all[0].ID+"/"+of, 1)
 			if path+body == r.path+r.body {

@@ -55,6 +55,7 @@ func bodyFor(t *testing.T, o openai.Documented) map[string]any {
 		"POST /detokenize":                  `{"tokens":[1]}`,
 		"POST /v1/conversations/{id}/items": `{"items":[{"role":"user","content":"a"}]}`,
 		"POST /v1/conversations/{id}":       `{"metadata":{"a":"b"}}`,
+		"POST /v1/chat/completions/{id}":    `{"metadata":{"a":"b"}}`,
 		"POST /api/show":                    `{"model":"gpt-oss:20b"}`,
 		"POST /api/pull":                    `{"model":"gpt-oss:20b"}`,
 		"POST /v1/conversations":            `{}`,
@@ -125,6 +126,7 @@ func TestDocumentHasTheFields(t *testing.T) {
 	srv, _ := porttest.Server(t, sessiontest.Answers("ok"))
 	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	file := idIn(t, upload(t, srv, "batch", "in.jsonl", ""))
+	completion := storedCompletion(t, srv)
 	send := func(o openai.Documented, p openai.Parameter, v any) porttest.Reply {
 		body := bodyFor(t, o)
 		if o.Route == "POST /v1/batches" {
@@ -138,7 +140,8 @@ func TestDocumentHasTheFields(t *testing.T) {
 		}
 		text, _ := json.Marshal(body)
 		method, path, _ := strings.Cut(o.Route, " ")
-		return porttest.Ask(t, method, srv.URL+strings.ReplaceAll(path, "{id}", talk), string(text))
+		return porttest.Ask(t, method, srv.URL+strings.NewReplacer(
+			"completions/{id}", "completions/"+completion, "{id}", talk).Replace(path), string(text))
 	}
 	for _, o := range openai.Document() {
 		for _, p := range o.Body {

@@ -151,8 +151,9 @@ func newPort(o Options) *port {
 	if o.Keys != nil {
 		o.Keys.OnRemoval = func(id string) { p.tools.CloseOf(id, "") }
 	}
-	p.chat, p.responses = chat.New(d, p.tools), responses.New(d, p.tools,
+	p.responses = responses.New(d, p.tools,
 		func(w http.ResponseWriter, r *http.Request) { p.all.ServeHTTP(w, r) })
+	p.chat = chat.New(d, p.tools, p.responses.StoreCompletion)
 	p.messages, p.ollama = messages.New(d, p.tools), ollama.New(d)
 	return p
 }

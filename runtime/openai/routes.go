@@ -41,6 +41,13 @@ func (p *port) operations() []operation {
 	noEmbeddings, notFound := refuseRoute("gpt-oss makes no embeddings"), refuseRoute(routesHint)
 	return []operation{
 		{"POST /v1/chat/completions", p.driver.AnswerHandler(p.chat.Read), chat.Parameters()},
+		{"GET /v1/chat/completions", p.responses.ListObjects(records.KindCompletion, ""), nil},
+		{"GET /v1/chat/completions/{id}", p.responses.ShowObject(records.KindCompletion), nil},
+		{"POST /v1/chat/completions/{id}", p.driver.BodyHandler(p.responses.UpdateCompletion),
+			nil},
+		{"DELETE /v1/chat/completions/{id}",
+			p.responses.DeleteObject(records.KindCompletion, "chat.completion.deleted"), nil},
+		{"GET /v1/chat/completions/{id}/messages", p.responses.CompletionMessages, nil},
 		{"POST /v1/completions", p.driver.AnswerHandler(completions.Read),
 			completions.Parameters()},
 		{"POST /v1/embeddings", noEmbeddings, nil},
@@ -67,7 +74,7 @@ func (p *port) operations() []operation {
 		{"POST /v1/files", p.responses.Upload, nil},
 		{"GET /v1/files", p.responses.ListObjects(records.KindFile, "file-"), nil},
 		{"GET /v1/files/{id}", p.responses.ShowObject(records.KindFile), nil},
-		{"DELETE /v1/files/{id}", p.responses.DeleteFile, nil},
+		{"DELETE /v1/files/{id}", p.responses.DeleteObject(records.KindFile, "file"), nil},
 		{"GET /v1/files/{id}/content", p.responses.ShowContent, nil},
 		{"POST /v1/batches", p.driver.BodyHandler(p.responses.CreateBatch), nil},
 		{"GET /v1/batches", p.responses.ListObjects(records.KindBatch, "batch_"), nil},

@@ -43,6 +43,7 @@ var bases = map[string]string{
 	"/detokenize":                  `{"tokens":[1]}`,
 	"/v1/conversations/{id}/items": `{"items":[{"role":"user","content":"a"}]}`,
 	"/v1/conversations/{id}":       `{"metadata":{"a":"b"}}`,
+	"/v1/chat/completions/{id}":    `{"metadata":{"a":"b"}}`,
 	"/api/show":                    `{"model":"gpt-oss:20b"}`,
 	"/api/pull":                    `{"model":"gpt-oss:20b"}`,
 	"/v1/conversations":            `{}`,
@@ -136,6 +137,7 @@ func recordSurface(t *testing.T) map[string]string {
 	files["openapi.json"] = pretty.String() + "\n"
 	talk := porttest.At(porttest.Decode(t, porttest.Post(t, srv, "/v1/conversations", `{}`).Body), "id").(string)
 	file := idIn(t, upload(t, srv, "batch", "in.jsonl", ""))
+	completion := storedCompletion(t, srv)
 	paths := porttest.At(porttest.Decode(t, document), "paths").(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		fields, _ := porttest.At(paths[path], "post", "requestBody", "content", "application/json", "schema",
@@ -154,7 +156,8 @@ func recordSurface(t *testing.T) map[string]string {
 			model.Mu.Lock()
 			model.Requests = nil
 			model.Mu.Unlock()
-			r := porttest.Ask(t, "POST", srv.URL+strings.Replace(path, "{id}", talk, 1), string(text),
+			r := porttest.Ask(t, "POST", srv.URL+strings.NewReplacer(
+				"completions/{id}", "completions/"+completion, "{id}", talk).Replace(path), string(text),
 				"X-Request-Id", "req_1")
 			answer = fmt.Sprint(r.Status)
 			if r.Status != http.StatusOK {

@@ -40,7 +40,7 @@ func MoveOwned(s Store, owner, to string) (n int, err error) {
 // takeFrom deletes the records of an owner and passes each to add, in a change for each kind.
 func takeFrom(s Store, owner string, add func(*Change, Record) error) (n int, err error) {
 	for _, kind := range []Kind{KindRunning, KindResponse, KindConversation, KindTurn, KindChat,
-		KindBatch, KindFile, KindContent} {
+		KindBatch, KindFile, KindContent, KindCompletion} {
 		list := Owned(s, owner).List(kind)
 		n += len(list)
 		if len(list) == 0 {

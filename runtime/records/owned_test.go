@@ -94,7 +94,8 @@ func TestRecordsOfAnOwnerGo(t *testing.T) {
 }
 
 func ownerGoes(t *testing.T, s Store, move bool) {
-	kinds := []Kind{KindRunning, KindResponse, KindConversation, KindTurn}
+	kinds := []Kind{KindRunning, KindResponse, KindConversation, KindTurn, KindFile, KindContent,
+		KindBatch, KindCompletion}
 	for _, owner := range []string{"gone", "other"} {
 		for _, kind := range kinds {
 			hosttest.Check(t, Owned(s, owner).Put(Record{Kind: kind, Key: "of " + owner,

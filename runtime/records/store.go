@@ -56,8 +56,9 @@ const (
 	KindChat         Kind = "chat"         // a session of ossrun chat
 	KindUsage        Kind = "usage"        // a named key's usage of one day
 	KindFile         Kind = "file"         // one of /v1/files
-	KindContent      Kind = "content"      // of a file; its value need not be JSON
+	KindContent      Kind = "content"      // of a file or completion; need not be JSON
 	KindBatch        Kind = "batch"        // one of /v1/batches
+	KindCompletion   Kind = "completion"   // an answer of /v1/chat/completions
 )
 
 type Record struct {
@@ -179,6 +180,7 @@ var bounds = map[Kind]Bound{
 	KindFile:         {Bytes: 16e6, Count: 10_000},
 	KindContent:      {Bytes: 256e6},
 	KindBatch:        {Bytes: 16e6, Count: 10_000},
+	KindCompletion:   {Bytes: 64e6, Count: 10_000},
 }
 
 type Options struct {

@@ -20,7 +20,8 @@ type Completion struct {
 	Model   string `json:"model"`
 	Choices any    `json:"choices"`
 	// vLLM's, if the client asks for ids: in a full answer, or in the first chunk
-	PromptTokenIDs []int32 `json:"prompt_token_ids,omitempty"`
+	PromptTokenIDs []int32         `json:"prompt_token_ids,omitempty"`
+	Metadata       json.RawMessage `json:"metadata,omitempty"` // of a stored one
 	// of a stream with include_usage: null in all but the last chunk
 	Usage any `json:"usage,omitempty"`
 	// llama.cpp's, with return_progress: in chunks before the first token

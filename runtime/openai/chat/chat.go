@@ -7,6 +7,7 @@ package chat
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 
 type form struct {
 	answer.Chunks
+	api         API
 	req         *chatRequest
 	clientNames map[string]tools.ClientName
 	choices     []*state
@@ -38,10 +40,14 @@ type state struct {
 type API struct {
 	*answer.Driver
 	tools *tools.Pool
+	store Storer
 }
 
+// Storer stores a completion of a client with its messages.
+type Storer func(client string, c answer.Completion, messages json.RawMessage) error
+
 // New makes the dialect; tools are the built-in ones.
-func New(d *answer.Driver, tools *tools.Pool) API { return API{d, tools} }
+func New(d *answer.Driver, tools *tools.Pool, store Storer) API { return API{d, tools, store} }
 
 func (p API) Read(o *fields.Object) (*answer.Request, answer.Form) {
 	req := Parse(o, p.MaxReasoning)
@@ -49,7 +55,7 @@ func (p API) Read(o *fields.Object) (*answer.Request, answer.Form) {
 	if wanted, req.Ignored = p.tools.ReadRequested(o, &req.offer, false); len(wanted) > 0 {
 		req.Start = p.tools.StartHidden(wanted, req.offer.Hosted)
 	}
-	return &req.Request, &form{req: req, clientNames: req.offer.ClientNames()}
+	return &req.Request, &form{api: p, req: req, clientNames: req.offer.ClientNames()}
 }
 
 func (c *form) Open(a *answer.Answer) {
@@ -186,8 +192,15 @@ func (c *form) reason(ch *state) string {
 	return "stop"
 }
 
+// End stores the completion of a stream before its end, so that the client then finds it.
+func (c *form) End(usage session.Usage, f *fields.Fault) {
+	if f == nil && c.req.store && !slices.Contains(c.Dones, nil) {
+		c.Body(usage)
+	}
+	c.Chunks.End(usage, f)
+}
+
 func (c *form) Body(usage session.Usage) any {
-	c.Object = "chat.completion"
 	var list []chatChoice
 	for _, ch := range c.choices {
 		m := chatReply{Role: "assistant", chatThought: c.reasoning(ch.reasoning.String()),
@@ -212,6 +225,13 @@ func (c *form) Body(usage session.Usage) any {
 		list = append(list, choice)
 	}
 	all := c.Completion(list, c.WireUsage(usage))
+	all.Object, all.Metadata = "chat.completion", c.req.metadata
 	all.PromptTokenIDs = c.promptTokens()
+	if c.req.store {
+		if err := c.api.store(c.Exchange.Client, all, c.req.messages); err != nil {
+			c.Driver.Log.Error("a completion is not stored", "id", c.ID, "error", err)
+			c.Ignore([]string{"store"})
+		}
+	}
 	return all
 }

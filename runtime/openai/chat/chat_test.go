@@ -26,7 +26,7 @@ func TestChatAnswer(t *testing.T) {
 		t.Errorf("id, model or created: %v", m)
 	}
 	want := `[{"index":0,"message":{"role":"assistant","content":"Hello <b>&you</b>.","reasoning":"They ask. I answer.","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],` +
-		`"usage":{"prompt_tokens":40,"completion_tokens":12,"total_tokens":52,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":5}}}` + "\n"
+		`"metadata":{"a":"b"},"usage":{"prompt_tokens":40,"completion_tokens":12,"total_tokens":52,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":5}}}` + "\n"
 	if _, got, _ := strings.Cut(r.Body, `"choices":`); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -8,6 +8,7 @@ package chat
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
@@ -26,6 +27,9 @@ type chatRequest struct {
 	offer       tools.Offer
 	functions   bool // calls have the deprecated form
 	conv        request.Conversation
+	store       bool
+	// of a stored one: the answer's, and the request's
+	metadata, messages json.RawMessage
 }
 
 func Parameters() []fields.Parameter { return new(chatRequest).parameters() }
@@ -62,6 +66,12 @@ func Parse(o *fields.Object, bound int) *chatRequest {
 	r.Instruct(r.conv.Instructions(""))
 	r.offer.ApplyTo(&r.Turn)
 	r.Turns = request.Choices(r.Turn, r.N)
+	if r.store = o.Flag("store"); r.store {
+		r.metadata, r.messages = json.RawMessage("{}"), slices.Clone(o.Get("messages").Raw)
+		if o.Has("metadata") {
+			r.metadata = slices.Clone(o.Get("metadata").Raw)
+		}
+	}
 	return r
 }
 

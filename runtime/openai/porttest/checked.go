@@ -138,7 +138,8 @@ var onePart = regexp.MustCompile(`^/v1/responses/[^/]+(/cancel|/input_items)?$`)
 // schemaOf is the name of the schema of a full answer.
 func schemaOf(method, path string, m map[string]any) string {
 	switch {
-	case path == "/v1/chat/completions":
+	case strings.HasPrefix(path, "/v1/chat/completions") && (method == http.MethodPost ||
+		m["object"] == "chat.completion"): // others are lists and a deletion
 		return "CreateChatCompletionResponse"
 	case path == "/v1/completions":
 		return "CreateCompletionResponse"

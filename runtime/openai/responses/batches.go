@@ -79,18 +79,18 @@ func (p *API) beginBatch(b object, total int, input []byte) *fields.Fault {
 	return nil
 }
 
-// changeBatch changes a batch, which may be unknown.
-func (p *API) changeBatch(id string, change func(*records.Change, object) error) (b object,
-	err error) {
+// changeObject changes an object, which may be unknown.
+func (p *API) changeObject(kind records.Kind, id string,
+	change func(*records.Change, object) error) (b object, err error) {
 	err = p.store.Change(func(c *records.Change) error {
-		record, ok := c.Get(records.KindBatch, id)
+		record, ok := c.Get(kind, id)
 		if !ok || json.Unmarshal(record.Value, &b) != nil {
-			return fields.NotFound("id", "batch", id)
+			return fields.NotFound("id", string(kind), id)
 		}
 		if err := change(c, b); err != nil {
 			return err
 		}
-		return putObject(c, records.KindBatch, b)
+		return putObject(c, kind, b)
 	})
 	return b, err
 }
@@ -99,7 +99,7 @@ func (p *API) changeBatch(id string, change func(*records.Change, object) error)
 func (p *API) CancelBatch(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Client)
 	id := r.PathValue("id")
-	b, err := p.changeBatch(id, func(_ *records.Change, b object) error {
+	b, err := p.changeObject(records.KindBatch, id, func(_ *records.Change, b object) error {
 		if hasEnded(b) {
 			return fields.Refusal(http.StatusConflict, "id", "", fmt.Sprint("it is ", b["status"]))
 		}
@@ -252,7 +252,7 @@ func (j *batchJob) fileID(name string) string {
 
 // save changes the batch and stores the answers so far, if no other process has the lease.
 func (j *batchJob) save(change func(b object)) error {
-	b, err := j.changeBatch(j.id, func(c *records.Change, b object) error {
+	b, err := j.changeObject(records.KindBatch, j.id, func(c *records.Change, b object) error {
 		var current lease
 		record, _ := c.Get(records.KindRunning, j.id)
 		_ = json.Unmarshal(record.Value, &current) // none: it is free

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
@@ -323,11 +324,16 @@ type itemPage struct {
 	HasMore bool              `json:"has_more"`
 }
 
-// pageOf is a page of items, which are passed oldest first. The default order is desc.
+// pageOf is a page of items, which are passed oldest first. The default order is desc,
+// but asc of chat completions.
 func pageOf(r *http.Request, items []json.RawMessage) (any, *fields.Fault) {
 	query := r.URL.Query()
 	items = slices.Clone(items)
-	switch order := query.Get("order"); order {
+	order := query.Get("order")
+	if order == "" && strings.HasPrefix(r.URL.Path, "/v1/chat/") {
+		order = "asc"
+	}
+	switch order {
 	case "", "desc":
 		slices.Reverse(items)
 	case "asc":

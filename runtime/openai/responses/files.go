@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
-// object is a file or batch as clients see it.
+// object is a file, batch or completion as clients see it.
 type object map[string]any
 
 func putObject(c *records.Change, kind records.Kind, o object) error {
@@ -74,7 +75,7 @@ func (p *API) Upload(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	return o, nil
 }
 
-// ShowObject shows a file or batch.
+// ShowObject shows a file, batch or completion.
 func (p *API) ShowObject(kind records.Kind) answer.Handler {
 	return func(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 		record, ok := p.forOwner(e.Client).store.Get(kind, r.PathValue("id"))
@@ -89,18 +90,32 @@ func noObject(kind records.Kind, r *http.Request) *fields.Fault {
 	return fields.NotFound("id", string(kind), r.PathValue("id"))
 }
 
-// ListObjects lists the files or batches whose ids begin with prefix, or those with the query's
-// purpose.
+// isWanted tells whether an object has the purpose, model and metadata of a list's query.
+func (o object) isWanted(query url.Values) bool {
+	metadata, _ := o["metadata"].(map[string]any)
+	for name := range query {
+		key, inMetadata := strings.CutPrefix(name, "metadata[")
+		value := o[name]
+		if inMetadata {
+			value = metadata[strings.TrimSuffix(key, "]")]
+		}
+		if (inMetadata || name == "purpose" || name == "model") && value != query.Get(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// ListObjects lists the objects of a kind whose ids begin with prefix, as the query filters them.
 func (p *API) ListObjects(kind records.Kind, prefix string) answer.Handler {
 	return func(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 		var list []json.RawMessage
-		ages, purpose := map[string]float64{}, r.URL.Query().Get("purpose")
+		ages := map[string]float64{}
 		for _, record := range p.forOwner(e.Client).store.List(kind) {
 			var o object
 			_ = json.Unmarshal(record.Value, &o) // our own
-			ages[record.Key], _ = o["created_at"].(float64)
-			if strings.HasPrefix(record.Key, prefix) &&
-				(purpose == "" || o["purpose"] == purpose) {
+			ages[record.Key], _ = cmp.Or(o["created_at"], o["created"]).(float64)
+			if strings.HasPrefix(record.Key, prefix) && o.isWanted(r.URL.Query()) {
 				list = append(list, record.Value)
 			}
 		}
@@ -130,21 +145,27 @@ func writeLines(e *answer.Exchange, text []byte) {
 	}
 }
 
-func (p *API) DeleteFile(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	id, ok := r.PathValue("id"), false
-	if err := p.forOwner(e.Client).store.Change(func(c *records.Change) error {
-		ok = deleteFile(c, id)
-		return nil
-	}); err != nil {
-		return nil, deleteFault(err)
+// DeleteObject deletes a file or completion, and answers with an object of this name.
+func (p *API) DeleteObject(kind records.Kind, name string) answer.Handler {
+	return func(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
+		id, ok := r.PathValue("id"), false
+		if err := p.forOwner(e.Client).store.Change(func(c *records.Change) error {
+			ok = deleteObject(c, kind, id)
+			return nil
+		}); err != nil {
+			return nil, deleteFault(err)
+		}
+		if !ok {
+			return nil, noObject(kind, r)
+		}
+		return deletion{id, name, true}, nil
 	}
-	if !ok {
-		return nil, noObject(records.KindFile, r)
-	}
-	return deletion{id, "file", true}, nil
 }
 
-func deleteFile(c *records.Change, id string) bool {
-	c.Delete(records.KindContent, id)
-	return c.Delete(records.KindFile, id)
+func deleteObject(c *records.Change, kind records.Kind, id string) bool {
+	ok := c.Delete(kind, id)
+	if ok {
+		c.Delete(records.KindContent, id)
+	}
+	return ok
 }

@@ -165,7 +165,7 @@ func (p *API) DeleteMessageBatch(e *answer.Exchange, r *http.Request) (any, *fie
 	if err := p.store.Change(func(c *records.Change) error {
 		for _, name := range []string{"input_file_id", "output_file_id", "error_file_id"} {
 			id, _ := b[name].(string) // as above
-			deleteFile(c, id)
+			deleteObject(c, records.KindFile, id)
 		}
 		c.Delete(records.KindBatch, r.PathValue("id"))
 		return nil

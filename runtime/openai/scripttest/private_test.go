@@ -37,7 +37,7 @@ func TestWhatIsNotStoredLeavesNothingOnDisk(t *testing.T) {
 	const messages = `"messages":[{"role":"user","content":"a SECRET"}]`
 	for _, request := range [][2]string{
 		{"/v1/chat/completions", `{` + messages + `}`},
-		{"/v1/chat/completions", `{` + messages + `,"store":true}`},
+		{"/v1/chat/completions", `{` + messages + `,"stream":true}`},
 		{"/v1/chat/completions", `{` + messages + weather + `,"tool_choice":"required"}`},
 		{"/v1/completions", `{"prompt":"a SECRET"}`},
 		{"/v1/messages", `{"max_tokens":99,` + messages + `}`},
@@ -47,7 +47,8 @@ func TestWhatIsNotStoredLeavesNothingOnDisk(t *testing.T) {
 	} {
 		post(request[0], request[1])
 		for _, kind := range []records.Kind{records.KindTurn, records.KindResponse,
-			records.KindRunning, records.KindConversation} {
+			records.KindRunning, records.KindConversation,
+			records.KindCompletion, records.KindContent} {
 			if n := len(other.List(kind)); n > 0 {
 				t.Errorf("%s %s leaves %d of kind %s", request[0], request[1], n, kind)
 			}
