@@ -254,19 +254,21 @@ func (n *violation) arrayKeyword() error {
 			n.add(array, countMember("minItems", len(n.x.value.Member("prefixItems").Items)+1))
 			return nil
 		}
-		if n.x.value.Get("prefixItems") == nil {
-			n.schemaOf(n.v, n.x.under(n.keyword))
-			n.add(array, member("contains", n.notOf(n.o, n.v)))
-			return nil
-		}
+		return n.opposite(array, "contains", "prefixItems")
 	case "contains":
-		if n.x.value.Get("minContains") == nil {
-			n.schemaOf(n.v, n.x.under(n.keyword))
-			n.add(array, member("items", n.notOf(n.o, n.v)))
-			return nil
-		}
+		return n.opposite(array, "items", "minContains")
 	}
 	return errInexact
+}
+
+// opposite adds the arrays whose keyword refuses n.v; next to besides, that would not be exact.
+func (n *violation) opposite(array jsondoc.Member, keyword, besides string) error {
+	if n.x.value.Get(besides) != nil {
+		return errInexact
+	}
+	n.schemaOf(n.v, n.x.under(n.keyword))
+	n.add(array, member(keyword, n.notOf(n.o, n.v)))
+	return nil
 }
 
 func (n *violation) limit() error {

@@ -46,18 +46,16 @@ var freeText = format{Wire: TextFormat{Type: "text"}}
 // ApplyTo makes the session enforce the format and describe it to the model.
 func (f format) ApplyTo(r *session.Request) { r.Final, r.Formats = f.Final, f.section }
 
-// formatForm says where a format has its schema, and the schema's name.
-type formatForm uint8
-
+// Kinds of formats with a type, by where the schema and its name are.
 const (
-	nestedForm formatForm = iota // under json_schema, as in chat completions
-	flatForm                     // next to the type
-	freeForm                     // as flatForm, and it needs no name
-	schemaForm                   // as freeForm, or only a schema, or the word json
+	nestedForm = "nested" // under json_schema, as in chat completions
+	flatForm   = "flat"   // next to the type
+	freeForm   = "free"   // as flatForm, and it needs no name
+	schemaForm = "schema" // as freeForm, or only a schema, or the word json
 )
 
 // readFormat reads a format in one of the forms that clients use.
-func readFormat(v fields.Value, form formatForm) format {
+func readFormat(v fields.Value, form string) format {
 	if v.Kind() == jsondoc.String && form == schemaForm {
 		switch v.Text() {
 		case "json":
@@ -75,7 +73,7 @@ func readFormat(v fields.Value, form formatForm) format {
 	}
 	word := kind.Kind() == jsondoc.String && slices.Contains(types, kind.Text())
 	if form == schemaForm && !word {
-		return guidedField{v, "schema"}.read()
+		return guidedField{v, schemaForm}.read()
 	}
 	o := v.Object()
 	if o == nil || !slices.ContainsFunc(o.Members(),
@@ -86,7 +84,7 @@ func readFormat(v fields.Value, form formatForm) format {
 }
 
 // namedFormat reads a format with a type. The nested and the flat form are always both accepted.
-func namedFormat(o *fields.Object, form formatForm) format {
+func namedFormat(o *fields.Object, form string) format {
 	const nested = "json_schema"
 	inner, members := o, []string{"name", "description", "schema", "strict"}
 	if o.Has(nested) {
@@ -108,7 +106,7 @@ func namedFormat(o *fields.Object, form formatForm) format {
 		if form == nestedForm && !o.Has("schema") && !o.Need(nested) {
 			return freeText
 		}
-		f = schemaFormat(inner, form >= freeForm)
+		f = schemaFormat(inner, form == freeForm || form == schemaForm)
 	default:
 		o.Get("type").MustBe("text, json_object or json_schema")
 	}
@@ -209,9 +207,9 @@ func Compile(ctx context.Context, do func() (*grammar.Grammar, error)) (*grammar
 
 // constraintFields are the names of a format and the kind of each value (see constrain). With
 // member, the value is that member of an object that has other members too.
-var constraintFields = []struct{ name, member, kind string }{{"response_format", "", "nested"},
-	{"text", "format", "flat"}, {"format", "", "schema"}, {"output_format", "", "free"},
-	{"output_config", "format", "free"}, {"structured_outputs", "", "structured"},
+var constraintFields = []struct{ name, member, kind string }{{"response_format", "", nestedForm},
+	{"text", "format", flatForm}, {"format", "", schemaForm}, {"output_format", "", freeForm},
+	{"output_config", "format", freeForm}, {"structured_outputs", "", "structured"},
 	{"guided_json", "", "json"}, {"json_schema", "", "json"}, {"response_schema", "", "json"},
 	{"guided_json_object", "", "json_object"}, {"guided_regex", "", "regex"},
 	{"regex", "", "regex"}, {"regex_pattern", "", "regex"}, {"guided_choice", "", "choice"},
@@ -267,14 +265,8 @@ func (d *Draft) constrain(v fields.Value, kind string) {
 	}
 	var f format
 	switch kind {
-	case "nested":
-		f = readFormat(v, nestedForm)
-	case "flat":
-		f = readFormat(v, flatForm)
-	case "free":
-		f = readFormat(v, freeForm)
-	case "schema":
-		f = readFormat(v, schemaForm)
+	case nestedForm, flatForm, freeForm, schemaForm:
+		f = readFormat(v, kind)
 	case "structured":
 		o := v.Object()
 		allowOnly(o, guidedMembers)

@@ -13,6 +13,15 @@ import (
 	"testing"
 )
 
+// Parts of the documents that only recipes.yaml names.
+const (
+	placeQuickstart = "guide, Installation vLLM"
+	placeMI355      = "guide, MI355x(gfx950)"
+	placeImage      = "guide, Pull Docker Image"
+	placeContainer  = "guide, Run Docker Container"
+	placeTrouble    = "guide, Troubleshooting"
+)
+
 // line is a line of a document, and the request whose plan has it.
 type line struct {
 	place, text string

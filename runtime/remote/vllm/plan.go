@@ -98,20 +98,14 @@ type Plan struct {
 
 // The documents' parts.
 const (
-	placeQuickstart = "guide, Installation vLLM"
 	placeA100       = "guide, A100"
 	placeAMD        = "guide, AMD"
 	placeMI300      = "guide, MI300x/MI325x(gfx942)"
-	placeMI355      = "guide, MI355x(gfx950)"
 	placeEval       = "guide, Accuracy Evaluation Panels"
-	placeImage      = "guide, Pull Docker Image"
-	placeContainer  = "guide, Run Docker Container"
-	placeConfig     = "guide, Prepare the Config File"
 	placeLaunch     = "guide, Launch the vLLM Server"
 	placeParameters = "guide, Configs and Parameters"
 	placeBalance    = "guide, Balancing between Throughput and Latencies"
 	placeLimits     = "guide, Known Limitations"
-	placeTrouble    = "guide, Troubleshooting"
 	placeStrategies = "recipes, strategies of several machines"
 	placeBenchmarks = "vLLM v0.10.1, Serve a model via docker"
 )

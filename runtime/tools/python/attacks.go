@@ -25,6 +25,7 @@ import (
 //go:embed attacks.py
 var attacks string
 
+// Verdict is what an attempt to get out of a sandbox came to.
 type Verdict struct {
 	Sandbox string `json:"sandbox"`
 	Attack  string `json:"attack"`
