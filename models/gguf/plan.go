@@ -19,6 +19,18 @@ type rows struct {
 	first  int64
 }
 
+// stride is the bytes of one step along the first dimension.
+func (r rows) stride(set *Set) (int64, error) {
+	t := r.tensor
+	values, size, _ := t.Type.Block()
+	width := t.Elements() / int64(t.Shape[0])
+	if width%int64(values) != 0 {
+		return 0, fmt.Errorf("%s: tensor %s has %d values a step, which %s cannot hold",
+			set.Base(t), t.Name, width, t.Type)
+	}
+	return width / int64(values) * int64(size), nil
+}
+
 // rewrite makes one tensor, or with scales an expert matrix's two, from GGUF tensors.
 type rewrite struct {
 	to     models.TensorSpec // of an expert matrix: its _blocks

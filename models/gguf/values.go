@@ -71,13 +71,10 @@ func (r rewrite) name() string {
 // read returns the bytes of count steps of a source along its first dimension.
 func (v *Values) read(from rows, first, count int64) ([]byte, error) {
 	t := from.tensor
-	values, size, _ := t.Type.Block()
-	width := t.Elements() / int64(t.Shape[0])
-	if width%int64(values) != 0 {
-		return nil, fmt.Errorf("%s: tensor %s has %d values a step, which %s cannot hold",
-			v.set.Base(t), t.Name, width, t.Type)
+	stride, err := from.stride(v.set)
+	if err != nil {
+		return nil, err
 	}
-	stride := width / int64(values) * int64(size)
 	data := make([]byte, count*stride)
 	if _, err := v.files[t.File].ReadAt(data, t.Begin+(from.first+first)*stride); err != nil {
 		return nil, fmt.Errorf("reading %s of %s: %w", t.Name, filepath.Base(v.Paths[t.File]), err)

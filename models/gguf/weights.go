@@ -96,11 +96,8 @@ func (m *Model) OpenWeights() (_ *Weights, err error) {
 			r.rewriteOf[w.scales] = i
 		}
 		for _, from := range w.from {
-			elements, _, _ := from.tensor.Type.Block()
-			if width := from.tensor.Elements() / int64(from.tensor.Shape[0]); width%int64(
-				elements) != 0 {
-				return nil, fmt.Errorf("%s: tensor %s has %d values a step, which %s cannot hold",
-					r.files[from.tensor.File].name, from.tensor.Name, width, from.tensor.Type)
+			if _, err := from.stride(m.set); err != nil {
+				return nil, err
 			}
 		}
 	}
