@@ -47,6 +47,9 @@ var supported = strings.Fields("peft_type base_model_name_or_path r lora_alpha u
 	"loftq_config eva_config corda_config lora_ga_config runtime_config qalora_group_size " +
 	"ensure_weight_tying")
 
+// emptyValues are those of fields that set nothing.
+var emptyValues = strings.Fields(`null false 0 0.0 "" [] {}`)
+
 // harmlessInits are the values of init_lora_weights that leave the base model unchanged.
 var harmlessInits = strings.Fields(`null true false "gaussian" "eva" "orthogonal"`)
 
@@ -83,18 +86,12 @@ func ParseLoRA(text []byte) (LoRA, error) {
 			MergeElsewhere)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.object)) {
-		if !slices.Contains(supported, name) && f.isSet(name) {
+		if !slices.Contains(supported, name) && !slices.Contains(emptyValues, f.raw(name)) {
 			f.fail(safetensors.Printable(name), "is %s, which is not supported: %s", f.raw(name),
 				MergeElsewhere)
 		}
 	}
 	return l, *f.err
-}
-
-// isSet reports whether a field has a value other than null, false, 0 or an empty one.
-func (f fields) isSet(field string) bool {
-	raw := f.raw(field)
-	return !slices.Contains([]string{"null", "false", "0", "0.0", `""`, "[]", "{}"}, raw)
 }
 
 // patterns reads an object: for each pattern of module names a number up to most.

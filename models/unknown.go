@@ -35,7 +35,11 @@ func (e *UnknownModelError) Error() string {
 }
 
 func Unknown(name string) *UnknownModelError {
-	return &UnknownModelError{Name: name, Nearest: nearest(name)}
+	var names []string
+	for _, e := range catalogue() {
+		names = append(append(names, e.ID), e.Aliases...)
+	}
+	return &UnknownModelError{Name: name, Nearest: Nearest(strings.ToLower(name), names)}
 }
 
 // IsForeignName reports whether a name is that of another program's model.
@@ -54,18 +58,8 @@ func generalIDs() []string {
 	return ids
 }
 
-// nearest returns the most similar name of the catalogue, "" if none is similar or another size is
-// meant ("70b" is not a slip for "20b").
-func nearest(name string) string {
-	var names []string
-	for _, e := range catalogue() {
-		names = append(append(names, e.ID), e.Aliases...)
-	}
-	return Nearest(strings.ToLower(name), names)
-}
-
 // Nearest returns the known name with the fewest edits to name, "" if more than a third of it would
-// change.
+// change: "70b" is not a slip for "20b".
 func Nearest(name string, names []string) string {
 	best, fewest := "", len(name)/3+1
 	for _, k := range names {

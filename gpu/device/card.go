@@ -27,8 +27,8 @@ type Card struct {
 	Driver *driver.Driver
 	Number int // as people give it: counted over the vendors
 
-	integrated   bool
-	bandwidth    float64
+	integrated   bool    // for Caps, as bandwidth
+	bandwidth    float64 // 0: unknown
 	options      Options // it was opened with
 	folder       string  // of the proofs' files
 	verification Verification
@@ -52,14 +52,6 @@ func (c *Card) Caps() engine.Caps {
 	caps := c.Device.Caps()
 	caps.Integrated, caps.Bandwidth = c.integrated, c.bandwidth
 	return caps
-}
-
-// describe asks once for the facts that Caps adds; those without an answer stay unknown.
-func (c *Card) describe() *Card {
-	total, _ := c.Memory()
-	c.integrated, c.bandwidth = c.Integrated(), detect.Bandwidth(c.Title(), int(total>>20),
-		c.ComputeUnits())
-	return c
 }
 
 // Libraries are the variables that name another driver library, in the order of the vendors.
@@ -132,8 +124,11 @@ func OpenCard(list []int) (*Card, error) {
 		options := Options{Index: i}
 		dev, err := Open(d, options)
 		if err == nil {
-			c := &Card{Device: dev, Driver: d, Number: number, options: options}
-			return c.describe(), nil
+			c := &Card{Device: dev, Driver: d, Number: number, options: options,
+				integrated: dev.Integrated()}
+			total, _ := c.Memory()
+			c.bandwidth = detect.Bandwidth(c.Title(), int(total>>20), c.ComputeUnits())
+			return c, nil
 		}
 		l.refused = append(l.refused, err.Error())
 	}

@@ -174,16 +174,15 @@ func proofSpec() models.Spec {
 // prover is a model's memory, and its program compiled both ways.
 type prover struct {
 	resources
-	spec                   models.Spec
-	times                  int // that each variant runs, which must leave the same bits
-	program                *engine.Program
-	arena, cache           *region
-	fast, reference        *step
-	batch                  *engine.Batch
-	savedArena, savedCache []byte // before a phase
-	ckpt                   *checkpoint.Checkpoint
-	weights                map[string]engine.Region
-	proofs                 map[Variant]*Proof
+	spec            models.Spec
+	times           int // that each variant runs, which must leave the same bits
+	program         *engine.Program
+	arena, cache    *region
+	fast, reference *step
+	batch           *engine.Batch
+	ckpt            *checkpoint.Checkpoint
+	weights         map[string]engine.Region
+	proofs          map[Variant]*Proof
 }
 
 func (v *prover) run(x trial) (err error) {
@@ -323,7 +322,8 @@ func (v *prover) compare() error {
 			if err := v.round(ph); err != nil {
 				return err
 			}
-			if err := v.save(); err != nil {
+			arena, cache := make([]byte, v.arena.Bytes()), make([]byte, v.cache.Bytes())
+			if err := errors.Join(v.arena.Read(0, arena), v.cache.Read(0, cache)); err != nil {
 				return err
 			}
 			for n := range v.times {
@@ -338,7 +338,8 @@ func (v *prover) compare() error {
 				if n > 0 {
 					v.compareAgain(ph, n, first, got)
 				}
-				if err := v.restore(); err != nil {
+				if err := errors.Join(v.arena.Write(0, arena),
+					v.cache.Write(0, cache)); err != nil {
 					return err
 				}
 			}
@@ -384,16 +385,6 @@ func (v *prover) round(ph phase) error {
 	}
 	to(engine.Numbers[float32](data))
 	return x.Region.Write(x.Offset, data)
-}
-
-// save and restore copy all memory that an operation may write.
-func (v *prover) save() error {
-	v.savedArena, v.savedCache = make([]byte, v.arena.Bytes()), make([]byte, v.cache.Bytes())
-	return errors.Join(v.arena.Read(0, v.savedArena), v.cache.Read(0, v.savedCache))
-}
-
-func (v *prover) restore() error {
-	return errors.Join(v.arena.Write(0, v.savedArena), v.cache.Write(0, v.savedCache))
 }
 
 func (v *prover) read(buffers []*engine.Buffer) (all [][]byte, err error) {

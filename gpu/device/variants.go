@@ -45,13 +45,6 @@ const (
 	Sampling Variant = "sample"
 )
 
-func (v Variant) replacement() string {
-	if v == Sampling {
-		return "the CPU chooses tokens"
-	}
-	return "slower kernels take its place"
-}
-
 func Variants() []Variant {
 	list := []Variant{DecodeQKV, QKVUnit, DecodeLinear, LinearUnit, DecodeRoute, DecodeGateUp,
 		DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}

@@ -14,6 +14,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -117,7 +118,9 @@ func (d *Driver) call(f function, args ...uintptr) error {
 	if code == codeSuccess {
 		return nil
 	}
-	return d.explain(f, code)
+	return &Error{Call: f.symbol(d.api), Code: code,
+		Name: cmp.Or(d.describe(errorName, code), "unknown"),
+		Text: cmp.Or(d.describe(errorText, code), "the driver does not say why")}
 }
 
 func (d *Driver) API() API { return d.api }

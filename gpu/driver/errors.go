@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,14 +49,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// explain asks the library what a code means, if it knows.
-func (d *Driver) explain(f function, code int) error {
-	return &Error{Call: f.symbol(d.api), Code: code,
-		Name: cmp.Or(d.describe(errorName, code), "unknown"),
-		Text: cmp.Or(d.describe(errorText, code), "the driver does not say why")}
-}
-
-// describe turns a code into words. HIP returns them, CUDA a code and the words.
+// describe asks the library what a code means. HIP returns the words, CUDA a code and the words.
 func (d *Driver) describe(f function, code int) string {
 	if d.api == HIP {
 		return text(d.lib.call(d.addresses[f], uintptr(code)))

@@ -60,7 +60,11 @@ func (s *step) run(b *engine.Batch, times []int64, last func(*part) error) (err 
 	defer func() {
 		if err != nil {
 			// no work of this step may be queued when the next one runs; report the first error
-			s.waitAll()
+			for i := range s.parts {
+				if r, ok := s.parts[i].step.(runner); ok {
+					r.Finish()
+				}
+			}
 		}
 	}()
 	for i := range s.parts {
@@ -116,14 +120,6 @@ func (x *part) timesOf(times []int64) []int64 {
 		return nil
 	}
 	return times[x.from:x.to]
-}
-
-func (s *step) waitAll() {
-	for i := range s.parts {
-		if r, ok := s.parts[i].step.(runner); ok {
-			r.Finish() // an error has been reported already
-		}
-	}
 }
 
 // withoutTables is a batch for segments that do not see the cache: some devices flatten block

@@ -26,14 +26,6 @@ type shared struct {
 	close func() error
 }
 
-func checkShared(bytes int64) error {
-	if bytes <= slotsBytes || bytes > slotsBytes+logitsBytes {
-		return fmt.Errorf("the shared memory has %d bytes, between %d and %d are expected", bytes,
-			slotsBytes, int64(slotsBytes)+logitsBytes)
-	}
-	return nil
-}
-
 func (s *shared) slot(number uint32) []byte {
 	start := int(number%slots) * slotBytes
 	return s.bytes[start : start+slotBytes : start+slotBytes]

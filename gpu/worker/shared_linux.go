@@ -44,8 +44,9 @@ func newShared(logits int64) (*shared, *os.File, error) {
 
 // openShared maps the parent's memory, after checking its size and seals.
 func openShared(file *os.File, bytes int64) (*shared, error) {
-	if err := checkShared(bytes); err != nil {
-		return nil, err
+	if bytes <= slotsBytes || bytes > slotsBytes+logitsBytes {
+		return nil, fmt.Errorf("the shared memory has %d bytes, between %d and %d are expected",
+			bytes, slotsBytes, int64(slotsBytes)+logitsBytes)
 	}
 	info, err := file.Stat()
 	if err != nil {

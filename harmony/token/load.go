@@ -39,8 +39,10 @@ func load() (*Tokenizer, error) {
 	for id, b := range raw[:single] {
 		t.byteID[b] = uint32(id)
 	}
-	if err := merges.check(); err != nil {
-		return nil, err
+	for id := single; id < ordinary; id++ {
+		if left, right := merges.halves(id); left >= uint32(id) || right >= uint32(id) {
+			return nil, errors.New("merges: a token is made of later ones")
+		}
 	}
 	var both sync.WaitGroup
 	both.Go(func() { t.loadTokens(raw[:single], merges) })
@@ -76,15 +78,6 @@ func (m mergePlanes) halves(id int) (left, right uint32) {
 	left = uint32(m[i]) | uint32(m[n+i])<<8 | uint32(m[2*n+i])<<16
 	right = uint32(m[3*n+i]) | uint32(m[4*n+i])<<8 | uint32(m[5*n+i])<<16
 	return left, right
-}
-
-func (m mergePlanes) check() error {
-	for id := single; id < ordinary; id++ {
-		if left, right := m.halves(id); left >= uint32(id) || right >= uint32(id) {
-			return errors.New("merges: a token is made of later ones")
-		}
-	}
-	return nil
 }
 
 func (t *Tokenizer) loadTokens(singles []byte, merges mergePlanes) {

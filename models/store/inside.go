@@ -19,8 +19,11 @@ import (
 // parent counts.
 func checkInside(folder, path string) error {
 	real, err := filepath.EvalSymlinks(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return ignoreMissing(err)
+		return err
 	}
 	target, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) && path != folder && filepath.Dir(path) != path {
@@ -28,13 +31,6 @@ func checkInside(folder, path string) error {
 	}
 	if err == nil && target != real && !strings.HasPrefix(target, real+string(filepath.Separator)) {
 		err = fmt.Errorf("%s is a link out of the cache, to %s; remove the link", path, target)
-	}
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
 	return err
 }

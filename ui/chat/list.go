@@ -171,10 +171,6 @@ func (c sessionChanged) apply(m *Model) tea.Cmd {
 	} else {
 		m.note(c.text)
 	}
-	return refreshList(m)
-}
-
-func refreshList(m *Model) tea.Cmd {
 	m.input.menu.command = ""
 	if m.input.recent == nil {
 		return m.loadMenu()
@@ -276,20 +272,15 @@ func (p Stores) erase(k *savedChat) error {
 		for _, part := range e.Parts {
 			for _, f := range part.Files {
 				if p.Pictures != "" && filepath.Dir(f) == filepath.Clean(p.Pictures) {
-					err = errors.Join(err, ignoreMissing(os.Remove(f)))
+					if failed := os.Remove(f); !errors.Is(failed, os.ErrNotExist) {
+						err = errors.Join(err, failed)
+					}
 				}
 			}
 		}
 	}
 	history := historyFile{path: p.History}
 	return errors.Join(err, history.forget(typed))
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // eraseClosed is erase, or an error if another chat has the conversation open.

@@ -117,22 +117,15 @@ func upstreamURLs(text string) (list []string) {
 	return list
 }
 
-func (s *vllmSettings) refuseUnused(c *cli.Context) error {
-	for _, f := range s.flags() {
-		if name := f.Names()[0]; c.IsSet(name) && origin(c, name) == commandLine {
-			return fail(exitUsage, "--%s is for ossrun vllm serve and ossrun vllm plan", name)
-		}
-	}
-	return nil
-}
-
 // native checks the settings that only this program's engine uses.
 func (v *serveVerb) native() (err error) {
 	if p := v.options.Preset; p != "" && !slices.Contains(serve.Presets, p) {
 		return fail(exitUsage, "--preset must be latency, balanced or throughput, not %q", p)
 	}
-	if err := v.vllm.refuseUnused(v.c); err != nil {
-		return err
+	for _, f := range v.vllm.flags() {
+		if name := f.Names()[0]; onCommandLine(v.c, name) {
+			return fail(exitUsage, "--%s is for ossrun vllm serve and ossrun vllm plan", name)
+		}
 	}
 	if v.notes, err = vllmNotes(v.c); err != nil {
 		return err
@@ -238,7 +231,11 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 		return nil, false, fail(exitUsage, "%s", err)
 	}
 	if show {
-		return nil, true, s.show(v.terminal, p, r.Model, v.port)
+		text := map[string]func() string{"plan": p.String, "shell": p.Shell,
+			"k8s":     func() string { return p.K8s(r.Model, v.port) },
+			"compose": func() string { return p.Compose(r.Model, v.port) }}[s.print]
+		fmt.Fprint(v.terminal.Out, text())
+		return nil, true, nil
 	}
 	// other programs on this machine can reach its port too
 	p.Key = rand.Text()
@@ -333,20 +330,6 @@ func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
 		cancel()
 		return <-done
 	}, nil
-}
-
-func (s *vllmSettings) show(t Terminal, p vllm.Plan, model string, port int) error {
-	switch s.print {
-	case "shell":
-		fmt.Fprint(t.Out, p.Shell())
-	case "k8s":
-		fmt.Fprint(t.Out, p.K8s(model, port))
-	case "compose":
-		fmt.Fprint(t.Out, p.Compose(model, port))
-	default:
-		fmt.Fprint(t.Out, p)
-	}
-	return nil
 }
 
 // vllmWords are the flags to pass on to vLLM, in its spelling, that the plan does not set itself.
