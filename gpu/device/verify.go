@@ -260,11 +260,11 @@ func (t *Verification) summarise(kernels string) (summary string, wrong []string
 			right++
 			continue
 		}
-		instead := "slower kernels take its place"
+		fallback := "slower kernels take its place"
 		if p.Variant == Sampling {
-			instead = "the CPU chooses tokens"
+			fallback = "the CPU chooses tokens"
 		}
-		wrong = append(wrong, fmt.Sprintf("%s is wrong on this GPU, %s: %s", p.Variant, instead,
+		wrong = append(wrong, fmt.Sprintf("%s is wrong on this GPU, %s: %s", p.Variant, fallback,
 			p.Why))
 	}
 	switch {
