@@ -95,6 +95,13 @@ func TestReferenceExamples(t *testing.T) {
 				text = "wait"
 			}
 			return strings.Replace(path, "msgbatch_1", messageBatchOf(t, srv, text), 1)
+		case route == "GET /v1/messages/batches":
+			porttest.Eventually(t, func() (any, bool) { // that of the example before has ended
+				r := porttest.Ask(t, "GET", srv.URL+path, "")
+				return r.Body, strings.Contains(r.Body, `"processing_status":"ended"`)
+			})
+		case route == "GET /v1/chat/completions":
+			storedCompletion(t, srv)
 		case strings.HasSuffix(route, "/cancel"):
 			id := post("/v1/responses", `{"input":"wait","background":true}`)["id"].(string)
 			return strings.Replace(path, "resp_1", id, 1)

@@ -48,11 +48,12 @@ type responseRequest struct {
 
 	memory *Memory // of its WebSocket connection; nil: it came by POST
 
-	response    response // the echo of the request
-	store       bool
-	include     []string
-	topLogprobs int    // alternatives of each token with logprobs
-	summary     string // the requested kind; "": none
+	response     response // the echo of the request
+	store        bool
+	include      []string
+	showMessages bool   // of the prompt and the answer
+	topLogprobs  int    // alternatives of each token with logprobs
+	summary      string // the requested kind; "": none
 
 	instructions, cacheKey, safety string // echoed
 }
@@ -85,6 +86,7 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 		}), fields.Row("tool_choice any", nil),
 		fields.Boolean("parallel_tool_calls", true, &echo.ParallelToolCalls),
 		fields.Text("prompt_cache_key", &r.cacheKey),
+		fields.Boolean("enable_response_messages", false, &r.showMessages),
 		fields.Text("safety_identifier", &r.safety),
 	}, r.ConversationRows("max_output_tokens integer -1"), []fields.Parameter{
 		fields.Row("user any", func(o *fields.Object, name string) { echo.User = o.Text(name) }),

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
@@ -213,6 +214,9 @@ func (r *form) store() (last *streamEvent, err error) {
 // finish closes open items and gives the response its last status.
 func (r *form) finish(usage session.Usage, failed *fields.Fault) {
 	r.response.Usage = wireResponseUsage(usage)
+	if r.req.showMessages && len(r.Turns) > 0 {
+		r.listMessages(r.Turns[0].Result())
+	}
 	if failed == nil {
 		r.cite(r.Turns[0].Result().Citations)
 	}
@@ -242,6 +246,19 @@ func (r *form) finish(usage session.Usage, failed *fields.Fault) {
 		}
 		r.closeItem("completed")
 		r.response.Status, r.response.CompletedAt = "completed", new(now())
+	}
+}
+
+// listMessages adds the Harmony messages of the prompt and of the answer.
+func (r *form) listMessages(result session.Result) {
+	prompt, _ := harmony.ReadAll(result.Prompt, "") // its end is a header, which is no message
+	for _, m := range prompt {
+		if m.Complete() {
+			r.response.InputMessages = append(r.response.InputMessages, m.Message)
+		}
+	}
+	for _, m := range result.Messages {
+		r.response.OutputMessages = append(r.response.OutputMessages, m.Message)
 	}
 }
 

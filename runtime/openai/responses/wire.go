@@ -8,6 +8,7 @@ package responses
 import (
 	"encoding/json"
 
+	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/session"
@@ -50,6 +51,9 @@ type response struct {
 	Usage              *responseUsage    `json:"usage"` // null before the end
 	User               string            `json:"user,omitempty"`
 	Metadata           json.RawMessage   `json:"metadata"`
+	// vLLM's, with enable_response_messages
+	InputMessages  []harmony.Message `json:"input_messages,omitempty"`
+	OutputMessages []harmony.Message `json:"output_messages,omitempty"`
 }
 
 type responseError struct {
