@@ -3,6 +3,7 @@
 package chat
 
 import (
+	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -147,35 +148,22 @@ func (m *Model) runCommand(name, argument string) tea.Cmd {
 	return matches[0].run(m, argument)
 }
 
+// keysText has a line for each key: its name, blanks, what it does.
+//
+//go:embed keys.txt
+var keysText string
+
 func showHelp(m *Model) tea.Cmd {
 	rows := []line{styledLine(term.Bold, "Keys")}
-	for _, k := range keysHelp {
-		rows = append(rows, plainLine(k[0], k[1]))
+	for line := range strings.Lines(keysText) {
+		keys, help, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		rows = append(rows, plainLine(keys, strings.TrimSpace(help)))
 	}
 	rows = append(rows, line{}, styledLine(term.Bold, "Commands"))
 	for _, c := range commands {
 		rows = append(rows, plainLine(c.usage(), c.help))
 	}
 	return m.showPage(rows)
-}
-
-var keysHelp = [][2]string{
-	{"Enter", "send"},
-	{"Shift/Alt+Enter, Ctrl+J", "new line"},
-	{"Esc", "stop the answer; what was said stays"},
-	{"Shift+Tab", "effort: low, medium, high"},
-	{"Ctrl+S", "earlier conversations: search, open, rename, delete"},
-	{"Ctrl+P", "every command; typing searches them"},
-	{"Ctrl+R", "search what was typed before"},
-	{"Ctrl+G", "write the message in $EDITOR"},
-	{"@", "attach a text file or a PDF; typing searches, Tab takes"},
-	{"@path#20-45, @\"a b\"", "lines 20 to 45 of a file; a name with blanks"},
-	{"!command", "run it in your shell, and send its output"},
-	{"Ctrl+T", "show or fold reasoning, and what tools said"},
-	{"Up, Down", "earlier messages; in a list the next row"},
-	{"PgUp, PgDn, wheel", "scroll; Shift and the mouse select text"},
-	{"Ctrl+C", "stop the answer, or leave"},
-	{"?", "this page, where nothing is typed"},
 }
 
 func showPalette(m *Model, words string) tea.Cmd {
