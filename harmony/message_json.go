@@ -226,7 +226,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	} else {
 		out.Content = append([]Content{}, m.Content...)
 	}
-	return marshal(out)
+	return Marshal(out)
 }
 
 type messageJSON struct {
@@ -242,17 +242,17 @@ type messageJSON struct {
 func (c Content) MarshalJSON() ([]byte, error) {
 	switch {
 	case c.Type == KindText:
-		return marshal(struct {
+		return Marshal(struct {
 			Type string `json:"type"`
 			Text string `json:"text"`
 		}{c.Type, c.Text})
 	case c.Type == KindSystem && c.System != nil:
-		return marshal(struct {
+		return Marshal(struct {
 			Type string `json:"type"`
 			*SystemContent
 		}{c.Type, c.System})
 	case c.Type == KindDeveloper && c.Developer != nil:
-		return marshal(struct {
+		return Marshal(struct {
 			Type string `json:"type"`
 			*DeveloperContent
 		}{c.Type, c.Developer})
@@ -260,8 +260,8 @@ func (c Content) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("content has no known type")
 }
 
-// marshal is json.Marshal without escaping <, > and &: special tokens stay readable.
-func marshal(v any) ([]byte, error) {
+// Marshal is json.Marshal without escaping <, > and &: special tokens stay readable.
+func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -275,12 +275,12 @@ func marshal(v any) ([]byte, error) {
 func (n ToolNamespace) MarshalJSON() ([]byte, error) {
 	type plain ToolNamespace
 	n.Tools = append([]ToolDescription{}, n.Tools...)
-	return marshal(plain(n))
+	return Marshal(plain(n))
 }
 
 // MarshalJSON writes a list even without channels.
 func (c ChannelConfig) MarshalJSON() ([]byte, error) {
 	type plain ChannelConfig
 	c.Valid = append([]string{}, c.Valid...)
-	return marshal(plain(c))
+	return Marshal(plain(c))
 }

@@ -19,11 +19,8 @@ import (
 // parent counts.
 func checkInside(folder, path string) error {
 	real, err := filepath.EvalSymlinks(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return IgnoreMissing(err)
 	}
 	target, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) && path != folder && filepath.Dir(path) != path {
@@ -31,6 +28,14 @@ func checkInside(folder, path string) error {
 	}
 	if err == nil && target != real && !strings.HasPrefix(target, real+string(filepath.Separator)) {
 		err = fmt.Errorf("%s is a link out of the cache, to %s; remove the link", path, target)
+	}
+	return err
+}
+
+// IgnoreMissing is err, or nil if it says that a file is missing.
+func IgnoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	return err
 }

@@ -227,7 +227,7 @@ func (r *Removal) Run() error {
 		}
 	}
 	for _, path := range slices.Concat(r.refs, r.files) {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := IgnoreMissing(os.Remove(path)); err != nil {
 			return err
 		}
 	}

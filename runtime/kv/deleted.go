@@ -10,12 +10,13 @@ package kv
 import (
 	"encoding/base64"
 	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/ossrun/ossrun/models/store"
 )
 
 // MarshalText makes names short in JSON.
@@ -95,10 +96,8 @@ func pagesOf(names []Hash) (list []pageName) {
 func RemovePages(folder string, names []Hash) error {
 	var failed error
 	for _, name := range pagesOf(names) {
-		err := os.Remove(filepath.Join(folder, name.file()))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failed = errors.Join(failed, err)
-		}
+		failed = errors.Join(failed,
+			store.IgnoreMissing(os.Remove(filepath.Join(folder, name.file()))))
 	}
 	return failed
 }

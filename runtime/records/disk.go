@@ -437,9 +437,9 @@ func (s *diskStore) repair(why error) error {
 	}
 	aside := fmt.Sprintf("%s.damaged-%s", s.o.File, s.now().Format("20060102-150405.000000"))
 	for _, suffix := range []string{"", "-wal"} {
-		err = errors.Join(err, ignoreMissing(os.Rename(s.o.File+suffix, aside+suffix)))
+		err = errors.Join(err, store.IgnoreMissing(os.Rename(s.o.File+suffix, aside+suffix)))
 	}
-	err = errors.Join(err, ignoreMissing(os.Remove(s.o.File+"-shm")), lock.Close())
+	err = errors.Join(err, store.IgnoreMissing(os.Remove(s.o.File+"-shm")), lock.Close())
 	if err != nil {
 		return errors.Join(why, err)
 	}
@@ -493,15 +493,8 @@ func (s *diskStore) dropOldDamaged() error {
 			times = append(times, timestamp)
 		}
 		if slices.Index(times, timestamp) >= maxDamagedFiles {
-			err = errors.Join(err, ignoreMissing(os.Remove(filepath.Join(folder, e.Name()))))
+			err = errors.Join(err, store.IgnoreMissing(os.Remove(filepath.Join(folder, e.Name()))))
 		}
-	}
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
 	}
 	return err
 }

@@ -272,9 +272,7 @@ func (p Stores) erase(k *savedChat) error {
 		for _, part := range e.Parts {
 			for _, f := range part.Files {
 				if p.Pictures != "" && filepath.Dir(f) == filepath.Clean(p.Pictures) {
-					if failed := os.Remove(f); !errors.Is(failed, os.ErrNotExist) {
-						err = errors.Join(err, failed)
-					}
+					err = errors.Join(err, store.IgnoreMissing(os.Remove(f)))
 				}
 			}
 		}

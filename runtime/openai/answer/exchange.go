@@ -4,7 +4,6 @@
 package answer
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/keys"
 	"github.com/ossrun/ossrun/runtime/sched"
@@ -186,12 +186,4 @@ func WriteJSON(e *Exchange, status int, v any) {
 }
 
 // Marshal is json.Marshal that leaves <, > and & readable.
-func Marshal(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return buf.Bytes()[:buf.Len()-1], nil
-}
+func Marshal(v any) (json.RawMessage, error) { return harmony.Marshal(v) }

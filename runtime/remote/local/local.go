@@ -29,6 +29,7 @@ import (
 
 	"github.com/adrg/xdg"
 
+	"github.com/ossrun/ossrun/models/store"
 	"github.com/ossrun/ossrun/runtime/process"
 )
 
@@ -113,11 +114,7 @@ type listener struct {
 }
 
 func (l *listener) Close() error {
-	err := l.UnixListener.Close()
-	if removeErr := os.Remove(l.path); !errors.Is(removeErr, fs.ErrNotExist) {
-		err = errors.Join(err, removeErr)
-	}
-	return err
+	return errors.Join(l.UnixListener.Close(), store.IgnoreMissing(os.Remove(l.path)))
 }
 
 type Server struct {
