@@ -138,7 +138,7 @@ func examine(c *cli.Context, d *doctor.Doctor, bundle string) error {
 			return err
 		}
 	}
-	if slices.ContainsFunc(d.Attacks, func(a python.Verdict) bool { return !a.Blocked }) {
+	if slices.ContainsFunc(d.Attacks, func(a doctor.Attack) bool { return !a.Blocked }) {
 		return fail(exitFailure, "a sandbox can be escaped. Set --python-tool to another one, or "+
 			"remove python from --tools")
 	}
@@ -155,7 +155,7 @@ func attackSandboxes(ctx context.Context, out io.Writer, d *doctor.Doctor) error
 	for _, name := range python.Sandboxes() {
 		n, blocked, ways := len(d.Attacks), 0, 0
 		err := python.AttackSandbox(ctx, name, func(v python.Verdict) {
-			d.AddAttack(v)
+			d.AddAttack(doctor.Attack(v))
 			if v.Blocked {
 				blocked, ways = blocked+1, ways+v.Ways
 				fmt.Fprintf(out, "%-7s %-9s %s (%d)\n", name, "held", v.Attack, v.Ways)

@@ -29,7 +29,6 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine/golden"
 	"github.com/ossrun/ossrun/runtime/remote/vllm"
 	"github.com/ossrun/ossrun/runtime/serve"
-	"github.com/ossrun/ossrun/runtime/tools/python"
 )
 
 // Report is what ossrun doctor --json prints.
@@ -58,9 +57,18 @@ type Report struct {
 	WholeModels *WholeModels   `json:"whole_models,omitempty"`
 	Worker      *gpu.Traffic   `json:"worker,omitempty"`
 	// attempts of the known escapes from python's sandboxes
-	Attacks []python.Verdict `json:"attacks,omitempty"`
-	Busy    bool             `json:"busy,omitempty"`   // speeds are low: other programs use the CPUs
-	Passed  *bool            `json:"passed,omitempty"` // of all checks; nil: none ran
+	Attacks []Attack `json:"attacks,omitempty"`
+	Busy    bool     `json:"busy,omitempty"`   // speeds are low: other programs use the CPUs
+	Passed  *bool    `json:"passed,omitempty"` // of all checks; nil: none ran
+}
+
+// Attack is an attempted escape from a sandbox.
+type Attack struct {
+	Sandbox string `json:"sandbox"`
+	Attack  string `json:"attack"`
+	Blocked bool   `json:"held"`
+	Ways    int    `json:"ways"`             // tried
+	Detail  string `json:"detail,omitempty"` // the place that the attack reached
 }
 
 type Machine struct {
@@ -381,7 +389,7 @@ func (m *Model) plan(e models.Entry, b engine.Backend, r serve.Requests) (err er
 }
 
 // AddAttack records the result of an attempted escape.
-func (r *Report) AddAttack(a python.Verdict) {
+func (r *Report) AddAttack(a Attack) {
 	r.Attacks = append(r.Attacks, a)
 	r.pass(a.Blocked)
 }
