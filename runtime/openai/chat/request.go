@@ -65,13 +65,14 @@ func Parse(o *fields.Object, bound int) *chatRequest {
 	r.Turn.Messages = r.conv.Messages
 	r.Instruct(r.conv.Instructions(""))
 	r.offer.ApplyTo(&r.Turn)
-	r.Turns = request.Choices(r.Turn, r.N)
 	if r.store = o.Flag("store"); r.store {
+		r.Turn.InMemory = true // so that its deletion leaves no page on the disk
 		r.metadata, r.messages = json.RawMessage("{}"), slices.Clone(o.Get("messages").Raw)
 		if o.Has("metadata") {
 			r.metadata = slices.Clone(o.Get("metadata").Raw)
 		}
 	}
+	r.Turns = request.Choices(r.Turn, r.N)
 	return r
 }
 

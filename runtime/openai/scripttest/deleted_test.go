@@ -69,6 +69,39 @@ func TestWhatIsDeletedIsOnNoDisk(t *testing.T) {
 	}
 }
 
+// Of a stored chat completion only its text was on the disk, and goes with it.
+func TestADeletedCompletionIsOnNoDisk(t *testing.T) {
+	folder := t.TempDir()
+	store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
+		File: filepath.Join(folder, "kept.db")}))(t)
+	srv := serveWith(t, store)
+	ask := func(method, path, body string) (m map[string]any) {
+		r := hosttest.Must(http.NewRequest(method, srv.URL+path, strings.NewReader(body)))(t)
+		r.Header.Set("Content-Type", "application/json")
+		resp := hosttest.Must(http.DefaultClient.Do(r))(t)
+		defer resp.Body.Close()
+		hosttest.Check(t, json.NewDecoder(resp.Body).Decode(&m))
+		return m
+	}
+	c := ask("POST", "/v1/chat/completions",
+		`{"store":true,"messages":[{"role":"user","content":"a SECRET"}]}`)
+	for _, tokens := range storedTokens(t, store) {
+		if isInFiles(t, folder, tokens) {
+			t.Error("sampled tokens are in a file")
+		}
+	}
+	if !isInFiles(t, folder, "SECRET") {
+		t.Error("the text is in no file before it is deleted")
+	}
+	if d := ask("DELETE", "/v1/chat/completions/"+c["id"].(string), ""); d["deleted"] != true {
+		t.Error(d)
+	}
+	hosttest.Check(t, store.Close())
+	if isInFiles(t, folder, "SECRET") {
+		t.Error("the text is in a file")
+	}
+}
+
 func deleteAndSearch(t *testing.T, remove func(requester)) {
 	folder := t.TempDir()
 	store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
