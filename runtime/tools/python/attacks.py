@@ -464,6 +464,7 @@ def watch_pause():
 def pause():
     """Start and end of the longest time in which no thread of the last cell ran."""
     ticks = getattr(driver, "ticks", [0, PLANTED["pause"]])  # its interpreter was ended
+    ticks = [*ticks, time.clock_gettime(time.CLOCK_BOOTTIME)]  # none may have run since
     return max(zip(ticks, ticks[1:]), key=lambda pair: pair[1] - pair[0])
 
 
