@@ -175,7 +175,7 @@ func proofSpec() models.Spec {
 type prover struct {
 	resources
 	spec            models.Spec
-	times           int // that each variant runs, which must leave the same bits
+	times           int // how often each variant runs; every run must give the same bits
 	program         *engine.Program
 	arena, cache    *region
 	fast, reference *step

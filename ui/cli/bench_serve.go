@@ -543,11 +543,11 @@ func (v *benchServeVerb) readRest(c *cli.Context) error {
 		case c.IsSet("goodput") && strings.Contains(a, ":"):
 			err = v.readGoals(c, a)
 		case c.IsSet("header") != c.IsSet("metadata") && strings.Contains(a, "="):
-			into := v.load.Metadata
+			flag, into := "metadata", v.load.Metadata
 			if c.IsSet("header") {
-				into = v.header
+				flag, into = "header", v.header
 			}
-			err = pairs("metadata", into)(c, a)
+			err = pairs(flag, into)(c, a)
 		case c.IsSet("lora-modules") && !strings.Contains(a, "="):
 			v.load.LoRAs = append(v.load.LoRAs, a)
 		default:

@@ -1,6 +1,7 @@
-// The enforced formats of JSON Schema, as regular expressions, which formats.txt has.
+// Reads formats.txt: the enforced formats of JSON Schema, as regular expressions.
 //
-// What must stay true: an expression matches a complete string; a part of expressions is no format.
+// What must stay true: an expression matches a complete string; names in angle brackets are parts
+// of expressions, and no formats themselves.
 
 package schema
 

@@ -1,4 +1,4 @@
-// Requests out of the user's file: the formats that vLLM's benchmark reads, for a server of text.
+// Requests from a file of the user's, in the text formats that vLLM's benchmark reads.
 //
 // What must stay true: a file without the members of its format is an error that names the file and
 // the member; the same file and seed make the same requests.
@@ -38,7 +38,7 @@ type Trace struct {
 	ChunkTokens                      int     // of one of Hashes
 	Multiplier                       float64 // of timestamps, to seconds
 	Timestamp, Input, Output, Hashes string  // members of a line
-	Untimed                          bool    // requests are not sent at its times
+	Untimed                          bool    // requests follow the rate, not its timestamps
 }
 
 // Formats are the names of the formats. Of Hugging Face's datasets (hf) the file is JSON or JSON

@@ -19,7 +19,7 @@ var timelineTemplate = template.Must(template.New("").Parse(timelinePage))
 // span is a part of a request, in percent of the run.
 type span struct {
 	Start, Width float64
-	Kind         int // 0: to the first token; tokens 1: below both limits, 2: one, 3: none
+	Kind         int // 0: before the first token; 1 to 3: tokens below limit 1, limit 2, neither
 }
 
 type timelineRow struct {

@@ -30,7 +30,7 @@ type Completion struct {
 	Timings *timings `json:"timings,omitempty"`
 }
 
-// timings are llama.cpp's: tokens, milliseconds, and one by the other.
+// timings are llama.cpp's: tokens, milliseconds, and their rates, of the prompt and the answer.
 type timings struct {
 	CacheN              int     `json:"cache_n"`
 	PromptN             int     `json:"prompt_n"`
