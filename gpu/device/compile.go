@@ -79,8 +79,6 @@ func (s *step) rows(b *engine.Buffer) kernels.Rows {
 	return r
 }
 
-func (s *step) batch() kernels.Rows { return kernels.Rows{Live: s.state.address, Most: s.p.Rows} }
-
 func (s *step) array(i int) kernels.Pointer { return s.state.address + s.layout.offset(i) }
 
 func (s *step) heads() kernels.Heads {

@@ -54,8 +54,7 @@ type Options struct {
 	// the architecture, if the driver does not know it; "": the driver's
 	Arch string
 
-	// Reference runs the reference kernels alone, with which the others are compared. Only their
-	// results are bitwise equal in steps of few and of many rows.
+	// Reference runs the reference kernels alone, with which the others are compared.
 	Reference bool
 }
 

@@ -31,14 +31,10 @@ func Extra(s models.Spec, o engine.Settings, unit kernels.Unit) (int64, error) {
 		arrays := 5 + engine.WindowPages(o.KVCacheDtype)
 		bytes += state.grow(4 * int64(4+rows*arrays+engine.TableEntries(s, o, rows)))
 		bytes += 2 * 4 * int64(s.HeadDim/2) // frequencies, of the step and of the one that rebuilds
-		if o.Deterministic {
-			continue // the reference kernels need no more
-		}
-		sums, counts := kernels.ScratchBytes(rows, heads, s.MaxPosition, s.Hidden, s.Vocab)
+		sums, counts := kernels.ScratchBytes(rows, heads, s.MaxPosition, s.Hidden, s.Vocab,
+			o.Deterministic)
 		bytes += partial.grow(sums) + arrived.grow(counts)
-		if rows > kernels.DecodeRows {
-			bytes += terms.grow(termsBytes(s, o.Compute, rows, unit))
-		}
+		bytes += terms.grow(termsBytes(s, o.Compute, rows, unit))
 	}
 	logits := int64(p.RowsOf(p.Logits()))
 	return bytes + logits*int64(s.Vocab)*4 + samplingBytes(int(logits), s.Vocab), nil

@@ -29,8 +29,8 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 			MaxNumBatchedTokens: 40, MaxLogits: 2, MaxNumSeqs: 2}},
 		{"8-bit activations", "T1", "gfx942", driver.HIP, engine.Settings{Compute: engine.Int8,
 			KVCacheDtype: "f32", MaxNumBatchedTokens: 2}},
-		{"deterministic", "T2", "sm_80", driver.CUDA, engine.Settings{Deterministic: true,
-			KVCacheDtype: "bf16", MaxNumBatchedTokens: 17, MaxLogits: 1}},
+		{"deterministic", "T2", "sm_90", driver.CUDA, engine.Settings{Deterministic: true,
+			Compute: engine.Rounded, MaxNumBatchedTokens: 17, MaxLogits: 1}},
 	}) {
 		t.Run(x.name, func(t *testing.T) {
 			dev, _ := openWith(t, x.api, Options{Arch: x.arch})

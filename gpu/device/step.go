@@ -17,7 +17,7 @@ type step struct {
 	p          *engine.Program
 	layout     layout
 	reference  bool        // no variants
-	steady     bool        // but the one that gives a row the same bits in steps of any size
+	steady     bool        // only those that give a row the same bits in steps of any size
 	multiplier *multiplier // of matrices of many rows; nil: the best that the compute mode allows
 	forced     []Variant   // used wherever they fit; nil: the device's, or the fastest
 	// lead is the earlier step of a chain whose state this one shares; nil: it has its own.
@@ -66,7 +66,7 @@ func (d *Device) compile(s *step) (*step, error) {
 	s.dev, s.layout = d, layoutOf(p)
 	s.resources.d = d
 	s.steady = p.Settings.Deterministic && !s.reference && !d.reference
-	s.reference = s.reference || d.reference || p.Settings.Deterministic
+	s.reference = s.reference || d.reference
 	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -126,22 +126,23 @@ func (s *step) prepare(op *engine.Op) (err error) {
 
 // shareScratch gets the shared memory that kernels need besides the program's own.
 func (s *step) shareScratch() (err error) {
-	bytes := termsBytes(s.p.Spec, s.p.Settings.Compute, s.p.Rows, s.dev.target.Unit)
-	if bytes > 0 && !s.reference {
-		if s.terms, err = s.dev.shareMemory(termsMemory, bytes); err != nil {
-			return err
-		}
-	}
 	if s.reference {
 		return nil
 	}
+	terms := termsBytes(s.p.Spec, s.p.Settings.Compute, s.p.Rows, s.dev.target.Unit)
+	if terms > 0 {
+		if s.terms, err = s.dev.shareMemory(termsMemory, terms); err != nil {
+			return err
+		}
+	}
 	partial, arrived := kernels.ScratchBytes(s.p.Rows, s.heads(), s.p.Spec.MaxPosition,
-		s.p.Spec.Hidden, s.p.Spec.Vocab)
+		s.p.Spec.Hidden, s.p.Spec.Vocab, s.steady)
 	if s.partial, err = s.dev.shareMemory(partialMemory, partial); err != nil {
 		return err
 	}
 	if s.arrived, err = s.dev.shareMemory(arrivedMemory, arrived); err == nil {
-		s.scratch = kernels.Scratch{Partial: s.partial.address, Arrived: s.arrived.address}
+		s.scratch = kernels.Scratch{Partial: s.partial.address, Arrived: s.arrived.address,
+			Steady: s.steady}
 	}
 	return err
 }

@@ -90,15 +90,16 @@ func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
 func (s *step) cut() error {
 	matchers := []func(int) phase{s.turn, s.prefillAttend, s.attend, s.streamExperts}
 	switch {
-	case s.steady:
-		matchers = []func(int) phase{s.streamExperts}
-	case s.reference:
+	case s.reference || s.steady && !s.decodes(0):
 		matchers = nil
-	case s.decodes():
+	case s.steady:
+		matchers = append(matchers, s.prefillLinear, s.linearQ8, s.decodeRoute, s.decodeGateUp,
+			s.decodeDown)
+	case s.decodes(kernels.DecodeRows):
 		matchers = append(matchers, s.decodeQKV, s.decodeRoute, s.decodeLinear, s.decodeGateUp,
 			s.decodeDown, s.linearQ8)
 	case s.p.Rows > kernels.DecodeRows:
-		if s.p.Rows <= kernels.RouteRows && s.shaped() {
+		if s.decodes(kernels.RouteRows) {
 			matchers = append(matchers, s.decodeRoute)
 		}
 		matchers = append(matchers, s.prefillLinear, s.expertPair, s.prefillExperts, s.linearQ8)
@@ -131,12 +132,11 @@ func (s *step) cut() error {
 	return nil
 }
 
-// decodes tells whether the decode kernels have room for this program.
-func (s *step) decodes() bool { return s.p.Rows <= kernels.DecodeRows && s.shaped() }
-
-func (s *step) shaped() bool {
+// decodes tells whether decode kernels meant for so many rows, in steady steps for any, have room.
+func (s *step) decodes(most int) bool {
 	spec := s.p.Spec
-	return kernels.Decodes(s.heads(), spec.Hidden, spec.Intermediate, spec.ExpertsPerToken)
+	return (s.steady || s.p.Rows <= most) &&
+		kernels.Decodes(s.heads(), spec.Hidden, spec.Intermediate, spec.ExpertsPerToken)
 }
 
 // run gives the operations from i on if they are of these kinds, else nil.
@@ -281,9 +281,9 @@ func (s *step) grouped(route *engine.Op, i int) bool {
 		if op.Kind == engine.Route {
 			return false
 		}
-		if len(op.In) >= 2 && op.In[0] == route.Out[2] && (!s.decodes() ||
-			s.streamExperts(i+j).to > 0 ||
-			s.decodeGateUp(i+j).to == 0 && s.decodeDown(i+j).to == 0) {
+		if len(op.In) >= 2 && op.In[0] == route.Out[2] &&
+			(!s.decodes(kernels.DecodeRows) || s.streamExperts(i+j).to > 0 ||
+				s.decodeGateUp(i+j).to == 0 && s.decodeDown(i+j).to == 0) {
 			return true
 		}
 	}
@@ -310,9 +310,9 @@ func (s *step) decodeGateUp(i int) phase {
 		return phase{}
 	}
 	spec := s.p.Spec
-	return s.single(i, DecodeGateUp, s.dev.target.DecodeGateUp(s.batch(), s.address(op.Out[0]),
-		s.address(route.Out[0]), s.address(op.In[2]), s.matrix(op), spec.Intermediate, spec.Hidden,
-		spec.ExpertsPerToken, op.Limit))
+	return s.single(i, DecodeGateUp, s.dev.target.DecodeGateUp(s.rows(op.In[2]),
+		s.address(op.Out[0]), s.address(route.Out[0]), s.address(op.In[2]), s.matrix(op),
+		spec.Intermediate, spec.Hidden, spec.ExpertsPerToken, op.Limit))
 }
 
 func (s *step) decodeDown(i int) phase {
@@ -327,9 +327,9 @@ func (s *step) decodeDown(i int) phase {
 		return phase{}
 	}
 	spec := s.p.Spec
-	l := s.dev.target.DecodeDown(s.batch(), s.address(combine.Out[0]), s.address(route.Out[0]),
-		s.address(route.Out[1]), s.address(down.In[2]), s.matrix(down), spec.Hidden,
-		spec.Intermediate, spec.ExpertsPerToken)
+	x, t := combine.Out[0], s.dev.target
+	l := t.DecodeDown(s.rows(x), s.address(x), s.address(route.Out[0]), s.address(route.Out[1]),
+		s.address(down.In[2]), s.matrix(down), spec.Hidden, spec.Intermediate, spec.ExpertsPerToken)
 	return phase{from: i, to: i + 2, variant: DecodeDown, launches: []kernels.Launch{l},
 		results: combine.Out}
 }

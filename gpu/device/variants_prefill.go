@@ -67,7 +67,7 @@ func (s *step) best(kind Variant, ways []multiplier) (t kernels.Target, w multip
 
 func (s *step) prefillAttend(i int) phase {
 	op := s.p.Ops[i]
-	if op.Kind != engine.Attend || s.p.Rows <= kernels.DecodeRows {
+	if op.Kind != engine.Attend || s.p.Rows <= kernels.DecodeRows || s.steady {
 		return phase{}
 	}
 	a := s.attention(op)
@@ -95,7 +95,7 @@ func (s *step) prefillLinear(i int) phase {
 	}) {
 		ways = []multiplier{unrounded}
 	} else if ways[0] == warpgroups && s.multiplier == nil && s.dev.enabled(DirectLinear) {
-		if l, fits := s.dev.target.DirectLinears(parts, s.scratch); fits {
+		if l, fits := s.dev.target.DirectLinears(parts, s.scratch); fits && !s.steady {
 			return s.single(i, DirectLinear, l)
 		}
 	}
@@ -117,7 +117,7 @@ func (s *step) linearQ8(i int) phase {
 		return phase{}
 	}
 	variant, l := PrefillLinearQ8, t.PrefillLinears(s.parts(op), 0, s.scratch)
-	if s.p.Rows <= kernels.DecodeRows {
+	if s.p.Rows <= kernels.DecodeRows && !s.steady {
 		variant, l = DecodeLinearQ8, t.DecodeLinearsQ8(s.parts(op))
 	}
 	if !s.dev.enabled(variant) {
@@ -171,14 +171,13 @@ func (s *step) prefillExperts(i int) phase {
 // the experts' two: in bf16, or as terms of MXFP4. 0: it takes float32.
 func termsBytes(spec models.Spec, compute string, rows int, unit kernels.Unit) int64 {
 	switch {
-	case rows <= kernels.DecodeRows:
 	case unit == kernels.WGMMA && compute == engine.Rounded:
 		width := max(kernels.ShareWidth(spec.Hidden), spec.Heads*spec.HeadDim)
 		return 2 * int64(rows) * int64(width)
 	case unit == kernels.MX && compute == engine.MX:
-		in, inScales := kernels.TermsMXBytes(rows, spec.Hidden)
-		h, hScales := kernels.TermsMXBytes(rows, spec.ExpertsPerToken*spec.Intermediate)
-		return max(in+inScales, h+hScales)
+		width := max(spec.Hidden, spec.ExpertsPerToken*spec.Intermediate)
+		codes, scales := kernels.TermsMXBytes(rows, width)
+		return codes + scales
 	}
 	return 0
 }

@@ -61,15 +61,13 @@ func (s *step) streamExperts(i int) phase {
 	}
 	many := s.p.Rows*spec.ExpertsPerToken > kernels.StreamTokens*spec.Experts && !s.steady
 	rounds := s.p.Settings.Compute == engine.Rounded ||
-		s.p.Settings.Compute == engine.MX && terms == kernels.Split
-	if many || !rounds {
-		return phase{}
-	}
+		s.p.Settings.Compute == engine.MX && (terms == kernels.Split || s.steady)
 	variant, wide := kind+suffix, kind+Variant(warpgroups.suffix)
-	if t.Unit == kernels.WGMMA && terms == kernels.Rounded && !s.steady && s.preferred(wide) {
+	switch {
+	case many || !rounds:
+	case t.Unit == kernels.WGMMA && terms == kernels.Rounded && !s.steady && s.preferred(wide):
 		return s.single(i, wide, t.StreamWarpgroups(s.experts(op)))
-	}
-	if s.steady && s.dev.enabled(variant) || s.preferred(variant) {
+	case s.steady && s.dev.enabled(variant) || s.preferred(variant):
 		return s.single(i, variant, t.StreamExperts(s.experts(op), terms))
 	}
 	return phase{}

@@ -135,27 +135,3 @@ func TestStreamLogits(t *testing.T) {
 		}
 	}
 }
-
-// TestDeterministic: a row has the same bits in a step of its own and among others, in programs of
-// few rows and of many.
-func TestDeterministic(t *testing.T) {
-	dev, _ := open(t, driver.CUDA)
-	ckpt := tiny(t)
-	logits := func(most int, b *engine.Batch) []float32 {
-		eng := hosttest.Must(engine.New(dev, ckpt, engine.Settings{Pages: 8, Deterministic: true,
-			MaxNumBatchedTokens: most, Compute: engine.Rounded}))(t)
-		all := make([]float32, len(b.LogitRows)*ckpt.Spec.Vocab)
-		hosttest.Check(t, eng.Step(t.Context(), b, all))
-		hosttest.Check(t, eng.Close())
-		return all[:ckpt.Spec.Vocab]
-	}
-	want := logits(2, prompt())
-	b := prompt()
-	b.Seqs = append(b.Seqs, engine.SeqRows{Rows: 15, Full: []int32{3}, Window: []int32{4}})
-	for i := range 15 {
-		b.Tokens = append(b.Tokens, int32(3*i))
-	}
-	if got := logits(17, b); !slices.Equal(got, want) {
-		t.Error("other bits in a larger step")
-	}
-}

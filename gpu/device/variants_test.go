@@ -118,34 +118,51 @@ func TestVariantsTaken(t *testing.T) {
 	}
 }
 
-// TestReferenceDevice: asked for, of the device or by a program that must not depend on its batch,
-// only the reference kernels are left, and in the latter if it rounds the stream kernels of one
-// term.
+// TestReferenceDevice: asked for, only the reference kernels are left.
 func TestReferenceDevice(t *testing.T) {
-	steady := engine.Settings{Pages: 4, Deterministic: true, Compute: engine.Rounded}
-	for name, x := range map[string]struct {
-		device  Options
-		program engine.Settings
-		want    []Variant
-	}{"the device": {Options{Reference: true}, engine.Settings{Pages: 4}, nil},
-		"both":        {Options{Reference: true}, steady, nil},
-		"the program": {Options{}, engine.Settings{Pages: 4, Deterministic: true}, nil},
-		"the program, rounded": {Options{}, steady,
-			[]Variant{StreamGateUp + "_bf16", StreamDown + "_bf16"}}} {
-		t.Run(name, func(t *testing.T) {
-			dev, _ := openWith(t, driver.CUDA, x.device)
-			for _, rows := range []int{1, 17, 300} {
-				var have []Variant
-				for _, ph := range compiled(t, dev, x.program, rows).phases {
-					if ph.to != ph.from+1 {
-						t.Errorf("a step of %d rows has %s", rows, ph.variant)
-					}
-					if ph.variant != "" && !slices.Contains(have, ph.variant) {
-						have = append(have, ph.variant)
-					}
+	dev, _ := openWith(t, driver.CUDA, Options{Reference: true})
+	for _, rows := range []int{1, 17, 300} {
+		for _, o := range []engine.Settings{{}, {Deterministic: true, Compute: engine.Rounded}} {
+			o.Pages = 4
+			for _, ph := range compiled(t, dev, o, rows).phases {
+				if ph.to != ph.from+1 || ph.variant != "" {
+					t.Errorf("a step of %d rows has %s", rows, ph.variant)
 				}
-				if !slices.Equal(have, x.want) {
-					t.Errorf("a step of %d rows has %v", rows, have)
+			}
+		}
+	}
+}
+
+// TestSteadyKernels: a deterministic program has the same kernels in steps of any size, by as many
+// blocks along k.
+func TestSteadyKernels(t *testing.T) {
+	dense := func(way string) string {
+		return "norm:1 " + way + " rope:1 decode_attend:1 " + way + " decode_route:1 "
+	}
+	for _, x := range []struct {
+		arch string
+		o    engine.Settings
+		want string
+	}{
+		{"sm_90", engine.Settings{Compute: engine.Rounded}, dense("prefill_linear_wgmma:2") +
+			"stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+		{"sm_80", engine.Settings{Compute: engine.Rounded}, dense("prefill_linear_bf16:1") +
+			"stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+		{"sm_120", engine.Settings{Compute: engine.MX}, dense("prefill_linear_bf16:1") +
+			"stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+		{"sm_90", engine.Settings{}, dense("prefill_linear:1") + "decode_gate_up:1 decode_down:1"},
+		{"sm_90", engine.Settings{Compute: engine.Int8}, dense("prefill_linear:1") +
+			"quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
+		{"sm_90", engine.Settings{Dense: engine.DenseQ8},
+			dense("quantize:1 prefill_linear_q8:1") +
+				"decode_gate_up:1 decode_down:1"},
+	} {
+		t.Run(x.arch+"/"+x.o.Compute+x.o.Dense, func(t *testing.T) {
+			dev, _ := openWith(t, driver.CUDA, Options{Arch: x.arch})
+			x.o.Pages, x.o.Deterministic = 4, true
+			for _, rows := range []int{1, 17, 300} {
+				if got := shown(compiled(t, dev, x.o, rows), 0); got != x.want {
+					t.Errorf("%d rows: %s\nnot %s", rows, got, x.want)
 				}
 			}
 		})

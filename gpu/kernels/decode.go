@@ -128,7 +128,7 @@ func (t Target) DecodeAttend(a Attention, list Pointer, s Scratch, runs int) Lau
 	}
 	many := 0
 	// By the matrix unit a block has a processor's registers, and in large steps several KV heads.
-	if most > DecodeRows && c.Elements == BF16 && t.Shared != amdShared {
+	if most > DecodeRows && c.Elements == BF16 && t.Shared != amdShared && !s.Steady {
 		many = 1 + min(1, most/17)
 		high = min(most, max(1, t.Processors/h.KV))
 		deep = min(deep, 3-many)

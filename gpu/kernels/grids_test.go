@@ -67,7 +67,8 @@ func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
 
 // inPieces are the launches of eight rows on the unit, with their tiles and k.
 func inPieces(t Target, s models.Spec, rows int) (all []looping) {
-	meet, h := Scratch{256, 256}, Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
+	meet := Scratch{Partial: 256, Arrived: 256}
+	h := Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
 	r, q := Rows{Most: rows}, h.Query*h.Dim
 	for _, p := range []Product{{Rows: r, K: q, N: s.Hidden}, {Rows: r, K: s.Hidden, N: s.Vocab}} {
 		all = append(all, looping{Launch: t.DecodeLinear(p, 0, 0, meet), work: divideUp(p.N, 64),

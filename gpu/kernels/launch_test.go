@@ -21,7 +21,7 @@ func launchesOn(t Target) []Launch {
 		return Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7}
 	}
 	down := func(x Activations) Experts { return Experts{200, 8, p, p, p, x, w, 64, 96, 0, 0} }
-	meet := Scratch{p, p}
+	meet := Scratch{Partial: p, Arrived: p}
 	var all []Launch
 	for _, elements := range []Element{F32, BF16, E4M3} {
 		a := attention(3, elements, 128)

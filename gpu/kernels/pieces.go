@@ -4,26 +4,32 @@ import "slices"
 
 // Scratch is where blocks meet that divide a sum: a long context, or the k of a matrix of few
 // tiles. It has ScratchBytes, and Arrived is 0 before the first step.
-type Scratch struct{ Partial, Arrived Pointer }
+type Scratch struct {
+	Partial, Arrived Pointer
+	Steady           bool // sums are cut alike in steps of any size
+}
 
 // args puts the scratch after the rows and the result of a kernel's arguments.
 func (s Scratch) args(args []any) []any {
 	return slices.Insert(args, 2, any(s.Partial), any(s.Arrived))
 }
 
-const pieceBytes, pieceTiles = 20 << 20, 4096 // the most of a matrix in pieces
+const pieceBytes, pieceTiles, steadyTiles = 20 << 20, 4096, 160 // the most of a matrix in pieces
 
-// ScratchBytes are a step's, on any card; large steps can have the memory of small ones.
-func ScratchBytes(bucket int, h Heads, positions, width, vocab int) (partial, arrived int64) {
+// ScratchBytes are for sums and counts of a step on any card; large steps can have small ones'.
+func ScratchBytes(bucket int, h Heads, positions, width, vocab int, steady bool) (int64, int64) {
 	rows, runs := min(bucket, SplitRows), min(DecodeRuns, divideUp(positions, 8*pageTokens))
 	k, n := max(width, h.Query*h.Dim), max(h.Width(), width, vocab)+3*tileColumns
 	padded := max(9, min(128*(bucket-DecodeRows), bucket+127)) // to tiles, and squares of eight
 	sums := min(pieceBytes, min(16, divideUp(k, 64))*padded*n*4)
-	return int64(max(sums, rows*h.KV*runs*8*66*4)), int64(4 * max(bucket*h.KV, pieceTiles))
+	if steady { // steadyTiles for each tile of rows, so that the bucket does not matter
+		sums = divideUp(bucket, 128) * steadyTiles * 128 * tileColumns * 4
+	}
+	return int64(max(sums, rows*h.KV*runs*8*66*4)), int64(4 * max(bucket*max(2, h.KV), pieceTiles))
 }
 
 // pieces is how many blocks of so much shared memory divide the k of each of some tiles, whose sums
-// have so many bytes. It depends on the card, the shape and the bucket.
+// have so many bytes. It depends on the card, the shape and, unless Steady, the bucket.
 func (t Target) pieces(tiles, k, shared, bytes int) int {
 	fit := t.Processors * t.fits(residentMany, shared)
 	return max(1, min(fit/tiles, k/64, 16, pieceBytes/(tiles*bytes)))

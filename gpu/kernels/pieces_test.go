@@ -23,7 +23,7 @@ func TestPiecesFit(t *testing.T) {
 			for _, m := range [][2]int{{h.Width(), s.Hidden}, {s.Hidden, s.Heads * s.HeadDim},
 				{s.Vocab, s.Hidden}, {s.Experts, s.Hidden}} {
 				for _, rows := range []int{1, 2, 8, 9, 13, 16, 64, 129, 256, 2048} {
-					have, counts := ScratchBytes(rows, h, 1, s.Hidden, s.Vocab)
+					have, counts := ScratchBytes(rows, h, 1, s.Hidden, s.Vocab, false)
 					checkPieces(t, target, m[0], m[1], rows, int(have), int(counts))
 				}
 			}
@@ -33,7 +33,7 @@ func TestPiecesFit(t *testing.T) {
 
 func checkPieces(t *testing.T, target Target, n, k, rows, have, counts int) {
 	t.Helper()
-	meet := Scratch{256, 256}
+	meet := Scratch{Partial: 256, Arrived: 256}
 	product := Product{Rows: Rows{Most: rows}, N: n, K: k}
 	few := target.DecodeLinear(product, 0, 0, meet)
 	if blocks := int(few.Grid[0] * few.Grid[1] * few.Grid[2]); few.Kernel != "decode_linear_8" ||
@@ -70,9 +70,52 @@ func checkPieces(t *testing.T, target Target, n, k, rows, have, counts int) {
 	}
 }
 
+// TestSteadyPieces: in steady steps k has the same pieces at every number of rows, and the scratch
+// has room for them.
+func TestSteadyPieces(t *testing.T) {
+	small := models.Spec{Hidden: 192, Heads: 8, KVHeads: 1, HeadDim: 64, Vocab: 200, Experts: 6}
+	for _, chip := range detect.Chips() {
+		a, err := ArchFor(chip.Arch)
+		if err != nil {
+			continue
+		}
+		target := Target{Warp: 32, Unit: a.Unit, Processors: chip.Units, Shared: chip.Shared}
+		for _, s := range []models.Spec{models.Spec20B(), models.Spec120B(), small} {
+			h := Heads{s.Heads, s.KVHeads, s.HeadDim}
+			for _, m := range [][2]int{{h.Width(), s.Hidden}, {s.Hidden, s.Heads * s.HeadDim},
+				{s.Vocab, s.Hidden}, {s.Experts, s.Hidden}} {
+				for _, terms := range []Terms{Rounded, Unrounded, 0} {
+					var pieces uint32
+					for _, rows := range []int{1, 2, 8, 9, 64, 65, 129, 256, 2048, 16383} {
+						p := Product{Rows: Rows{Most: rows}, N: m[0], K: m[1]}
+						bytes := 4 * tileColumns * mmaTile.rows
+						if terms == 0 {
+							p.X.Q = 1
+						} else if terms == Rounded && a.Unit == WGMMA {
+							bytes = 4 * tileColumns * wgmmaTile.rows
+						}
+						l := target.PrefillLinears([]Product{p}, terms, Scratch{1, 1, true})
+						if rows == 1 {
+							pieces = l.Grid[2]
+						}
+						have, counts := ScratchBytes(rows, h, 1, s.Hidden, s.Vocab, true)
+						tiles := int64(l.Grid[0] * l.Grid[1])
+						if l.Grid[2] != pieces || pieces > 1 && (4*tiles > counts ||
+							tiles*int64(pieces)*int64(bytes) > have) {
+							t.Errorf("%s, %d by %d, %d rows by %s: %v blocks, %d pieces of one, "+
+								"%d and %d bytes", chip.ID, m[0], m[1], rows, l.Kernel, l.Grid,
+								pieces, have, counts)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestPiecesOfAnH200(t *testing.T) {
 	target := Target{Warp: 32, Unit: WGMMA, Processors: 132, Shared: 227 << 10}
-	meet := Scratch{256, 256}
+	meet := Scratch{Partial: 256, Arrived: 256}
 	for _, x := range []struct {
 		n, k, rows int
 		want       [3]uint32

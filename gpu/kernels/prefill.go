@@ -67,7 +67,11 @@ func (t Target) PrefillLinears(list []Product, terms Terms, s Scratch) Launch {
 	}
 	down, pieces := divideUp(list[0].Rows.Most, size.rows), 1
 	if s != (Scratch{}) {
-		pieces = min(most, t.pieces(across*down, list[0].K, size.shared, 4*size.rows*tileColumns))
+		tiles := across * down
+		if s.Steady {
+			tiles, most = across, max(1, min(most, steadyTiles/across))
+		}
+		pieces = min(most, t.pieces(tiles, list[0].K, size.shared, 4*size.rows*tileColumns))
 	}
 	return launch(kernel, grid(down, across, pieces), block(threads), size.shared, s.args(args)...)
 }

@@ -54,7 +54,7 @@ type Settings struct {
 	DenseCache string
 	// "f32" (default with Exact), "bf16" (default else), or KVFP8 if the device has it
 	KVCacheDtype string
-	// results do not depend on the other rows of a step: a CPU always, a GPU with slower kernels
+	// results do not depend on the other rows of a step: a CPU always, a GPU with fewer kernels
 	Deterministic bool
 
 	// Limits.

@@ -56,7 +56,8 @@ func TestDraftsOnAGPU(t *testing.T) {
 		s    engine.Settings
 	}{
 		{"few rows", engine.Settings{MaxNumSeqs: 1}},
-		{"deterministic", engine.Settings{MaxNumSeqs: 6, Deterministic: true}},
+		{"deterministic", engine.Settings{MaxNumSeqs: 6, Deterministic: true,
+			Compute: engine.Rounded}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.s.Pages, c.s.MaxNumBatchedTokens = 64, 32

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestGolden(t *testing.T) {
 	exact, both := []string{engine.Exact}, []string{engine.Exact, engine.Rounded}
 	fp8 := engine.Settings{KVCacheDtype: engine.KVFP8}
+	steady := engine.Settings{Deterministic: true}
 	for _, part := range drivertest.Some(1, []struct {
 		name, arch, model string
 		o                 golden.Options
@@ -38,6 +39,8 @@ func TestGolden(t *testing.T) {
 	}{
 		{"T2 short", "sm_90", "T2", golden.Options{Only: []string{"len31"}, Greedy: 12}, exact},
 		{"T2 FP8", "sm_90", "T2", golden.Options{Only: []string{"len31"}, Engine: fp8}, exact},
+		{"T2 deterministic", "sm_90", "T2", golden.Options{Only: to700[2:6], Greedy: 12,
+			Engine: steady}, both},
 		{"T2 wide", "gfx942", "T2", golden.Options{Only: to700}, exact},
 		{"T2", "sm_90", "T2", golden.Options{Only: to700}, both},
 		{"T1 wide", "gfx942", "T1", golden.Options{Only: to700}, exact},
