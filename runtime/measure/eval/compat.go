@@ -11,10 +11,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
 	"github.com/ossrun/ossrun/runtime/remote/client"
 )
 
@@ -39,19 +39,19 @@ func Compat(ctx context.Context, s Sampler, stream bool, k, threads int,
 	row := CompatRow{API: s.API, Stream: stream, Tasks: len(tasks), Runs: k * len(tasks),
 		Why: map[string]int{}}
 	passed := make([]int, len(tasks))
-	var mu sync.Mutex
-	forEach(ctx, row.Runs, threads, func(n int) {
+	_ = jsonlines.ForEach(ctx, row.Runs, threads, func(ctx context.Context, n int) func() error {
 		why, invalid := s.compat(ctx, &tasks[n%len(tasks)], stream)
-		mu.Lock()
-		defer mu.Unlock()
-		if why == "" {
-			row.Passed++
-			passed[n%len(tasks)]++
-		} else {
-			row.Why[why]++
+		return func() error { // none fails
+			if why == "" {
+				row.Passed++
+				passed[n%len(tasks)]++
+			} else {
+				row.Why[why]++
+			}
+			row.Invalid += one(invalid)
+			progress()
+			return nil
 		}
-		row.Invalid += one(invalid)
-		progress()
 	})
 	for _, n := range passed {
 		row.PassAtK += float64(one(n > 0)) / float64(len(tasks))
@@ -156,25 +156,25 @@ type Faults struct {
 func CountFaults(ctx context.Context, s Sampler, stream bool, turns, threads int,
 	progress func()) Faults {
 	f, tasks := Faults{Why: map[string]int{}}, cases().Tasks
-	var mu sync.Mutex
-	forEach(ctx, turns, threads, func(n int) {
+	_ = jsonlines.ForEach(ctx, turns, threads, func(ctx context.Context, n int) func() error {
 		t, err := s.take(ctx, firstInput(tasks[n%len(tasks)].Text), stream)
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			f.Failed++
-			f.Why[err.Error()]++
-		default:
-			f.Turns++
-			f.Faulty += one(len(t.faults) > 0)
-			for _, fault := range t.faults {
-				f.Why[fault]++
-			}
+		if ctx.Err() != nil {
+			return nil
 		}
-		progress()
+		return func() error { // none fails
+			if err != nil {
+				f.Failed++
+				f.Why[err.Error()]++
+			} else {
+				f.Turns++
+				f.Faulty += one(len(t.faults) > 0)
+				for _, fault := range t.faults {
+					f.Why[fault]++
+				}
+			}
+			progress()
+			return nil
+		}
 	})
 	if f.Turns > 0 {
 		f.PerMille = 1000 * float64(f.Faulty) / float64(f.Turns)

@@ -13,10 +13,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
 	"github.com/ossrun/ossrun/runtime/remote/client"
@@ -93,43 +90,31 @@ func (r *Run) Do(ctx context.Context) ([]Attempt, error) {
 	for _, a := range list {
 		correct += one(a.Correct)
 	}
-	var mu sync.Mutex
-	forEach(ctx, len(todo), r.Threads, func(i int) {
+	err = jsonlines.ForEach(ctx, len(todo), r.Threads, func(ctx context.Context,
+		i int) func() error {
 		a := todo[i].Attempt
 		r.ask(ctx, &a, todo[i].question)
-		mu.Lock()
-		defer mu.Unlock()
 		if ctx.Err() != nil && a.Error != "" {
-			return // it was interrupted
+			return nil // it was interrupted
 		}
-		if a.Error == "" && journal != nil {
-			err = errors.Join(err, journal.Append(&a))
-		}
-		list = append(list, a)
-		correct += one(a.Correct)
-		if r.Progress != nil {
-			r.Progress(len(list), total, correct)
+		return func() error {
+			if a.Error == "" && journal != nil {
+				if err := journal.Append(&a); err != nil {
+					return err
+				}
+			}
+			list = append(list, a)
+			correct += one(a.Correct)
+			if r.Progress != nil {
+				r.Progress(len(list), total, correct)
+			}
+			return nil
 		}
 	})
 	if journal != nil {
 		err = errors.Join(err, journal.Close())
 	}
 	return list, errors.Join(err, ctx.Err())
-}
-
-// forEach calls do(0..n-1), threads of them at once, until ctx ends.
-func forEach(ctx context.Context, n, threads int, do func(int)) {
-	var running errgroup.Group
-	running.SetLimit(max(threads, 1))
-	for i := range n {
-		running.Go(func() error {
-			if ctx.Err() == nil {
-				do(i)
-			}
-			return nil
-		})
-	}
-	_ = running.Wait() // none fails
 }
 
 func one(b bool) int {

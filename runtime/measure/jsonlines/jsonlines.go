@@ -1,17 +1,22 @@
 // Package jsonlines keeps results in a file, a JSON value a line, so that interrupted work can
-// resume.
+// resume, and does that work.
 //
 // What must stay true: a line that Append has written survives a crash of the process; a cut last
-// line is dropped by the next Open; a file of another kind is not changed.
+// line is dropped by the next Open; a file of another kind is not changed; nothing follows a line
+// that could not be written.
 package jsonlines
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ossrun/ossrun/models/mapping"
 )
@@ -68,3 +73,28 @@ func (f *File) Append(value any) error {
 }
 
 func (f *File) Close() error { return f.file.Close() }
+
+// ForEach calls do(0..n-1), so many at once, until ctx ends or one fails. The functions that do
+// returns, unless they are nil, are called one at a time.
+func ForEach(ctx context.Context, n, atOnce int,
+	do func(ctx context.Context, i int) (add func() error)) error {
+	var mu sync.Mutex
+	var failed error
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(max(atOnce, 1))
+	for i := range n {
+		work.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			add := do(ctx, i)
+			mu.Lock()
+			defer mu.Unlock()
+			if add != nil && failed == nil {
+				failed = add()
+			}
+			return failed
+		})
+	}
+	return work.Wait()
+}

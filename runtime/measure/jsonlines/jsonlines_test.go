@@ -1,11 +1,14 @@
 package jsonlines
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ossrun/ossrun/runtime/process/hosttest"
@@ -45,5 +48,29 @@ func TestFile(t *testing.T) {
 	}
 	if text, err := os.ReadFile(name); err != nil || string(text) != other {
 		t.Errorf("%v: %q", err, text)
+	}
+}
+
+// Jobs run so many at once, what they return one at a time; nothing follows a failure.
+func TestForEach(t *testing.T) {
+	var running, most atomic.Int32
+	var sum int // without a lock
+	hosttest.Check(t, ForEach(t.Context(), 100, 4, func(_ context.Context, i int) func() error {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		if i%2 == 1 {
+			return nil
+		}
+		return func() error { sum += i; return nil }
+	}))
+	if sum != 2450 || most.Load() > 4 {
+		t.Errorf("%d, %d at once", sum, most.Load())
+	}
+	failed, after := errors.New("the disk is full"), 0
+	err := ForEach(t.Context(), 100, 8, func(context.Context, int) func() error {
+		return func() error { after++; return failed }
+	})
+	if !errors.Is(err, failed) || after != 1 {
+		t.Errorf("%v, and %d more were added", err, after-1)
 	}
 }
