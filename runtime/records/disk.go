@@ -282,8 +282,8 @@ func (s *diskStore) add(tx *sql.Tx, r Record) error {
 		args []any
 	}{
 		{"DELETE FROM record WHERE kind = ? AND key = ?", []any{r.Kind, r.Key}},
-		{"INSERT INTO record(" + recordColumns + ") VALUES(?, ?, ?, ?, ?, ?)", []any{r.Kind, r.Key,
-			also, r.Used.UnixNano(), checksum(r, also), []byte(r.Value)}},
+		{"INSERT INTO record(" + recordColumns + ") VALUES(?, ?, ?, ?, ?, coalesce(?, x''))",
+			[]any{r.Kind, r.Key, also, r.Used.UnixNano(), checksum(r, also), []byte(r.Value)}},
 		{"DELETE FROM record WHERE kind = ? AND used < ?", []any{r.Kind, s.oldest(r.Kind)}},
 	} {
 		if _, err := tx.Exec(step.sql, step.args...); err != nil {

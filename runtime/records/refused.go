@@ -2,7 +2,7 @@
 // process ends first.
 //
 // What must stay true: records that another process has written meanwhile are not overwritten, and
-// a record that could be lost that way is not acknowledged.
+// a record that could be lost that way is not acknowledged, nor is a file or batch.
 
 package records
 
@@ -18,7 +18,9 @@ import (
 func (s *diskStore) refuse(ops []edit, err error) error {
 	s.noteDamage(err)
 	s.lastRefusal = refusalReason(err)
-	if !slices.ContainsFunc(ops, func(o edit) bool { return !o.deleted }) || s.isContested(ops) {
+	isPut := func(o edit) bool { return !o.deleted }
+	isFile := func(o edit) bool { return isPut(o) && (o.Kind == KindFile || o.Kind == KindBatch) }
+	if !slices.ContainsFunc(ops, isPut) || slices.ContainsFunc(ops, isFile) || s.isContested(ops) {
 		return s.lastRefusal
 	}
 	for _, o := range ops {
@@ -40,7 +42,7 @@ func (s *diskStore) refuse(ops []edit, err error) error {
 // kept their own version in memory, only one could be written later.
 func (s *diskStore) isContested(ops []edit) bool {
 	return slices.ContainsFunc(ops, func(o edit) bool {
-		grows := o.Kind == KindConversation || o.Kind == KindUsage || o.Kind == KindBatch
+		grows := o.Kind == KindConversation || o.Kind == KindUsage
 		return grows && !o.deleted && s.onDisk(o.Record) >= 0
 	}) && !s.isOnlyUser()
 }
@@ -70,7 +72,7 @@ func refusalReason(err error) error {
 		case 10: // SQLITE_IOERR
 			return errors.New("the disk reported an error")
 		case 13: // SQLITE_FULL
-			return errors.New("the disk is full")
+			return ErrDiskFull
 		}
 	}
 	return err

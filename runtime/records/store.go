@@ -35,7 +35,7 @@ type Store interface {
 	Delete(kind Kind, key string) (bool, error)
 	// Change writes all that work puts and deletes, or nothing if work fails. No other change is
 	// written in between. If the disk refuses the change, its puts are kept in memory; a change
-	// that only deletes fails. work must use the store through c alone.
+	// that only deletes, or puts a file or batch, fails. work must use the store through c alone.
 	Change(work func(c *Change) error) error
 	// Unsaved tells why a record would be lost with this process; nil: it is on disk.
 	Unsaved(kind Kind, key string) error
@@ -76,6 +76,9 @@ var ErrTooLarge = errors.New("it is too large to be stored")
 
 // ErrFull is wrapped by the error for a record that has no room besides other owners' records.
 var ErrFull = errors.New("the records of other clients fill the store")
+
+// ErrDiskFull is why a full disk refuses a change.
+var ErrDiskFull = errors.New("the disk is full")
 
 // Change is a transaction of Store.Change.
 type Change struct {

@@ -428,6 +428,24 @@ func TestChangesOfTwoProcesses(t *testing.T) {
 }
 
 // What must not be on a disk is found by this process alone.
+// A record without a value is stored like any other.
+func TestEmptyRecordsAreStored(t *testing.T) {
+	s, notes := openFile(t, filepath.Join(t.TempDir(), "kept.db"), nil)
+	defer s.Close()
+	for key, value := range map[string][]byte{"nil": nil, "empty": {}} {
+		hosttest.Check(t, s.Put(Record{Kind: KindContent, Key: key, Value: value}))
+		if err := s.Unsaved(KindContent, key); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		if r, ok := s.Get(KindContent, key); !ok || len(r.Value) > 0 {
+			t.Errorf("%s: %v %v", key, r, ok)
+		}
+	}
+	if len(*notes) > 0 {
+		t.Error(*notes)
+	}
+}
+
 func TestInMemoryRecordsStayThere(t *testing.T) {
 	folder := t.TempDir()
 	s, _ := openFile(t, filepath.Join(folder, "kept.db"), nil)
