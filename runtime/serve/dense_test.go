@@ -148,7 +148,7 @@ func TestDenseTakenOver(t *testing.T) {
 	cache := filepath.Join(root, "dense")
 	m, said := denseModels(t, found, "", cache)
 	// a turn that runs holds the copy and the takeover up
-	waiting := hosttest.Must(m.loaded.acquire(t.Context(), keyOf(found)))(t)
+	waiting := hosttest.Must(m.loaded.acquire(t.Context(), keyOf(found), false))(t)
 	first := waiting.model.(*Model)
 	if first.Dense() != engine.DenseBF16 || !strings.Contains(strings.Join(m.Lines(), "\n"),
 		"until their 8-bit copy is made") {

@@ -5,7 +5,8 @@
 //
 // What must stay true: a turn never loses its model, so a leaving model is closed only after its
 // last turn; loads and closes are serial, so each load sees the real free memory; requests for a
-// loading or leaving model wait, but never longer than another client's turns take to make room.
+// loading or leaving model wait, but never longer than another client's turns take to make room; a
+// batch evicts no model that was used lately.
 
 package serve
 
@@ -29,6 +30,11 @@ type loadedModel interface {
 // errNoRoom is returned, wrapped, by loadedSet.load for a model that does not fit next to the
 // others.
 var errNoRoom = errors.New("not enough memory beside the loaded models")
+
+// errInUse lets a batch wait, as its model would evict one that is in use or was within recentUse.
+var errInUse error = &session.BusyError{RetryAfter: time.Minute}
+
+const recentUse = 5 * time.Minute
 
 // maxLoadedModels is how many models stay loaded, besides adapters with names of their own.
 const maxLoadedModels = 2
@@ -54,15 +60,16 @@ type loadedSet struct {
 
 // entry is a model that is not Unloaded. loadedSet.mu guards its fields.
 type entry struct {
-	key       string
-	model     loadedModel // nil: loading, or failed with err
-	err       error
-	unloading bool
-	turns     int // running
-	waiting   int // requests waiting for the load; they become turns with it
-	lastUsed  time.Time
-	idle      *time.Timer // nil: not running
-	until     time.Time   // end of idle
+	key        string
+	model      loadedModel // nil: loading, or failed with err
+	err        error
+	unloading  bool
+	background bool // all requests for it were of batches
+	turns      int  // running
+	waiting    int  // requests waiting for the load; they become turns with it
+	lastUsed   time.Time
+	idle       *time.Timer // nil: not running
+	until      time.Time   // end of idle
 }
 
 func newLoadedSet(load func(string, []loadedModel) (loadedModel, error),
@@ -103,7 +110,7 @@ func (s *loadedSet) wakeWaiters() {
 func (s *loadedSet) start(ctx context.Context, key string, adapter int, r session.Request) (
 	session.Turn, error) {
 	for mayRetry := true; ; mayRetry = false {
-		e, err := s.acquire(ctx, key)
+		e, err := s.acquire(ctx, key, r.Share != nil && r.Share.Background)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +136,7 @@ func (s *loadedSet) start(ctx context.Context, key string, adapter int, r sessio
 }
 
 func (s *loadedSet) ensure(ctx context.Context, key string) error {
-	e, err := s.acquire(ctx, key)
+	e, err := s.acquire(ctx, key, false)
 	if err == nil {
 		s.release(e)
 	}
@@ -138,16 +145,17 @@ func (s *loadedSet) ensure(ctx context.Context, key string) error {
 
 // acquire waits until the model is loaded and keeps it until release. Waiters for a load hold the
 // model from the start (loadEntry), so that it cannot be evicted before they are served.
-func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
+func (s *loadedSet) acquire(ctx context.Context, key string, background bool) (*entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.closed {
 		e := s.entries[key]
 		if e == nil {
-			e = &entry{key: key}
+			e = &entry{key: key, background: true}
 			s.entries[key] = e
 			s.work.Go(func() { s.loadEntry(e) })
 		}
+		e.background = e.background && background
 		switch {
 		case e.unloading:
 			unloaded := func() bool { return s.entries[key] != e }
@@ -165,7 +173,9 @@ func (s *loadedSet) acquire(ctx context.Context, key string) (*entry, error) {
 				return e, nil
 			}
 			e.waiting--
-			return nil, cmp.Or(err, e.err)
+			if e.err != errInUse || background {
+				return nil, cmp.Or(err, e.err)
+			}
 		}
 	}
 	return nil, sched.ErrClosed
@@ -278,6 +288,10 @@ func (s *loadedSet) loadWithRoom(e *entry) (loadedModel, error) {
 			return nil, err
 		}
 		s.mu.Lock()
+		if e.background && (oldest.turns > 0 || time.Since(oldest.lastUsed) < recentUse) {
+			s.mu.Unlock()
+			return nil, errInUse
+		}
 		oldest.unloading = true // no new turn; the running ones end
 		s.stopIdleTimer(oldest)
 		s.mu.Unlock()

@@ -187,6 +187,50 @@ func TestTwoStayWhereTheyFit(t *testing.T) {
 	hosttest.Check(t, s.close())
 }
 
+// A batch's model is loaded beside one in use where both fit; else its requests are busy until that
+// has been idle for a while. A live request for the batch's model, at any time, is served.
+func TestABatchEvictsNoModelInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{t: t, room: 5, slow: time.Second}
+		s := newLoadedSet(m.load, -1)
+		ask := func(key string) error {
+			turn, err := s.start(t.Context(), key, 0, session.Request{
+				Share: &sched.Share{Background: true}})
+			if err == nil {
+				turn.Next()
+			}
+			return err
+		}
+		busy := func(key string) {
+			t.Helper()
+			if _, ok := errors.AsType[*session.BusyError](ask(key)); !ok {
+				t.Errorf("%s is not busy", key)
+			}
+		}
+		hosttest.Check(t, ask("aaa"))
+		hosttest.Check(t, ask("bb")) // beside it
+		long := start(t, s, "aaa")
+		m.after(t, 2*recentUse, "load aaa", "load bb")
+		hosttest.Check(t, ask("cc")) // instead of the idle one
+		busy("ddd")
+		kept := []string{"load aaa", "load bb", "close bb", "load cc"}
+		m.after(t, time.Second, kept...)
+		long.Next()
+		m.after(t, recentUse-2*time.Second, kept...)
+		busy("ddd")
+		m.after(t, recentUse, kept...)
+		hosttest.Check(t, ask("ddd"))
+		m.want(t, append(kept, "close cc", "close aaa", "load ddd")...)
+		var work sync.WaitGroup
+		work.Go(func() { hosttest.Check(t, ask("eee")) }) // served with the other
+		synctest.Wait()                                   // for its try to load
+		work.Go(func() { start(t, s, "eee").Next() })
+		work.Wait()
+		m.want(t, append(kept, "close cc", "close aaa", "load ddd", "close ddd", "load eee")...)
+		hosttest.Check(t, s.close())
+	})
+}
+
 func TestSwapWaitsForTheTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{t: t, room: 3}
