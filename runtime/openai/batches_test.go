@@ -372,7 +372,7 @@ func TestMessageBatch(t *testing.T) {
 	counts := porttest.Eventually(t, func() (map[string]any, bool) {
 		m := porttest.Decode(t, get(path))
 		n, _ := m["request_counts"].(map[string]any)
-		return n, m["processing_status"] == "ended" && m["results_url"] == path+"/results"
+		return n, m["processing_status"] == "ended" && m["results_url"] == srv.URL+path+"/results"
 	})
 	found := map[string]float64{}
 	for text := range strings.Lines(get(path + "/results")) {

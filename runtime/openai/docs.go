@@ -89,15 +89,12 @@ func (p *port) showDocs(e *answer.Exchange, request *http.Request) (any, *fields
 		Body, Query                            []docField
 		Keyed                                  bool // a request needs a key
 	}
-	r, rows, scheme := docs(), []row(nil), "http://"
-	if request.TLS != nil {
-		scheme = "https://"
-	}
+	r, rows := docs(), []row(nil)
 	for _, o := range p.documented() {
 		var answerText bytes.Buffer
 		_ = json.Indent(&answerText, o.Answer, "", "  ") // a test reads the page
 		method, path, _ := strings.Cut(o.route, " ")
-		rows = append(rows, row{o.example, method, scheme + request.Host + cmp.Or(o.Path, path),
+		rows = append(rows, row{o.example, method, answer.URL(request, cmp.Or(o.Path, path)),
 			path, o.Stream, answerText.String(), r.rowsOf(path, o.Body), r.rowsOf(path, o.Query),
 			p.APIKey != "" || p.Keys.NeedsKey()})
 	}

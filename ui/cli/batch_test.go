@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ossrun/ossrun/runtime/openai/responses"
 )
 
 // batched is a fake server that echoes and counts requests.
@@ -57,15 +59,15 @@ func runBatch(t *testing.T, ctx context.Context, args ...string) (code int, stde
 }
 
 // results reads an output by custom id.
-func results(t *testing.T, name string) map[string]batchResult {
+func results(t *testing.T, name string) map[string]responses.BatchResult {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]batchResult{}
+	all := map[string]responses.BatchResult{}
 	for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
-		var r batchResult
+		var r responses.BatchResult
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -217,7 +219,7 @@ func TestBatchRefuses(t *testing.T) {
 	}
 	write(t, in, good)
 	if code, errs := runBatch(t, t.Context(), in, in); code != exitUsage ||
-		!strings.Contains(errs, "the same file") {
+		!strings.Contains(errs, "line 1 is no result of this: it has no custom_id and result; name another file") {
 		t.Errorf("%d %s", code, errs)
 	}
 	if code, errs := runBatch(t, t.Context(), in); code != exitUsage ||

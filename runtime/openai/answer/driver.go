@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"log/slog"
@@ -106,11 +107,21 @@ func (d *Driver) BodyHandler(do func(*Exchange, *http.Request, *fields.Object) (
 	}
 }
 
-// NewID makes a unique id: 128 random bits.
+// NewID makes a unique id. Its first half is the time, so that later ids of a prefix are greater;
+// the other half is random.
 func NewID(prefix string) string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, by its documentation
+	binary.BigEndian.PutUint64(b[:], uint64(time.Now().UnixNano()))
+	_, _ = rand.Read(b[8:]) // never fails, by its documentation
 	return prefix + hex.EncodeToString(b[:])
+}
+
+// URL is the address of a path for the client of a request, whose proxy may encrypt.
+func URL(r *http.Request, path string) string {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + r.Host + path
+	}
+	return "http://" + r.Host + path
 }
 
 // ModelObject is a model as OpenAI's API lists it.

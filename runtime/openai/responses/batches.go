@@ -1,10 +1,12 @@
-// /v1/batches: the requests of a file, answered by the port's own routes below live requests.
+// /v1/batches: the requests of a file, answered by the port's own routes below live requests. The
+// lines of its files are those of ossrun batch too.
 //
-// A running batch has a lease as a background response has. Its goroutine alone stores the answers
-// so far, once a second if the store is fast, so a crash costs those of about a second.
+// A running batch has a lease as a background response has. Each result is stored before the next
+// one: in a journal of records of 16 KB, the last of which is stored again with each result.
 //
 // What must stay true: each line of a batch that has ended has one line in its output or error
-// file, whatever processes ended between; a stored answer is not made again.
+// file, whatever processes ended between; an answered line is not asked again, but those that ran
+// when a process was killed.
 
 package responses
 
@@ -16,21 +18,119 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/ossrun/ossrun/runtime/measure/jsonlines"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
-// maxLines is OpenAI's limit of a batch.
-const maxLines = 50_000
+// BatchLine is one request of an input.
+type BatchLine struct {
+	CustomID string          `json:"custom_id"`
+	Method   string          `json:"method"`
+	URL      string          `json:"url"`
+	Body     json.RawMessage `json:"body"`
+}
+
+// BatchResult is the line of an output: a response, or why there is none.
+type BatchResult struct {
+	ID       string         `json:"id"`
+	CustomID string         `json:"custom_id"`
+	Response *BatchResponse `json:"response"`
+	Error    *BatchError    `json:"error"`
+}
+
+type BatchResponse struct {
+	StatusCode int             `json:"status_code"`
+	RequestID  string          `json:"request_id"`
+	Body       json.RawMessage `json:"body"`
+}
+
+type BatchError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// batchRoutes answer lines.
+var batchRoutes = []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"}
+
+const messageRoute = "/v1/messages"
+
+var messageID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// ReadBatch reads the lines of an input, for one route or for any (""). The fault has the code,
+// message and line of the first bad one.
+func ReadBatch(text []byte, route string) (list []BatchLine, fault map[string]any) {
+	ids, number := map[string]bool{}, 0
+	refuse := func(code, message string) ([]BatchLine, map[string]any) {
+		return nil, object{"code": code, "message": message, "param": nil, "line": number}
+	}
+	for text := range bytes.Lines(text) {
+		var l BatchLine
+		var body struct{ Stream, Background any }
+		switch number++; {
+		case len(bytes.TrimSpace(text)) == 0:
+			continue
+		case json.Unmarshal(text, &l) != nil:
+			return refuse("invalid_json_line", "it is no request in JSON")
+		case l.CustomID == "":
+			return refuse("missing_required_parameter", "it has no custom_id")
+		case route == messageRoute && !messageID.MatchString(l.CustomID):
+			return refuse("invalid_custom_id", fmt.Sprintf("its custom_id must match %s, not %q",
+				messageID, fields.Brief(l.CustomID)))
+		case ids[l.CustomID]:
+			return refuse("duplicate_custom_id", "the custom_id came before: "+l.CustomID)
+		case !strings.EqualFold(l.Method, http.MethodPost):
+			return refuse("invalid_method", "its method must be POST, not "+l.Method)
+		case route != "" && l.URL != route, route == "" && !slices.Contains(batchRoutes, l.URL):
+			return refuse("invalid_url", fmt.Sprintf("its url must be one of %s, not %q",
+				cmp.Or(route, strings.Join(batchRoutes, ", ")), l.URL))
+		case json.Unmarshal(l.Body, &body) != nil || l.Body[0] != '{' || body.Stream == true ||
+			body.Background == true:
+			return refuse("invalid_request", "its body must be an object, without a stream or "+
+				"background")
+		}
+		ids[l.CustomID], list = true, append(list, l)
+	}
+	number = 0
+	most := 50_000 // OpenAI's limit
+	if route == messageRoute {
+		most = 100_000 // Anthropic's
+	}
+	if route != "" && (len(list) == 0 || len(list) > most) {
+		return refuse("invalid_file", fmt.Sprintf("it has %d requests, not 1 to %d", len(list),
+			most))
+	}
+	return list, nil
+}
+
+// ReadResult reads a line of an output of either API; ok: its request was answered.
+func ReadResult(text []byte) (id string, ok bool, err error) {
+	var line struct {
+		BatchResult
+		Result struct{ Type string } // Anthropic's
+	}
+	if err = json.Unmarshal(text, &line); err == nil && (line.CustomID == "" ||
+		line.Response == nil && line.Error == nil && line.Result.Type == "") {
+		err = errors.New("it has no custom_id and result")
+	}
+	return line.CustomID, line.OK() || line.Result.Type == "succeeded", err
+}
+
+// NewResult is the result of a line that was answered.
+func (l BatchLine) NewResult(r *BatchResponse, e *BatchError) *BatchResult {
+	return &BatchResult{answer.NewID("batch_req_"), l.CustomID, r, e}
+}
+
+func (r BatchResult) OK() bool { return r.Response != nil && r.Response.StatusCode == 200 }
 
 func setBatch(b object, status string) { b["status"], b[status+"_at"] = status, now() }
 
@@ -68,7 +168,7 @@ func (p *API) beginBatch(b object, total int, input []byte) *fields.Fault {
 	b["request_counts"] = object{"total": total, "completed": 0, "failed": 0}
 	if err := p.store.Change(func(c *records.Change) (err error) {
 		if input != nil {
-			_, err = putFile(c, b["input_file_id"].(string), id+".jsonl", "batch", input)
+			err = putContent(c, b["input_file_id"].(string), input)
 		}
 		return errors.Join(err, putObject(c, records.KindBatch, b),
 			new(job).renewLease(c, id, time.Now()))
@@ -87,10 +187,7 @@ func (p *API) changeObject(kind records.Kind, id string,
 		if !ok || json.Unmarshal(record.Value, &b) != nil {
 			return fields.NotFound("id", string(kind), id)
 		}
-		if err := change(c, b); err != nil {
-			return err
-		}
-		return putObject(c, kind, b)
+		return errors.Join(change(c, b), putObject(c, kind, b))
 	})
 	return b, err
 }
@@ -98,6 +195,9 @@ func (p *API) changeObject(kind records.Kind, id string,
 // CancelBatch ends a batch with the lines that are answered.
 func (p *API) CancelBatch(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	p = p.forOwner(e.Client)
+	if _, f := p.find(records.KindBatch, r); f != nil {
+		return nil, f
+	}
 	id := r.PathValue("id")
 	b, err := p.changeObject(records.KindBatch, id, func(_ *records.Change, b object) error {
 		if hasEnded(b) {
@@ -115,70 +215,28 @@ func (p *API) CancelBatch(e *answer.Exchange, r *http.Request) (any, *fields.Fau
 	return b, nil
 }
 
-// BatchLine is one request of an input.
-type BatchLine struct {
-	CustomID string          `json:"custom_id"`
-	Method   string          `json:"method"`
-	URL      string          `json:"url"`
-	Body     json.RawMessage `json:"body"`
-}
-
-// batchRoutes answer lines.
-var batchRoutes = []string{"/v1/chat/completions", "/v1/completions", "/v1/responses"}
-
-// ReadBatch reads the lines of an input, for one route or for any (""). The fault has the code,
-// message and line of the first bad one.
-func ReadBatch(text []byte, route string) (list []BatchLine, fault map[string]any) {
-	ids, number := map[string]bool{}, 0
-	refuse := func(code, message string) ([]BatchLine, map[string]any) {
-		return nil, object{"code": code, "message": message, "param": nil, "line": number}
-	}
-	for text := range bytes.Lines(text) {
-		var l BatchLine
-		var body struct{ Stream, Background any }
-		switch number++; {
-		case len(bytes.TrimSpace(text)) == 0:
-			continue
-		case json.Unmarshal(text, &l) != nil:
-			return refuse("invalid_json_line", "it is no request in JSON")
-		case l.CustomID == "":
-			return refuse("missing_required_parameter", "it has no custom_id")
-		case ids[l.CustomID]:
-			return refuse("duplicate_custom_id", "the custom_id came before: "+l.CustomID)
-		case !strings.EqualFold(l.Method, http.MethodPost):
-			return refuse("invalid_method", "its method must be POST, not "+l.Method)
-		case route != "" && l.URL != route, route == "" && !slices.Contains(batchRoutes, l.URL):
-			return refuse("invalid_url", fmt.Sprintf("its url must be one of %s, not %q",
-				cmp.Or(route, strings.Join(batchRoutes, ", ")), l.URL))
-		case json.Unmarshal(l.Body, &body) != nil || l.Body[0] != '{' || body.Stream == true ||
-			body.Background == true:
-			return refuse("invalid_request", "its body must be an object, without a stream or "+
-				"background")
-		}
-		ids[l.CustomID], list = true, append(list, l)
-	}
-	if number = 0; route != "" && (len(list) == 0 || len(list) > maxLines) {
-		return refuse("invalid_file", fmt.Sprintf("it has not 1 to %d lines", maxLines))
-	}
-	return list, nil
-}
-
 // batchJob is a batch that runs here.
 type batchJob struct {
 	*API
 	*job
-	id              string
-	batch           object          // as last stored
-	working         context.Context // ends when no more lines are to be answered
-	finished        map[string]bool // by custom_id
-	total, missing  int             // lines, and those that had no answer in the end
-	lost            bool            // another process has it, or it was deleted
-	output, refused bytes.Buffer
+	id      string
+	working context.Context // ends when no more lines are to be answered
+
+	mu             sync.Mutex      // guards the rest while lines are answered
+	batch          object          // as last stored
+	finished       map[string]bool // by custom_id
+	total, missing int             // lines, and those that had no answer in the end
+	lost           bool            // another process has it, or it was deleted
+	text           map[bool][]byte // of the output (true) and the error file
+	count          map[bool]int    // their lines
+	journal        []byte          // the latest of them
+	part           int             // number of the journal's record
 }
 
 // startBatch runs a batch, unless it runs here already or many do; TakeOver then starts it later.
 func (p *API) startBatch(id string) {
-	j := &batchJob{API: p, id: id, finished: map[string]bool{}}
+	j := &batchJob{API: p, id: id, finished: map[string]bool{}, text: map[bool][]byte{},
+		count: map[bool]int{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	j.working, j.job = ctx, newJob(nil, cancel, answer.NewID(""))
 	key := records.OwnedKey(p.owner, id)
@@ -199,7 +257,7 @@ func (p *API) startBatch(id string) {
 }
 
 func (j *batchJob) run() {
-	if j.save(func(object) {}) != nil {
+	if j.save("", nil) != nil {
 		return
 	}
 	lines, fault := ReadBatch(j.content(j.batch["input_file_id"].(string)),
@@ -208,18 +266,17 @@ func (j *batchJob) run() {
 		j.finish("failed", fault)
 		return
 	}
-	for name, to := range j.results() {
-		to.Write(j.content(j.fileID(name))) // none before the first answer
-		for text := range bytes.Lines(to.Bytes()) {
-			var l BatchLine
-			_ = json.Unmarshal(text, &l) // our own
-			j.finished[l.CustomID] = true
+	for text := j.content(j.partID(0)); text != nil; text = j.content(j.partID(j.part)) {
+		for line := range bytes.Lines(text) {
+			id, ok, _ := ReadResult(line) // our own
+			j.add(id, ok, line)
 		}
+		j.part++
 	}
 	j.total = len(lines)
 	isFinished := func(l BatchLine) bool { return j.finished[l.CustomID] }
 	lines = slices.DeleteFunc(lines, isFinished)
-	j.follow(slices.Clone(lines))
+	j.answer(slices.Clone(lines))
 	missing, status := slices.DeleteFunc(lines, isFinished), "completed"
 	switch {
 	case j.batch["status"] == "cancelling":
@@ -231,27 +288,42 @@ func (j *batchJob) run() {
 	}
 	j.missing = len(missing)
 	for _, l := range missing {
-		j.add(l, nil, object{"code": "batch_" + status,
-			"message": "the batch was " + status + " before this request was answered"})
+		j.addResult(l.NewResult(nil, &BatchError{"batch_" + status, "the batch is " + status +
+			"; this request was not answered"}))
 	}
 	j.finish(status, nil)
 }
 
-// results are the contents of the files, by name.
-func (j *batchJob) results() map[string]*bytes.Buffer {
-	return map[string]*bytes.Buffer{"output": &j.output, "error": &j.refused}
+// add adds a result, unless its request has one.
+func (j *batchJob) add(id string, ok bool, line []byte) {
+	if j.finished[id] {
+		return
+	}
+	j.finished[id], j.text[ok] = true, append(j.text[ok], line...)
+	j.count[ok]++
 }
 
-func (j *batchJob) count(name string) int {
-	return bytes.Count(j.results()[name].Bytes(), []byte("\n"))
+func (j *batchJob) addResult(r *BatchResult) {
+	var form any = r
+	if j.batch["endpoint"] == messageRoute {
+		form = r.message()
+	}
+	line, _ := answer.Marshal(form) // the port's JSON
+	line = append(line, '\n')
+	j.add(r.CustomID, r.OK(), line)
+	j.journal = append(j.journal, line...)
 }
 
-func (j *batchJob) fileID(name string) string {
-	return "file-" + strings.TrimPrefix(j.id, "batch_") + "-" + name
-}
+// maxPart is how many bytes of the journal are stored again with each of its results.
+const maxPart = 16 << 10
 
-// save changes the batch and stores the answers so far, if no other process has the lease.
-func (j *batchJob) save(change func(b object)) error {
+func (j *batchJob) partID(n int) string { return fmt.Sprintf("%s-%d", j.id, n) }
+
+// save stores the latest results and, unless status is "", the end of the batch with its fault, if
+// no other process has the lease.
+func (j *batchJob) save(status string, fault object) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	b, err := j.changeObject(records.KindBatch, j.id, func(c *records.Change, b object) error {
 		var current lease
 		record, _ := c.Get(records.KindRunning, j.id)
@@ -263,34 +335,30 @@ func (j *batchJob) save(change func(b object)) error {
 			if b["status"] == "validating" {
 				setBatch(b, "in_progress")
 			}
-			b["request_counts"] = object{"total": j.total, "completed": j.count("output"),
-				"failed": j.count("error") - j.missing}
+			b["request_counts"] = object{"total": j.total, "completed": j.count[true],
+				"failed": j.count[false] - j.missing}
 		}
-		change(b)
-		for name, text := range j.results() {
-			if text.Len() == 0 {
-				continue
+		if status != "" {
+			setBatch(b, "finalizing")
+			if setBatch(b, status); fault != nil {
+				b["errors"] = object{"object": "list", "data": []any{fault}}
 			}
-			if _, err := putFile(c, j.fileID(name), j.id+"_"+name+".jsonl", "batch_output",
-				text.Bytes()); err != nil {
-				return err
-			}
-			if hasEnded(b) {
-				b[name+"_file_id"] = j.fileID(name)
-			}
-		}
-		if hasEnded(b) {
-			c.Delete(records.KindRunning, j.id)
-			return nil
+			return j.putFiles(c, b)
 		}
 		until := time.Now()
 		if !j.ends.Load() {
 			until = until.Add(j.Silence)
 		}
-		return j.renewLease(c, j.id, until)
+		err := j.renewLease(c, j.id, until)
+		if len(j.journal) > 0 {
+			err = errors.Join(err, putContent(c, j.partID(j.part), slices.Clone(j.journal)))
+		}
+		return err
 	})
 	if j.batch = b; err != nil {
 		j.Log.Error("a batch is not stored now", "id", j.id, "error", err)
+	} else if len(j.journal) > maxPart {
+		j.journal, j.part = nil, j.part+1
 	}
 	_, j.lost = errors.AsType[*fields.Fault](err)
 	expires, _ := b["expires_at"].(float64)
@@ -300,23 +368,33 @@ func (j *batchJob) save(change func(b object)) error {
 	return err
 }
 
+// putFiles replaces the journal by the files of an ended batch.
+func (j *batchJob) putFiles(c *records.Change, b object) (err error) {
+	c.Delete(records.KindRunning, j.id)
+	for n := 0; c.Delete(records.KindContent, j.partID(n)); n++ {
+	}
+	if b["endpoint"] == messageRoute { // these are no files
+		c.Delete(records.KindContent, b["input_file_id"].(string))
+		return putContent(c, j.id, slices.Concat(j.text[true], j.text[false]))
+	}
+	for ok, text := range j.text {
+		name := map[bool]string{true: "output", false: "error"}[ok]
+		id := "file-" + strings.TrimPrefix(j.id, "batch_") + "-" + name
+		_, failed := putFile(c, id, j.id+"_"+name+".jsonl", "batch_output", text)
+		err, b[name+"_file_id"] = errors.Join(err, failed), id
+	}
+	return err
+}
+
 // finish stores the end of the batch, as soon as the disk does.
 func (j *batchJob) finish(status string, fault object) {
 	for !j.ends.Load() {
-		err := j.save(func(b object) {
-			setBatch(b, "finalizing")
-			setBatch(b, status)
-			if fault != nil {
-				b["errors"] = object{"object": "list", "data": []any{fault}}
-			}
-		})
+		err := j.save(status, fault)
 		switch {
 		case err == nil || j.lost:
 			return
 		case errors.Is(err, records.ErrTooLarge) || errors.Is(err, records.ErrFull):
-			j.output.Reset()
-			j.refused.Reset()
-			j.missing = 0
+			j.text, j.count, j.missing = nil, nil, 0
 			status, fault = "failed", object{"code": "output_not_stored", "message": err.Error(),
 				"param": nil, "line": nil}
 		}
@@ -324,74 +402,57 @@ func (j *batchJob) finish(status string, fault object) {
 	}
 }
 
-// follow answers lines until no more are to be answered.
-func (j *batchJob) follow(lines []BatchLine) {
-	results := make(chan func())
+// answer answers lines until no more are to be answered.
+func (j *batchJob) answer(lines []BatchLine) {
+	done := make(chan error)
 	go func() {
-		defer close(results)
-		var work errgroup.Group
-		work.SetLimit(j.MaxNumSeqs)
-		for _, l := range lines {
-			work.Go(func() error {
-				if w := j.ask(l); w != nil && j.working.Err() == nil {
-					results <- func() { j.add(l, w, nil) }
-				}
+		defer close(done)
+		_ = jsonlines.ForEach(j.working, len(lines), j.MaxNumSeqs, func(ctx context.Context,
+			i int) func() error {
+			r := j.ask(ctx, lines[i])
+			if r == nil || ctx.Err() != nil {
 				return nil
-			})
-		}
-		_ = work.Wait() // none fails
-	}()
-	for pause := time.After(0); ; {
-		select {
-		case add, open := <-results:
-			if open {
-				add()
-				continue
 			}
-			_ = j.save(func(object) {}) // failed: the next one does it
-			return
-		case <-pause:
+			return func() error { return j.store(r) } // does not fail
+		})
+	}()
+	for open := true; open; {
+		_ = j.save("", nil) // failed: the next one does it
+		select {
+		case <-time.After(min(time.Second, j.Silence/3)):
+		case _, open = <-done:
 		}
-		began := time.Now()
-		_ = j.save(func(object) {}) // as above
-		pause = time.After(max(time.Second, min(20*time.Since(began), j.Silence/3)))
 	}
+	_ = j.save("", nil) // tells why a line may have no answer
 }
 
-// add adds a result: an answer, or why there is none.
-func (j *batchJob) add(l BatchLine, w *recorder, fault any) {
-	j.finished[l.CustomID] = true
-	r, to := object{"id": answer.NewID("batch_req_"), "custom_id": l.CustomID, "response": nil,
-		"error": fault}, &j.refused
-	if w != nil {
-		r["response"] = object{"status_code": w.status, "body": json.RawMessage(w.body.Bytes()),
-			"request_id": w.header.Get("X-Request-Id")}
-		if w.status == http.StatusOK {
-			to = &j.output
-		}
+// store returns when a result is stored, so that a full disk stops the batch, or when it ends here.
+func (j *batchJob) store(r *BatchResult) error {
+	j.mu.Lock()
+	j.addResult(r)
+	j.mu.Unlock()
+	for j.save("", nil) != nil && j.working.Err() == nil {
+		time.Sleep(time.Second)
 	}
-	if j.batch["endpoint"] == messageRoute {
-		r = messageResult(l, w, j.batch["status"])
-	}
-	text, _ := answer.Marshal(r) // the port's JSON
-	to.Write(append(text, '\n'))
+	return nil
 }
 
 // ask sends a line through the port, again while that is busy. nil: it is not sent any more.
-func (j *batchJob) ask(l BatchLine) *recorder {
-	for j.working.Err() == nil && !j.ends.Load() {
+func (j *batchJob) ask(ctx context.Context, l BatchLine) *BatchResult {
+	for ctx.Err() == nil && !j.ends.Load() {
 		w := &recorder{header: http.Header{}}
-		r, _ := http.NewRequestWithContext(context.WithValue(j.working, batchOwner{}, j.API.owner),
+		r, _ := http.NewRequestWithContext(context.WithValue(ctx, batchOwner{}, j.API.owner),
 			http.MethodPost, l.URL, bytes.NewReader(l.Body)) // ReadBatch has checked it
 		r.Header.Set("Content-Type", "application/json")
 		j.routes(w, r)
 		if w.status != http.StatusTooManyRequests && w.status != http.StatusServiceUnavailable {
-			return w
+			return l.NewResult(&BatchResponse{w.status, w.header.Get("X-Request-Id"),
+				w.body.Bytes()}, nil)
 		}
 		seconds, _ := strconv.Atoi(w.header.Get("Retry-After")) // 0 without
 		select {
 		case <-time.After(time.Duration(min(max(seconds, 1), 60)) * time.Second):
-		case <-j.working.Done():
+		case <-ctx.Done():
 		}
 	}
 	return nil

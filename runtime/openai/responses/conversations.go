@@ -57,11 +57,8 @@ func getConversation(store recordStore, id string) (s storedConversation, ok boo
 func putConversation(store recordStore, id string, s storedConversation) error {
 	items := s.Items
 	s.Items = []json.RawMessage{}
-	value, err := answer.Marshal(s)
-	if err != nil {
-		return err
-	}
-	err = store.Put(records.Record{Kind: records.KindConversation, Key: id,
+	value, _ := answer.Marshal(s) // our own type
+	err := store.Put(records.Record{Kind: records.KindConversation, Key: id,
 		Value: withItems(value, items)})
 	if errors.Is(err, records.ErrTooLarge) {
 		return fields.Invalid("items", "the conversation is too large: %s. Start another one or "+
@@ -144,8 +141,7 @@ func (p *API) ShowConversation(e *answer.Exchange, r *http.Request) (any, *field
 func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *fields.Object) (
 	any, *fields.Fault) {
 	request.CheckMetadata(o, "metadata")
-	o.Need("metadata")
-	if o.Fault() != nil {
+	if o.Need("metadata"); o.Fault() != nil {
 		return nil, o.Fault()
 	}
 	return p.forOwner(e.Client).changeConversation(r, func(_ *records.Change,
@@ -180,7 +176,7 @@ func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *fie
 	id := r.PathValue("id")
 	s, ok := getConversation(p.store, id)
 	if err := p.clean(id, s.Responses); err != nil {
-		return nil, deleteFault(err)
+		return nil, ChangeFault(err)
 	}
 	err := p.store.Change(func(c *records.Change) error {
 		s, _ = getConversation(c, id)
@@ -192,7 +188,7 @@ func (p *API) DeleteConversation(e *answer.Exchange, r *http.Request) (any, *fie
 	})
 	switch {
 	case err != nil:
-		return nil, deleteFault(err)
+		return nil, ChangeFault(err)
 	case !ok:
 		return nil, fields.NotFound("conversation_id", "Conversation", id)
 	}
@@ -238,7 +234,7 @@ func (p *API) DeleteItem(e *answer.Exchange, r *http.Request) (any, *fields.Faul
 	p = p.forOwner(e.Client)
 	if _, s, f := p.conversationOf(e, r); f == nil { // most of its responses have the item
 		if err := p.clean("", s.Responses); err != nil {
-			return nil, deleteFault(err)
+			return nil, ChangeFault(err)
 		}
 	}
 	return p.changeConversation(r, func(c *records.Change, s *storedConversation) error {

@@ -1,7 +1,8 @@
-// /v1/files: what batches read and write. A file's object and its content are two records with its
-// id, and a batch's object is one like a file's.
+// Stored objects: /v1/files, which batches read and write, and chat completions. An object and its
+// content, of a completion the messages before it, are two records with its id; a batch's object is
+// one like a file's.
 //
-// What must stay true: a client finds only its own; a file that is deleted is so with its content.
+// What must stay true: a client finds only its own; an object is deleted with its content.
 
 package responses
 
@@ -9,6 +10,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
+	"github.com/ossrun/ossrun/runtime/openai/request"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -25,27 +28,25 @@ import (
 type object map[string]any
 
 func putObject(c *records.Change, kind records.Kind, o object) error {
-	value, err := answer.Marshal(o)
-	if err != nil {
-		return err
-	}
+	value, _ := answer.Marshal(o) // our own
 	return c.Put(records.Record{Kind: kind, Key: o["id"].(string), Value: value})
+}
+
+func putContent(c *records.Change, id string, content []byte) error {
+	return c.Put(records.Record{Kind: records.KindContent, Key: id, Value: content})
 }
 
 // putFile stores a file's object and its content.
 func putFile(c *records.Change, id, name, purpose string, content []byte) (object, error) {
 	o := object{"id": id, "object": "file", "bytes": len(content), "filename": name,
 		"created_at": now(), "purpose": purpose, "status": "processed"}
-	return o, errors.Join(putObject(c, records.KindFile, o),
-		c.Put(records.Record{Kind: records.KindContent, Key: id, Value: content}))
+	return o, errors.Join(putObject(c, records.KindFile, o), putContent(c, id, content))
 }
 
 // content is nil if the client has none with this id.
 func (p *API) content(id string) []byte {
-	if record, ok := p.store.Get(records.KindContent, id); ok {
-		return record.Value
-	}
-	return nil
+	record, _ := p.store.Get(records.KindContent, id)
+	return record.Value
 }
 
 func (p *API) Upload(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
@@ -75,19 +76,22 @@ func (p *API) Upload(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	return o, nil
 }
 
+// find finds the object of a path, unless it is a batch of the other API.
+func (p *API) find(kind records.Kind, r *http.Request) (records.Record, *fields.Fault) {
+	id := r.PathValue("id")
+	record, ok := p.store.Get(kind, id)
+	if !ok || strings.HasPrefix(id, "msgbatch_") != strings.HasPrefix(r.URL.Path, messageRoute) {
+		return record, fields.NotFound("id", string(kind), id)
+	}
+	return record, nil
+}
+
 // ShowObject shows a file, batch or completion.
 func (p *API) ShowObject(kind records.Kind) answer.Handler {
 	return func(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-		record, ok := p.forOwner(e.Client).store.Get(kind, r.PathValue("id"))
-		if !ok {
-			return nil, noObject(kind, r)
-		}
-		return record.Value, nil
+		record, f := p.forOwner(e.Client).find(kind, r)
+		return record.Value, f
 	}
-}
-
-func noObject(kind records.Kind, r *http.Request) *fields.Fault {
-	return fields.NotFound("id", string(kind), r.PathValue("id"))
 }
 
 // isWanted tells whether an object has the purpose, model and metadata of a list's query.
@@ -110,28 +114,27 @@ func (o object) isWanted(query url.Values) bool {
 func (p *API) ListObjects(kind records.Kind, prefix string) answer.Handler {
 	return func(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 		var list []json.RawMessage
-		ages := map[string]float64{}
-		for _, record := range p.forOwner(e.Client).store.List(kind) {
+		all := p.forOwner(e.Client).store.List(kind)
+		slices.SortFunc(all, func(a, b records.Record) int { // keys begin with their time
+			return cmp.Compare(a.Key, b.Key)
+		})
+		for _, record := range all {
 			var o object
 			_ = json.Unmarshal(record.Value, &o) // our own
-			ages[record.Key], _ = cmp.Or(o["created_at"], o["created"]).(float64)
 			if strings.HasPrefix(record.Key, prefix) && o.isWanted(r.URL.Query()) {
 				list = append(list, record.Value)
 			}
 		}
-		slices.SortFunc(list, func(a, b json.RawMessage) int {
-			return cmp.Or(cmp.Compare(ages[idOf(a)], ages[idOf(b)]), cmp.Compare(idOf(a), idOf(b)))
-		})
 		return pageOf(r, list)
 	}
 }
 
 func (p *API) ShowContent(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	text := p.forOwner(e.Client).content(r.PathValue("id"))
-	if text == nil {
-		return nil, noObject(records.KindFile, r)
+	p = p.forOwner(e.Client)
+	if _, f := p.find(records.KindFile, r); f != nil {
+		return nil, f
 	}
-	writeLines(e, text)
+	writeLines(e, p.content(r.PathValue("id")))
 	return nil, nil
 }
 
@@ -148,24 +151,64 @@ func writeLines(e *answer.Exchange, text []byte) {
 // DeleteObject deletes a file or completion, and answers with an object of this name.
 func (p *API) DeleteObject(kind records.Kind, name string) answer.Handler {
 	return func(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-		id, ok := r.PathValue("id"), false
-		if err := p.forOwner(e.Client).store.Change(func(c *records.Change) error {
-			ok = deleteObject(c, kind, id)
+		p := p.forOwner(e.Client)
+		if _, f := p.find(kind, r); f != nil {
+			return nil, f
+		}
+		id := r.PathValue("id")
+		if err := p.store.Change(func(c *records.Change) error {
+			c.Delete(kind, id)
+			c.Delete(records.KindContent, id)
 			return nil
 		}); err != nil {
-			return nil, deleteFault(err)
-		}
-		if !ok {
-			return nil, noObject(kind, r)
+			return nil, ChangeFault(err)
 		}
 		return deletion{id, name, true}, nil
 	}
 }
 
-func deleteObject(c *records.Change, kind records.Kind, id string) bool {
-	ok := c.Delete(kind, id)
-	if ok {
-		c.Delete(records.KindContent, id)
+// StoreCompletion stores a chat completion of a client with the messages before it.
+func (p *API) StoreCompletion(client string, c answer.Completion, messages json.RawMessage) error {
+	value, _ := answer.Marshal(c) // our own type
+	return records.Owned(p.Store, client).Change(func(change *records.Change) error {
+		return errors.Join(change.Put(records.Record{Kind: records.KindCompletion, Key: c.ID,
+			Value: value}), putContent(change, c.ID, messages))
+	})
+}
+
+func (p *API) UpdateCompletion(e *answer.Exchange, r *http.Request, o *fields.Object) (any,
+	*fields.Fault) {
+	request.CheckMetadata(o, "metadata")
+	if o.Need("metadata"); o.Fault() != nil {
+		return nil, o.Fault()
 	}
-	return ok
+	c, err := p.forOwner(e.Client).changeObject(records.KindCompletion, r.PathValue("id"),
+		func(_ *records.Change, c object) error {
+			c["metadata"] = metadata(o, "metadata")
+			return nil
+		})
+	if err != nil {
+		return nil, ChangeFault(err)
+	}
+	return c, nil
+}
+
+func (p *API) CompletionMessages(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
+	p = p.forOwner(e.Client)
+	id := r.PathValue("id")
+	if _, f := p.find(records.KindCompletion, r); f != nil {
+		return nil, f
+	}
+	var messages []object
+	_ = json.Unmarshal(p.content(id), &messages) // they were read
+	items := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		parts, ok := m["content"].([]any)
+		if ok {
+			m["content"] = nil
+		}
+		m["id"], m["name"], m["content_parts"] = fmt.Sprintf("%s-%d", id, i), m["name"], parts
+		items[i], _ = answer.Marshal(m)
+	}
+	return pageOf(r, items)
 }

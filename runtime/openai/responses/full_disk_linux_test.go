@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,35 +23,10 @@ import (
 // A disk that fills up under the store of responses: a small file system in memory, which only root
 // can mount.
 
-// smallDisk is a folder with room for 3 MB.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=3m"); err != nil {
-		t.Skipf("a file system of a known size cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	return disk
-}
-
-// fill leaves no room on a small disk but that of the file it returns.
-func fill(t *testing.T, disk string) (filler string) {
-	t.Helper()
-	filler = filepath.Join(disk, "filler")
-	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
-		t.Fatal("the disk is not full")
-	}
-	return filler
-}
-
 // Every request is answered, every answer is found again by this process, and the next process
 // finds them all, since what the disk refused is written when it has room again.
 func TestFullDiskUnderTheStore(t *testing.T) {
-	disk := smallDisk(t)
+	disk := hosttest.SmallDisk(t)
 	kept := records.Options{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
 	store := hosttest.Must(records.Open(kept))(t)
 	srv, _ := porttest.Server(t, sessiontest.Answers("Paris."),
@@ -82,7 +56,7 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 	if n := store.Refused(); n > 0 {
 		t.Fatalf("%d were refused before the disk was full", n)
 	}
-	filler := fill(t, disk)
+	filler := hosttest.Fill(t, disk)
 	during := respond(after(before))
 	refused := store.Refused()
 	if refused == 0 {
@@ -118,7 +92,7 @@ func TestFullDiskUnderTheStore(t *testing.T) {
 
 // What a full disk does not let go of is not said to be deleted, and can be deleted later.
 func TestDeletingOnAFullDisk(t *testing.T) {
-	disk := smallDisk(t)
+	disk := hosttest.SmallDisk(t)
 	kept := records.Options{File: filepath.Join(disk, "kept.db"), TTL: time.Hour}
 	store := hosttest.Must(records.Open(kept))(t)
 	defer store.Close()
@@ -129,12 +103,12 @@ func TestDeletingOnAFullDisk(t *testing.T) {
 	}
 	paths := []string{"/v1/responses/" + id("/v1/responses", `{"input":"x"}`),
 		"/v1/conversations/" + id("/v1/conversations", `{}`)}
-	filler := fill(t, disk)
+	filler := hosttest.Fill(t, disk)
 	for store.Refused() == 0 { // until the log has no page left either
 		porttest.Post(t, srv, "/v1/responses", `{"input":"x"}`)
 	}
 	for _, path := range paths {
-		porttest.WantFault(t, porttest.Ask(t, "DELETE", srv.URL+path, ""), 503, fields.KindServer,
+		porttest.WantFault(t, porttest.Ask(t, "DELETE", srv.URL+path, ""), 507, fields.KindServer,
 			"", "", "the disk is full")
 		if r := porttest.Ask(t, "GET", srv.URL+path, ""); r.Status != 200 {
 			t.Errorf("%s is not deleted, and GET answers %d", path, r.Status)
@@ -153,7 +127,7 @@ func TestDeletingOnAFullDisk(t *testing.T) {
 
 // Two servers add to one conversation on a full disk: acknowledged items are stored.
 func TestAddingOnAFullDisk(t *testing.T) {
-	disk := smallDisk(t)
+	disk := hosttest.SmallDisk(t)
 	var servers []string
 	for range 2 {
 		store := hosttest.Must(records.Open(records.Options{TTL: time.Hour,
@@ -175,12 +149,12 @@ func TestAddingOnAFullDisk(t *testing.T) {
 			return
 		}
 		refused++
-		porttest.WantFault(t, r, 503, fields.KindServer, "", "", "the disk is full")
+		porttest.WantFault(t, r, 507, fields.KindServer, "", "", "the disk is full")
 	}
 	for i := range 10 {
 		add(i)
 	}
-	filler := fill(t, disk)
+	filler := hosttest.Fill(t, disk)
 	for i := range 10 {
 		add(i)
 	}

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,10 +20,8 @@ import (
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
-const messageRoute = "/v1/messages"
-
-// messageBatch gives the stored object of a batch Anthropic's form.
-func messageBatch(value json.RawMessage) object {
+// messageBatch gives the stored object of a batch Anthropic's form; r is for the server's address.
+func messageBatch(r *http.Request, value json.RawMessage) object {
 	var b struct {
 		ID, Status string
 		Counts     map[string]int `json:"request_counts"`
@@ -45,7 +44,8 @@ func messageBatch(value json.RawMessage) object {
 		status = "canceling"
 	}
 	if b.Finalizing > 0 {
-		status, results = "ended", messageRoute+"/batches/"+b.ID+"/results"
+		status = "ended"
+		results = answer.URL(r, messageRoute+"/batches/"+b.ID+"/results")
 		missing = cmp.Or(map[string]string{"cancelled": "canceled", "expired": "expired"}[b.Status],
 			"errored")
 	}
@@ -56,7 +56,7 @@ func messageBatch(value json.RawMessage) object {
 		"archived_at": nil, "results_url": results}
 }
 
-func (p *API) CreateMessageBatch(e *answer.Exchange, _ *http.Request, o *fields.Object) (any,
+func (p *API) CreateMessageBatch(e *answer.Exchange, r *http.Request, o *fields.Object) (any,
 	*fields.Fault) {
 	var input bytes.Buffer
 	o.Need("requests")
@@ -70,26 +70,23 @@ func (p *API) CreateMessageBatch(e *answer.Exchange, _ *http.Request, o *fields.
 		return nil, o.Fault()
 	}
 	lines, fault := ReadBatch(input.Bytes(), messageRoute)
-	if fault != nil {
-		return nil, fields.Invalid("requests", "requests, number %v: %v", fault["line"],
-			fault["message"])
+	if fault != nil { // of line 0: of the list
+		path := strings.TrimSuffix(fmt.Sprintf("requests[%d]", fault["line"].(int)-1), "[-1]")
+		return nil, fields.Invalid(path, "%s: %s", path, fault["message"])
 	}
 	id := answer.NewID("msgbatch_")
 	b := object{"id": id, "endpoint": messageRoute, "input_file_id": "file-" + id + "-input"}
 	f := p.forOwner(e.Client).beginBatch(b, len(lines), input.Bytes())
 	value, _ := answer.Marshal(b)
-	return messageBatch(value), f
+	return messageBatch(r, value), f
 }
 
 // OfMessages gives do's answer, a batch, Anthropic's form.
 func OfMessages(do answer.Handler) answer.Handler {
 	return func(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-		if !strings.HasPrefix(r.PathValue("id"), "msgbatch_") {
-			return nil, noObject(records.KindBatch, r)
-		}
 		body, f := do(e, r)
 		value, _ := answer.Marshal(body)
-		return messageBatch(value), f
+		return messageBatch(r, value), f
 	}
 }
 
@@ -107,19 +104,16 @@ func (p *API) ListMessageBatches(e *answer.Exchange, r *http.Request) (any, *fie
 		page.FirstID, page.LastID = page.LastID, page.FirstID
 	}
 	for i, value := range page.Data {
-		page.Data[i], _ = answer.Marshal(messageBatch(value))
+		page.Data[i], _ = answer.Marshal(messageBatch(r, value))
 	}
 	return page, f
 }
 
 // endedBatch is the batch of the path, if its results can be read or deleted.
 func (p *API) endedBatch(r *http.Request) (b object, f *fields.Fault) {
-	record, ok := p.store.Get(records.KindBatch, r.PathValue("id"))
+	record, f := p.find(records.KindBatch, r)
 	_ = json.Unmarshal(record.Value, &b) // our own, or nothing
-	switch {
-	case !ok || b["endpoint"] != messageRoute:
-		f = noObject(records.KindBatch, r)
-	case !hasEnded(b):
+	if f == nil && !hasEnded(b) {
 		f = fields.Invalid("id", "the batch has not ended; cancel it or wait")
 	}
 	return b, f
@@ -131,46 +125,31 @@ func (p *API) MessageBatchResults(e *answer.Exchange, r *http.Request) (any, *fi
 	if f == nil && b["status"] == "failed" {
 		f = fields.Failure(http.StatusInsufficientStorage, "", "the results were not stored")
 	}
-	if f != nil {
-		return nil, f
+	if f == nil {
+		writeLines(e, p.content(r.PathValue("id")))
 	}
-	output, _ := b["output_file_id"].(string) // none has no content
-	refused, _ := b["error_file_id"].(string)
-	writeLines(e, slices.Concat(p.content(output), p.content(refused)))
-	return nil, nil
+	return nil, f
 }
 
-// messageResult is the result of a line in Anthropic's form; w is nil if it has no answer.
-func messageResult(l BatchLine, w *recorder, status any) object {
-	result := object{"type": "expired"}
+// message is the result in Anthropic's form.
+func (r *BatchResult) message() object {
+	result := object{"type": "canceled"}
 	switch {
-	case w == nil && status == "cancelling":
-		result["type"] = "canceled"
-	case w == nil:
-	case w.status == http.StatusOK:
-		result = object{"type": "succeeded", "message": json.RawMessage(w.body.Bytes())}
-	default:
-		result = object{"type": "errored", "error": json.RawMessage(w.body.Bytes())}
+	case r.OK():
+		result = object{"type": "succeeded", "message": r.Response.Body}
+	case r.Response != nil:
+		result = object{"type": "errored", "error": r.Response.Body}
+	case r.Error.Code == "batch_expired":
+		result["type"] = "expired"
 	}
-	return object{"custom_id": l.CustomID, "result": result}
+	return object{"custom_id": r.CustomID, "result": result}
 }
 
-// DeleteMessageBatch deletes a batch that has ended, with its requests and results.
+// DeleteMessageBatch deletes a batch that has ended, with its results.
 func (p *API) DeleteMessageBatch(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
-	p = p.forOwner(e.Client)
-	b, f := p.endedBatch(r)
-	if f != nil {
-		return nil, f
+	b, f := p.forOwner(e.Client).endedBatch(r)
+	if f == nil {
+		_, f = p.DeleteObject(records.KindBatch, "")(e, r)
 	}
-	if err := p.store.Change(func(c *records.Change) error {
-		for _, name := range []string{"input_file_id", "output_file_id", "error_file_id"} {
-			id, _ := b[name].(string) // as above
-			deleteObject(c, records.KindFile, id)
-		}
-		c.Delete(records.KindBatch, r.PathValue("id"))
-		return nil
-	}); err != nil {
-		return nil, deleteFault(err)
-	}
-	return object{"id": b["id"], "type": "message_batch_deleted"}, nil
+	return object{"id": b["id"], "type": "message_batch_deleted"}, f
 }

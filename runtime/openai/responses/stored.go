@@ -51,12 +51,9 @@ type storedResponse struct {
 const takeoverWait = 10 * time.Minute
 
 func putResponse(s recordStore, id string, r storedResponse) error {
-	value, err := answer.Marshal(r)
-	if err == nil {
-		err = s.Put(records.Record{Kind: records.KindResponse, Key: id,
-			Also: slices.Collect(maps.Keys(r.Items)), Value: value})
-	}
-	return err
+	value, _ := answer.Marshal(r) // our own type
+	return s.Put(records.Record{Kind: records.KindResponse, Key: id,
+		Also: slices.Collect(maps.Keys(r.Items)), Value: value})
 }
 
 // getResponse finds a response by its id. If its process ended while it ran, it has failed.
@@ -198,13 +195,13 @@ func (p *API) Delete(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	}
 	exists := running != nil
 	if err := p.clean(id, []string{id}); err != nil {
-		return nil, deleteFault(err)
+		return nil, ChangeFault(err)
 	}
 	if err := p.store.Change(func(c *records.Change) error {
 		exists = deleteResponse(c, id) || exists
 		return nil
 	}); err != nil {
-		return nil, deleteFault(err)
+		return nil, ChangeFault(err)
 	}
 	if !exists {
 		return nil, noResponse(id)
@@ -252,18 +249,14 @@ type deletion struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// deleteFault is the fault of a record that the disk failed to delete.
-func deleteFault(err error) *fields.Fault {
-	return fields.Failure(http.StatusServiceUnavailable, "", "nothing was deleted: "+err.Error())
-}
-
 // ChangeFault is the fault of a change that was refused, by its own rules or by the disk.
 func ChangeFault(err error) *fields.Fault {
 	if f, ok := errors.AsType[*fields.Fault](err); ok {
 		return f
 	}
 	status := http.StatusServiceUnavailable
-	if errors.Is(err, records.ErrFull) || errors.Is(err, records.ErrTooLarge) {
+	if errors.Is(err, records.ErrFull) || errors.Is(err, records.ErrTooLarge) ||
+		errors.Is(err, records.ErrDiskFull) {
 		status = http.StatusInsufficientStorage
 	}
 	return fields.Failure(status, "", "nothing was changed: "+err.Error())

@@ -19,18 +19,22 @@ LINES = 200
 
 
 class Server:
-    def __init__(self, folder):
-        self.folder, self.process = folder, None
+    def __init__(self, folder, name="log"):
+        self.folder, self.name, self.process = folder, name, None
 
     def start(self):
-        log = open(self.folder / "log", "w+")
+        log = open(self.folder / self.name, "w+")
         self.process = subprocess.Popen(
             [PROGRAM, "serve", "--model", "demo", "--port", "0", "--api-key", "batch-test"], stderr=log,
             env={**os.environ, "XDG_STATE_HOME": str(self.folder), "XDG_RUNTIME_DIR": str(self.folder)})
-        while not (url := re.search(r"(http://\S*/v1)", (self.folder / "log").read_text())):
-            assert self.process.poll() is None, (self.folder / "log").read_text()
+        while not (url := re.search(r"(http://\S*/v1)", (self.folder / self.name).read_text())):
+            assert self.process.poll() is None, (self.folder / self.name).read_text()
             time.sleep(0.1)
         return openai.OpenAI(base_url=url[1], api_key="batch-test", timeout=120)
+
+    def answered(self):
+        """The ids of the requests that it logged as answered."""
+        return re.findall(r"id=(req_\w+) method=POST path=/v1/chat/completions status=200", (self.folder / self.name).read_text())
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -63,15 +67,17 @@ def test_batch_survives_kill_9(server, tmp_path):
     while not 20 < client.batches.retrieve(batch.id).request_counts.completed:
         time.sleep(0.05)
     server.kill()
+    answered = server.answered()
     client = server.start()
     before = client.batches.retrieve(batch.id).request_counts.completed
-    assert 20 < before < LINES, before
+    assert 20 < before < LINES and before >= len(answered) - 1, (before, len(answered))  # each result is stored at once
     while (batch := client.batches.retrieve(batch.id)).status != "completed":
         assert batch.status in ("in_progress", "finalizing"), batch
         time.sleep(0.2)
     assert batch.request_counts.total == batch.request_counts.completed == LINES and batch.error_file_id is None
     lines = [json.loads(line) for line in client.files.content(batch.output_file_id).text.splitlines()]
     assert collections.Counter(line["custom_id"] for line in lines) == collections.Counter(f"line-{i}" for i in range(LINES))
+    assert len(set(answered) - {line["response"]["request_id"] for line in lines}) <= 1
     for line in lines:
         assert line["response"]["status_code"] == 200 and line["error"] is None
         openai.types.chat.ChatCompletion.model_validate(line["response"]["body"])
@@ -80,6 +86,27 @@ def test_batch_survives_kill_9(server, tmp_path):
     assert client.files.delete(file.id).deleted
     with pytest.raises(openai.NotFoundError):
         client.files.retrieve(file.id)
+
+
+def test_two_servers_on_one_store(server, tmp_path):
+    first, other, second = server.start(), Server(tmp_path, "other"), None
+    try:
+        second = other.start()
+        file = first.files.create(file=("in.jsonl", "\n".join(map(request, range(LINES))).encode()), purpose="batch")
+        batch = first.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+        while second.batches.retrieve(batch.id).request_counts.completed < LINES // 2:
+            time.sleep(0.05)
+        assert not other.answered()  # the first runs it
+        server.kill()
+        while (batch := second.batches.retrieve(batch.id)).status != "completed":
+            assert batch.status in ("in_progress", "finalizing"), batch
+            time.sleep(0.2)
+        lines = [json.loads(line) for line in second.files.content(batch.output_file_id).text.splitlines()]
+        assert sorted(line["custom_id"] for line in lines) == sorted(f"line-{i}" for i in range(LINES))
+        by = collections.Counter(line["response"]["request_id"] in other.answered() for line in lines)
+        assert by[False] >= LINES // 2 and by[True] == len(other.answered()) > 0, by
+    finally:
+        other.kill()
 
 
 def test_cancel_and_failure(server, tmp_path):
@@ -113,12 +140,13 @@ def test_messages_batches(server):
     while (batch := batches.retrieve(batch.id)).processing_status != "ended":
         time.sleep(0.1)
     results = {r.custom_id: r.result for r in batches.results(batch.id)}
+    assert batch.results_url.startswith("http://127.0.0.1:")
     assert len(results) == 20 and batch.request_counts.succeeded == 19 and batch.request_counts.errored == 1 and batch.request_counts.processing == 0
     assert results["line-0"].type == "errored" and results["line-0"].error.error.type == "invalid_request_error"
     assert results["line-7"].type == "succeeded" and results["line-7"].message.role == "assistant"
-    created = {batches.create(requests=requests[1:3]).id for _ in range(3)}
+    created = [batches.create(requests=requests[1:3]).id for _ in range(3)]
     ids = [b.id for b in batches.list(limit=1000)]
-    assert set(ids) == created | {batch.id}  # those of one second have any order
+    assert ids == created[::-1] + [batch.id]
     assert [b.id for b in batches.list(limit=2)] == ids  # two pages
     assert [b.id for b in batches.list(before_id=ids[3], limit=2).data] == ids[1:3]
     long = batches.create(requests=[{**requests[1], "custom_id": f"line-{i}"} for i in range(LINES)])
@@ -132,5 +160,6 @@ def test_messages_batches(server):
     assert batches.delete(batch.id).type == "message_batch_deleted"
     with pytest.raises(anthropic.NotFoundError):
         batches.retrieve(batch.id)
-    with pytest.raises(anthropic.BadRequestError, match="custom_id"):
-        batches.create(requests=requests + requests)
+    for wrong, why in ((requests + requests, "custom_id came before"), ([], "0 requests"), ([{**requests[1], "custom_id": "a b"}], "must match")):
+        with pytest.raises(anthropic.BadRequestError, match=why):
+            batches.create(requests=wrong)
