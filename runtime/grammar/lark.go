@@ -151,19 +151,20 @@ func (r *ruleReader) characters(from string) (element, error) {
 	return r.expression(fmt.Sprintf(`[\x{%x}-\x{%x}]`, a, b))
 }
 
-var countForm = regexp.MustCompile(`^~\s*(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?`)
+var countForm = regexp.MustCompile(`^(?:~\s*(\d{1,6})(?:\s*\.\.\s*(\d{1,6}))?|` +
+	`\{\s*(\d{0,6})\s*(,)?\s*(\d{0,6})\s*\})`)
 
-// counted reads ~ N or ~ N..M after s.
+// counted reads ~ N or ~ N..M after s, or GBNF's {N}, {N,}, {,M} or {N,M}.
 func (r *ruleReader) counted(s element) (element, error) {
 	match := countForm.FindStringSubmatch(r.text[r.pos:])
-	if match == nil {
-		return s, errors.New("~ needs a number, or two as 1..3")
+	if match == nil || match[1]+match[3]+match[5] == "" {
+		return s, errors.New("~ needs a number, or two as 1..3, and braces as {1,3}")
 	}
 	r.pos += len(match[0])
-	least, _ := strconv.Atoi(match[1])
+	least, _ := strconv.Atoi(match[1] + match[3])
 	most := least
-	if match[2] != "" {
-		most, _ = strconv.Atoi(match[2])
+	if text := match[2] + match[5]; text != "" {
+		most, _ = strconv.Atoi(text)
 	}
 	switch {
 	case most < least:
@@ -172,6 +173,9 @@ func (r *ruleReader) counted(s element) (element, error) {
 		return s, fmt.Errorf("%s repeats more than %d times", match[0], maxCount)
 	}
 	rest := r.group(nil)
+	if match[4] != "" && match[5] == "" {
+		rest = r.repeated(s, '*')
+	}
 	for range most - least { // from the inside out: each is followed by the rest, or ends
 		rest = r.repeated(r.group([]element{s, rest}), '?')
 	}

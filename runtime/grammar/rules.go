@@ -5,10 +5,10 @@
 //	root ::= "yes" | "no" [0-9]+              # GBNF: name ::= body
 //
 // A body is alternatives of sequences of "text", "text"i, /expression/, names and groups, each with
-// ?, * or +. Lines that begin with
-// or a space continue a rule. The grammar begins at start, or at root. Lark's own syntax is in
-// lark.go; only GBNF has [class]. What must stay true: every rule can be finished, and none calls
-// itself before it has read a byte; unenforceable syntax is refused with its line.
+// ?, *, + or a count. Lines that begin with a space, | or ) continue a rule. The grammar begins at
+// start, or at root. Lark's own syntax is in lark.go; only GBNF has [class] and the dot. What must
+// stay true: every rule can be finished, and none calls itself before it has read a byte;
+// unenforceable syntax is refused with its line.
 
 package grammar
 
@@ -135,8 +135,8 @@ func splitRules(text string) []writtenRule {
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case trimmed == "" || strings.HasPrefix(trimmed, "//") || strings.HasPrefix(trimmed, "#"):
-		case len(rules) > 0 && !ruleHead.MatchString(line) && (strings.HasPrefix(trimmed, "|") ||
-			line[0] == ' ' || line[0] == '\t'):
+		case len(rules) > 0 && strings.ContainsAny(line[:1], "| \t)") &&
+			!ruleHead.MatchString(line):
 			rules[len(rules)-1].text += line
 		default:
 			rules = append(rules, writtenRule{number, line})
@@ -252,7 +252,7 @@ func (r *ruleReader) sequence() ([]element, error) {
 		if r.pos < len(r.text) && strings.IndexByte("?*+", r.text[r.pos]) >= 0 {
 			s = r.repeated(s, r.text[r.pos])
 			r.pos++
-		} else if r.lark && r.next() == '~' {
+		} else if mark := r.next(); r.lark && mark == '~' || !r.lark && mark == '{' {
 			if s, err = r.counted(s); err != nil {
 				return nil, err
 			}
@@ -339,6 +339,10 @@ func (r *ruleReader) item(c byte) (_ element, empty bool, err error) {
 			return element{}, false, err
 		}
 		s, err := r.expression(expression)
+		return s, false, err
+	case c == '.' && !r.lark:
+		r.pos++
+		s, err := r.expression("(?s:.)")
 		return s, false, err
 	case c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
 		end := 1

@@ -40,6 +40,8 @@ func TestWrittenGrammars(t *testing.T) {
 			[]string{"1", "  1 , a=\"x\\\"y\" ;  ", "a = b = 1.5e3//z"}, []string{"", "1 2", "a b=1",
 				"\"x", "1.e"}},
 		{"?start: _x | y\n_x.1: \"x\"\n!y: \"y\"", []string{"x"}, []string{"z"}},
+		{"root ::= (\n  \"a\"{2} |\n  \"b\"{1,2} .\n) [cd]{2,}\n  \"e\"{,1}", []string{"aacd", "bédcc", "bbxcce"},
+			[]string{"acd", "bbbxcc", "aac", "aaccee"}},
 		{`start: "é\n" /\d*/ "end"`, []string{"é\nend", "é\n12end"}, []string{"é\n12"}},
 	} {
 		g, err := Rules(c.rules)
@@ -90,6 +92,10 @@ func TestWrittenGrammarsThatCannotBe(t *testing.T) {
 		"start: /(?=a)/":                   "expression",
 		"start: \"a\"~x":                   "needs a number",
 		"root ::= \"a\"~3":                 "not supported",
+		"root ::= \"a\"{}":                 "needs a number",
+		"root ::= \"a\"{3,2}":              "is empty",
+		"root ::= \"a\"{9999}":             "more than",
+		"start: \"a\"{2}":                  "not supported",
 		"start: a\na: b\nb: a | \"x\"":     "before it reads",
 		"start: /[/":                       "no end",
 		strings.Repeat("a", 1<<18) + "b":   "longer",
