@@ -74,8 +74,9 @@ func TestStreamsCount(t *testing.T) {
 			if e.Json == nil {
 				continue
 			}
-			if n, ok := porttest.At(e.Json, "usage", "completion_tokens").(float64); ok {
-				used = append(used, n)
+			n, ok := porttest.At(e.Json, "usage", "completion_tokens").(float64)
+			if used = append(used, n); !ok || porttest.At(e.Json, "usage", "prompt_tokens") == 0. {
+				t.Errorf("%s: no usage in %s", path, e.Data)
 			}
 			if n, ok := porttest.At(e.Json, "timings", "predicted_n").(float64); ok {
 				timed, last = append(timed, n), porttest.At(e.Json, "timings")

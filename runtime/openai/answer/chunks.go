@@ -82,6 +82,8 @@ func (c *Chunks) NoUsage() any {
 	switch {
 	case c.Usage && c.Request.ContinuousUsage && c.counts != nil:
 		return c.WireUsage(c.counts.Usage)
+	case c.Usage && c.Request.ContinuousUsage && c.Turns != nil: // before the first token
+		return c.WireUsage(session.Usage{Prompt: len(c.Turns[0].Result().Prompt)})
 	case c.Usage:
 		return json.RawMessage("null")
 	}

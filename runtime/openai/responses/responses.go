@@ -98,6 +98,9 @@ func (r *form) start(a *answer.Answer) {
 	r.composer = composer{response: &r.req.response, send: r.send}
 	r.response.ID = cmp.Or(r.response.ID, answer.NewID("resp_"))
 	r.response.CreatedAt, r.response.Model = a.Created, a.Model
+	if none := []harmony.Message{}; r.req.showMessages {
+		r.response.InputMessages, r.response.OutputMessages = none, none
+	}
 	if r.job != nil {
 		r.response.Status, r.seed = "queued", r.response.ID
 		r.req.Turns[0].ID = r.response.ID

@@ -51,9 +51,9 @@ type response struct {
 	Usage              *responseUsage    `json:"usage"` // null before the end
 	User               string            `json:"user,omitempty"`
 	Metadata           json.RawMessage   `json:"metadata"`
-	// vLLM's, with enable_response_messages
-	InputMessages  []harmony.Message `json:"input_messages,omitempty"`
-	OutputMessages []harmony.Message `json:"output_messages,omitempty"`
+	// vLLM's, with enable_response_messages: empty before the end
+	InputMessages  []harmony.Message `json:"input_messages,omitzero"`
+	OutputMessages []harmony.Message `json:"output_messages,omitzero"`
 }
 
 type responseError struct {

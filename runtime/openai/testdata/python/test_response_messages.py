@@ -12,7 +12,9 @@ def test_response_messages():
     client = openai.OpenAI(base_url=os.environ["BASE_URL"], api_key=os.environ["API_KEY"], timeout=120)
     extra = {"enable_response_messages": True}
     whole = client.responses.create(**REQUEST, extra_body=extra)
-    streamed = list(client.responses.create(**REQUEST, extra_body=extra, stream=True))[-1].response
+    events = list(client.responses.create(**REQUEST, extra_body=extra, stream=True))
+    assert events[0].response.input_messages == events[0].response.output_messages == []
+    streamed = events[-1].response
     for response in (whole, streamed, client.responses.retrieve(whole.id)):
         system, developer, user = map(Message.from_dict, response.input_messages)
         assert [m.author.role.value for m in (system, developer, user)] == ["system", "developer", "user"]
