@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/porttest"
 	"github.com/ossrun/ossrun/runtime/session/sessiontest"
 )
@@ -36,6 +37,55 @@ func TestLowestEfforts(t *testing.T) {
 				"/v1/responses" && echo != c.effort {
 				t.Errorf("%s is echoed as %v", c.effort, echo)
 			}
+		}
+	}
+}
+
+// vLLM's and llama.cpp's clients bound reasoning, turn it off and name its form in their own words;
+// llama.cpp's page offers efforts if the template that it asks for has such a word.
+func TestReasoningInOtherWords(t *testing.T) {
+	srv, f := porttest.Server(t, sessiontest.Answers("ok"))
+	const off = `"chat_template_kwargs":{"enable_thinking":false}`
+	for _, c := range []struct {
+		sent  string
+		bound int
+		at    string // the member with the reasoning
+	}{
+		{`"n":1`, 0, "reasoning"}, {off, -1, "reasoning"},
+		{`"chat_template_kwargs":{"enable_thinking":true}`, 0, "reasoning"},
+		{off + `,"reasoning_effort":"high"`, 0, "reasoning"},
+		{`"thinking_token_budget":7`, 7, "reasoning"}, {`"thinking_budget_tokens":7`, 7, "reasoning"},
+		{`"thinking_budget_tokens":0`, -1, "reasoning"},
+		{`"thinking_budget_tokens":-1`, 0, "reasoning"},
+		{`"reasoning_format":"auto"`, 0, "reasoning_content"},
+		{`"reasoning_format":"deepseek"`, 0, "reasoning_content"},
+		{`"reasoning_format":"parsed"`, 0, "reasoning"}, {`"reasoning_format":"hidden"`, 0, ""},
+	} {
+		r := porttest.Post(t, srv, chatRoute, porttest.ChatWith(c.sent))
+		m := porttest.At(porttest.Decode(t, r.Body), "choices", 0, "message").(map[string]any)
+		if q := f.Last(t); q.MaxReasoning != c.bound || r.Header.Get("X-Ossrun-Ignored") != "" {
+			t.Errorf("%s: %d, %v", c.sent, q.MaxReasoning, r.Header)
+		}
+		for _, name := range []string{"reasoning", "reasoning_content"} {
+			if is := m[name] == "They ask. I answer."; is != (name == c.at) {
+				t.Errorf("%s: %v", c.sent, m)
+			}
+		}
+	}
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+chatRoute,
+		porttest.ChatWith(`"reasoning_format":"none"`)), 400, fields.KindInvalid,
+		"reasoning_format", "unsupported_parameter", "apart")
+	porttest.Post(t, srv, chatRoute, porttest.ChatWith(`"repeat_penalty":1.25`))
+	if p := f.Last(t).Params.RepetitionPenalty; p != 1.25 {
+		t.Errorf("repeat_penalty: %v", p)
+	}
+	for path, status := range map[string]int{"/props": 200, "/props?model=gpt-oss:20b": 200,
+		"/props?model=none": 404} {
+		r := porttest.Ask(t, "GET", srv.URL+path, "")
+		m := porttest.Decode(t, r.Body)
+		if n, _ := porttest.At(m, "default_generation_settings", "n_ctx").(float64); r.Status != status ||
+			(n > 0) != (status == 200) {
+			t.Errorf("%s: %d %s", path, r.Status, r.Body)
 		}
 	}
 }

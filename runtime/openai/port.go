@@ -313,6 +313,18 @@ func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fau
 	return list, nil
 }
 
+// showProps is what llama.cpp's page asks for before it lets anyone write. It offers efforts where
+// a template names the variable that turns reasoning off.
+func (p *port) showProps(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
+	runner, err := p.driver.FindModel(r.Context(), e, r.URL.Query().Get("model"))
+	if err != nil {
+		return nil, answer.Unavailable(err)
+	}
+	return map[string]any{"model_alias": runner.ID(), "chat_template": "{{ enable_thinking }}",
+		"default_generation_settings": map[string]any{"n_ctx": runner.ContextLength()},
+		"modalities":                  map[string]bool{"vision": false, "audio": false}}, nil
+}
+
 func (p *port) showModel(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	id := r.PathValue("id")
 	if id == "" { // the list's path with a slash

@@ -114,6 +114,9 @@ func TestParametersOfVLLM(t *testing.T) {
 		!reflect.DeepEqual(r.Params.LogitBias, want) {
 		t.Errorf("request %+v", r)
 	}
+	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+responseRoute,
+		`{"input":"a","previous_input_messages":[]}`), 400, fields.KindInvalid,
+		"previous_input_messages", "unsupported_parameter", "items of the input")
 	porttest.Post(t, srv, textRoute, `{"prompt":[1,2,3,4],"truncate_prompt_tokens":3,"stop_token_ids":[13]}`)
 	r = f.Last(t)
 	if !reflect.DeepEqual(r.Prompt, []int32{2, 3, 4}) ||

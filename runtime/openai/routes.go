@@ -110,6 +110,7 @@ func (p *port) operations() []operation {
 		{"GET /health", p.health, nil},
 		{"GET /ready", p.health, nil},
 		{"GET /version", version(p.Version), nil},
+		{"GET /props", p.showProps, nil},
 		{"GET /metrics", p.showMetrics, nil},
 		{"GET /openapi.json", p.showDocument, nil},
 		{"GET /docs", p.showDocs, nil},

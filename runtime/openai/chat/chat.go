@@ -137,7 +137,7 @@ func (c *form) Take(choice int, e session.Event) {
 }
 
 func (c *form) reasoning(text string) chatThought {
-	if c.Driver.ReasoningContent {
+	if c.api.ReasoningContent || c.req.otherName {
 		return chatThought{OtherName: text}
 	}
 	return chatThought{Reasoning: text}

@@ -22,6 +22,7 @@ import (
 type chatRequest struct {
 	request.Draft
 	reasoning   bool // show it
+	otherName   bool // as reasoning_content
 	logprobs    bool
 	topLogprobs int // alternatives of each token with logprobs
 	offer       tools.Offer
@@ -38,6 +39,7 @@ func (r *chatRequest) parameters() []fields.Parameter {
 	return slices.Concat(r.Choices(), r.CommonRows("response_format object"), []fields.Parameter{
 		fields.Boolean("include_reasoning", true, &r.reasoning),
 		fields.Boolean("return_progress", false, &r.Progress),
+		fields.Row("reasoning_format", r.readReasoningFormat),
 		fields.Row("reasoning object", r.readReasoning).WithMembers(request.ReasoningMembers...),
 		fields.Row("modalities strings", textOnly),
 		fields.Row("tools objects", r.readTools), fields.Row("tool_choice any", nil),
@@ -48,7 +50,7 @@ func (r *chatRequest) parameters() []fields.Parameter {
 		fields.Row("messages! objects", r.readMessages),
 		fields.Row("prediction object", r.readPrediction),
 		fields.Row("parallel_tool_calls any", nil), fields.Row("user any", nil),
-		fields.Row("metadata object", request.CheckMetadata),
+		fields.Row("metadata object", func(o *fields.Object, _ string) { request.Metadata(o) }),
 	}, r.ConversationRows("max_completion_tokens integer -1", "max_tokens integer -1"))
 }
 
@@ -67,10 +69,7 @@ func Parse(o *fields.Object, bound int) *chatRequest {
 	r.offer.ApplyTo(&r.Turn)
 	if r.store = o.Flag("store"); r.store {
 		r.Turn.InMemory = true // so that its deletion leaves no page on the disk
-		r.metadata, r.messages = json.RawMessage("{}"), slices.Clone(o.Get("messages").Raw)
-		if o.Has("metadata") {
-			r.metadata = slices.Clone(o.Get("metadata").Raw)
-		}
+		r.metadata, r.messages = request.Metadata(o), slices.Clone(o.Get("messages").Raw)
 	}
 	r.Turns = request.Choices(r.Turn, r.N)
 	return r
@@ -78,6 +77,19 @@ func Parse(o *fields.Object, bound int) *chatRequest {
 
 func (r *chatRequest) readReasoning(o *fields.Object, name string) {
 	r.reasoning = r.reasoning && !o.Object(name).Flag("exclude")
+}
+
+// readReasoningFormat reads llama.cpp's name for the form of its own clients, and Groq's.
+func (r *chatRequest) readReasoningFormat(o *fields.Object, name string) {
+	switch o.Text(name) {
+	case "", "parsed":
+	case "auto", "deepseek", "deepseek-legacy":
+		r.otherName = true
+	case "hidden":
+		r.reasoning = false
+	default:
+		o.Get(name).Unsupported(name+" "+o.Text(name), "reasoning is always apart from the answer")
+	}
 }
 
 func textOnly(o *fields.Object, name string) {

@@ -70,7 +70,7 @@ func (r *completionRequest) parameters() []fields.Parameter {
 		fields.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).WithoutDoc(),
 		fields.Row("max_tokens integer 0", r.readLimit), // read after echo and the logprobs
 		fields.Integer("truncate_prompt_tokens", 1, 1<<30, 1<<30, &r.keepLast),
-		fields.Row("metadata", request.CheckMetadata),
+		fields.Row("metadata", func(o *fields.Object, _ string) { request.Metadata(o) }),
 	}, r.Sampling())
 }
 

@@ -53,7 +53,9 @@ func (r *messagesRequest) parameters(pool *tools.Pool) []fields.Parameter {
 		[]fields.Parameter{fields.Row("max_tokens! integer 0", r.readLimit),
 			r.Stop("stop_sequences strings"),
 			fields.Row("thinking object", r.readThinking),
-			fields.Row("output_config", r.readOutput)},
+			fields.Row("output_config", func(o *fields.Object, name string) {
+				r.SetEffort(o.Object(name).Get("effort")) // it overrides a budget
+			})},
 		r.Constraints("output_config object"))
 }
 
@@ -110,14 +112,6 @@ func (r *messagesRequest) readThinking(o *fields.Object, name string) {
 		turn.MaxReasoning = -1
 	default:
 		think.Get("type").MustBe("enabled, adaptive or disabled")
-	}
-}
-
-// readOutput reads the effort, which overrides a budget.
-func (r *messagesRequest) readOutput(o *fields.Object, name string) {
-	output := o.Object(name)
-	if v := output.Get("effort"); v.Kind() != jsondoc.Null {
-		r.SetEffort(v)
 	}
 }
 

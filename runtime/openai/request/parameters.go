@@ -7,6 +7,7 @@ package request
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
@@ -80,6 +81,7 @@ func (d *Draft) Sampling() (rows []fields.Parameter) {
 		rows = append(rows, fields.Number(n, p))
 	}
 	return append(rows,
+		d.Number("repetition_penalty").WithName("repeat_penalty").WithoutDoc(), // llama.cpp's
 		fields.Row("seed integer", func(o *fields.Object, name string) {
 			p.Seed = o.Bits(name, p.Seed)
 		}),
@@ -148,18 +150,35 @@ func (d *Draft) Choices() []fields.Parameter {
 // ConversationRows has the rows of OpenAI's routes with a conversation. limits are the lines for
 // the limit of all tokens, in order of precedence.
 func (d *Draft) ConversationRows(limits ...string) []fields.Parameter {
-	rows := append(d.Limit(limits...), fields.Row("max_reasoning_tokens integer -1",
-		func(o *fields.Object, name string) {
-			d.Turn.MaxReasoning = reasoningLimit(o, name, d.Turn.MaxReasoning)
-		}),
+	bound := fields.Row("max_reasoning_tokens integer -1", func(o *fields.Object, name string) {
+		if n := o.Integer(name, -1, math.MaxInt32, 0); n > 0 {
+			d.Turn.MaxReasoning = n
+		} else if o.Has(name) { // 0 is no reasoning, -1 no bound
+			d.Turn.MaxReasoning = -1 - n
+		}
+	})
+	rows := append(d.Limit(limits...), bound,
+		bound.WithName("thinking_token_budget").WithoutDoc(),  // vLLM's
+		bound.WithName("thinking_budget_tokens").WithoutDoc(), // llama.cpp's
 		fields.Row("reasoning_effort effort", func(o *fields.Object, name string) {
-			d.readEffort(o, name)
+			kwargs := o.Object("chat_template_kwargs")
+			d.SetEffort(o.Get(name), o.Object("reasoning").Get("effort"), kwargs.Get(name))
+			if d.EffortName == "" && !kwargs.Boolean("enable_thinking", true) {
+				d.EffortName, d.Turn.Effort, d.Turn.MaxReasoning = "none", "low", -1
+			}
 		}),
 		fields.Row("verbosity low|medium|high", func(o *fields.Object, name string) {
-			d.verbosity = verbosity(o, name)
+			v, ok := firstNonNull(o.Get(name), o.Object("text").Get(name)), true
+			if v.Kind() != jsondoc.Null {
+				d.verbosity, ok = verbosities[v.Text()]
+			}
+			if !ok {
+				v.MustBe("low, medium or high")
+			}
 		}),
-		// arguments of vLLM's chat template; Harmony uses only this one
-		fields.Row(templateKwargs+" object", nil).WithMembers("reasoning_effort"),
+		// arguments of other models' chat templates; these have a meaning in Harmony
+		fields.Row("chat_template_kwargs object", nil).WithMembers("reasoning_effort",
+			"enable_thinking"),
 		fields.Refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
 		fields.Refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
 		fields.Refused("add_generation_prompt", "true", "render a prompt with /v1/completions"),
@@ -270,24 +289,10 @@ func banWords(o *fields.Object, name string, p *sample.Params) {
 	}
 }
 
-// verbosity is the instruction for verbosity (chat) or text.verbosity (responses); medium needs
-// none, as the model's default.
-func verbosity(o *fields.Object, name string) string {
-	v := firstNonNull(o.Get(name), o.Object("text").Get("verbosity"))
-	if v.Kind() == jsondoc.Null {
-		return ""
-	}
-	switch v.Text() {
-	case "low":
-		return "Verbosity: low. Keep the final answer short."
-	case "medium":
-	case "high":
-		return "Verbosity: high. Make the final answer detailed."
-	default:
-		v.MustBe("low, medium or high")
-	}
-	return ""
-}
+// verbosities are the instructions for verbosity (chat) or text.verbosity (responses); medium is
+// the model's default.
+var verbosities = map[string]string{"low": "Verbosity: low. Keep the final answer short.",
+	"medium": "", "high": "Verbosity: high. Make the final answer detailed."}
 
 // firstNonNull is the first value that is not null, else the last.
 func firstNonNull(values ...fields.Value) fields.Value {
@@ -305,42 +310,19 @@ func NotEmpty(list []string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
-// reasoningLimit is session.Request.MaxReasoning: a client's 0 is no reasoning, -1 is no bound.
-// bound is the default.
-func reasoningLimit(o *fields.Object, name string, bound int) int {
-	if !o.Has(name) {
-		return bound
-	}
-	switch n := o.Integer(name, -1, math.MaxInt32, -1); n {
-	case -1:
-		return 0
-	case 0:
-		return -1
-	default:
-		return n
-	}
-}
-
 // ReasoningMembers are the members of reasoning that any dialect reads.
 var ReasoningMembers = []string{"effort", "summary", "generate_summary", "exclude"}
-
-// templateKwargs is another place of the effort in requests of vLLM's clients.
-const templateKwargs = "chat_template_kwargs"
-
-// readEffort reads the reasoning effort from all places that clients use.
-func (d *Draft) readEffort(o *fields.Object, name string) {
-	if v := firstNonNull(o.Get(name), o.Object("reasoning").Get("effort"),
-		o.Object(templateKwargs).Get(name)); v.Kind() != jsondoc.Null {
-		d.SetEffort(v)
-	}
-}
 
 // minimalReasoning is the most tokens of reasoning with the effort minimal.
 const minimalReasoning = 64
 
-// SetEffort maps OpenAI's seven levels of effort onto the model's three, and bounds for the lowest.
-func (d *Draft) SetEffort(v fields.Value) {
-	turn := &d.Turn
+// SetEffort maps OpenAI's seven levels of effort, the first that is sent in any of a request's
+// places, onto the model's three, and bounds for the lowest.
+func (d *Draft) SetEffort(places ...fields.Value) {
+	v, turn := firstNonNull(places...), &d.Turn
+	if v.Kind() == jsondoc.Null {
+		return
+	}
 	switch d.EffortName, turn.Effort = strings.ToLower(v.Text()), "low"; d.EffortName {
 	case "none":
 		turn.MaxReasoning = -1
@@ -365,13 +347,14 @@ const (
 	maxMetaString = 512
 )
 
-func CheckMetadata(o *fields.Object, name string) {
-	meta := o.Object(name)
+// Metadata is a copy of the checked metadata, which is echoed unchanged and outlives the body.
+func Metadata(o *fields.Object) json.RawMessage {
+	meta := o.Object("metadata")
 	if meta == nil {
-		return
+		return json.RawMessage("{}")
 	}
 	if n := len(meta.Members()); n > maxMetadata {
-		o.Get(name).Invalid(" has %d members, at most %d are possible", n, maxMetadata)
+		meta.Value().Invalid(" has %d members, at most %d are possible", n, maxMetadata)
 	}
 	for _, m := range meta.Members() {
 		key := m.Name
@@ -386,4 +369,5 @@ func CheckMetadata(o *fields.Object, name string) {
 				maxMetaString))
 		}
 	}
+	return slices.Clone(meta.Value().Raw)
 }

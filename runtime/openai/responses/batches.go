@@ -148,7 +148,7 @@ func (p *API) CreateBatch(e *answer.Exchange, _ *http.Request, o *fields.Object)
 	if o.Text("completion_window") != "24h" {
 		o.Get("completion_window").MustBe("24h")
 	}
-	request.CheckMetadata(o, "metadata")
+	metadata := request.Metadata(o)
 	if _, ok := p.store.Get(records.KindFile, input); !ok {
 		o.AddFault(fields.NotFound("input_file_id", "file", input))
 	}
@@ -156,7 +156,7 @@ func (p *API) CreateBatch(e *answer.Exchange, _ *http.Request, o *fields.Object)
 		return nil, o.Fault()
 	}
 	b := object{"id": answer.NewID("batch_"), "endpoint": endpoint, "input_file_id": input,
-		"metadata": metadata(o, "metadata")}
+		"metadata": metadata}
 	return b, p.beginBatch(b, 0, nil)
 }
 

@@ -111,9 +111,8 @@ func (p *API) readItems(o *fields.Object, existing []json.RawMessage) (items []j
 func (p *API) CreateConversation(e *answer.Exchange, _ *http.Request, o *fields.Object) (
 	any, *fields.Fault) {
 	p = p.forOwner(e.Client)
-	request.CheckMetadata(o, "metadata")
 	id, s := answer.NewID("conv_"), storedConversation{CreatedAt: now(),
-		Metadata: metadata(o, "metadata"), Items: p.readItems(o, nil)}
+		Metadata: request.Metadata(o), Items: p.readItems(o, nil)}
 	if o.Fault() != nil {
 		return nil, o.Fault()
 	}
@@ -140,13 +139,13 @@ func (p *API) ShowConversation(e *answer.Exchange, r *http.Request) (any, *field
 
 func (p *API) UpdateConversation(e *answer.Exchange, r *http.Request, o *fields.Object) (
 	any, *fields.Fault) {
-	request.CheckMetadata(o, "metadata")
+	metadata := request.Metadata(o)
 	if o.Need("metadata"); o.Fault() != nil {
 		return nil, o.Fault()
 	}
 	return p.forOwner(e.Client).changeConversation(r, func(_ *records.Change,
 		s *storedConversation) error {
-		s.Metadata = metadata(o, "metadata")
+		s.Metadata = metadata
 		return nil
 	})
 }

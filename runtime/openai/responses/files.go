@@ -178,13 +178,13 @@ func (p *API) StoreCompletion(client string, c answer.Completion, messages json.
 
 func (p *API) UpdateCompletion(e *answer.Exchange, r *http.Request, o *fields.Object) (any,
 	*fields.Fault) {
-	request.CheckMetadata(o, "metadata")
+	metadata := request.Metadata(o)
 	if o.Need("metadata"); o.Fault() != nil {
 		return nil, o.Fault()
 	}
 	c, err := p.forOwner(e.Client).changeObject(records.KindCompletion, r.PathValue("id"),
 		func(_ *records.Change, c object) error {
-			c["metadata"] = metadata(o, "metadata")
+			c["metadata"] = metadata
 			return nil
 		})
 	if err != nil {

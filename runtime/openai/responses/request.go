@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ossrun/ossrun/harmony/jsondoc"
 	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
@@ -63,10 +62,17 @@ func Parameters() []fields.Parameter { return new(responseRequest).parameters(ni
 func (r *responseRequest) parameters(p *API) []fields.Parameter {
 	echo := &r.response
 	return slices.Concat(r.CommonRows("text object"), []fields.Parameter{
-		fields.Row("truncation auto|disabled", r.readTruncation),
+		// whether the oldest messages of an overlong conversation are dropped
+		fields.Row("truncation auto|disabled", func(o *fields.Object, name string) {
+			how := o.Text(name)
+			if r.truncate = how == "auto"; !r.truncate && how != "" && how != "disabled" {
+				o.Get(name).MustBe("auto or disabled")
+			}
+		}),
 		fields.Row("context_management objects", r.readCompaction),
 		fields.Row("background boolean", r.readBackground),
 		fields.Refused("prompt", "", "send its text in instructions or input"),
+		fields.Refused("previous_input_messages", "", "send them as items of the input"), // vLLM's
 		fields.Integer("max_tool_calls", 1, math.MaxInt32, 0, &r.mostCalls),
 	}, r.Sampling(), []fields.Parameter{
 		fields.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
@@ -90,9 +96,8 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 		fields.Text("safety_identifier", &r.safety),
 	}, r.ConversationRows("max_output_tokens integer -1"), []fields.Parameter{
 		fields.Row("user any", func(o *fields.Object, name string) { echo.User = o.Text(name) }),
-		fields.Row("metadata object", func(o *fields.Object, name string) {
-			request.CheckMetadata(o, name)
-			echo.Metadata = metadata(o, name)
+		fields.Row("metadata object", func(o *fields.Object, _ string) {
+			echo.Metadata = request.Metadata(o)
 		})})
 }
 
@@ -285,30 +290,6 @@ func (r *responseRequest) readInclude(o *fields.Object, name string) {
 	}
 	if r.topLogprobs > 0 || slices.Contains(r.include, outputLogprobs) {
 		r.Turn.Params.Logprobs = r.topLogprobs
-	}
-}
-
-// metadata is echoed unchanged.
-func metadata(o *fields.Object, name string) json.RawMessage {
-	v := o.Get(name)
-	switch v.Kind() {
-	case jsondoc.Null:
-		return json.RawMessage("{}")
-	case jsondoc.Object:
-	default:
-		v.WrongType("an object")
-	}
-	return slices.Clone(v.Raw) // it outlives the body
-}
-
-// readTruncation reads whether the oldest messages of an overlong conversation are dropped.
-func (r *responseRequest) readTruncation(o *fields.Object, name string) {
-	switch o.Text(name) {
-	case "", "disabled":
-	case "auto":
-		r.truncate = true
-	default:
-		o.Get(name).MustBe("auto or disabled")
 	}
 }
 
