@@ -41,6 +41,7 @@ type Port struct {
 	report   func(string)
 	models   []session.ModelInfo
 	isOssrun bool // the port is ossrun's
+	reports  bool // it reports how much of a prompt it has read
 
 	unsupported sync.Map     // parameters that were refused
 	reported    sync.Map     // messages already reported
@@ -71,6 +72,7 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 	}
 	for _, m := range list {
 		p.isOssrun = p.isOssrun || m.Owner == "ossrun"
+		p.reports = p.isOssrun || p.reports || m.Owner == "llamacpp"
 		p.models = append(p.models, session.ModelInfo{ID: m.ID,
 			ContextLength: max(m.Max, m.Window, 0)})
 	}
@@ -275,7 +277,7 @@ func (m *Model) body(r session.Request) map[string]any {
 	set("reasoning_effort", r.Effort, r.Effort != "")
 	set("stop", r.Stop, len(r.Stop) > 0)
 	set("store", false, r.InMemory && m.port.isOssrun)
-	set("return_progress", true, r.Progress && m.port.isOssrun)
+	set("return_progress", true, r.Progress && m.port.reports)
 	set(formField, map[string]any{"type": "json_schema", "json_schema": map[string]any{
 		"name": "answer", "strict": true, // no port may enforce only a part
 		"schema": r.Schema}}, len(r.Schema) > 0)

@@ -108,7 +108,7 @@ func (c *cell) Run(_ context.Context, call session.Call, _ func(string)) (sessio
 func ask(t *testing.T, m *Model, tools ...session.Tool) (events string, r session.Result) {
 	t.Helper()
 	req := session.Request{Messages: []session.Message{session.User("17 times 23?")},
-		Effort: "low", Instructions: "Be brief.", Params: sample.Defaults()}
+		Effort: "low", Instructions: "Be brief.", Params: sample.Defaults(), Progress: true}
 	turn, err := session.StartWithTools(t.Context(), m, req, tools, session.ToolOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +116,8 @@ func ask(t *testing.T, m *Model, tools ...session.Tool) (events string, r sessio
 	var b strings.Builder
 	for e, ok := turn.Next(); ok; e, ok = turn.Next() {
 		switch e := e.(type) {
+		case session.Prefill:
+			fmt.Fprintf(&b, "%d/%d", e.Done, e.Total)
 		case session.Reasoning:
 			b.WriteString("?" + e.Text)
 		case session.Answer:
@@ -164,17 +166,17 @@ func TestServers(t *testing.T) {
 				`{"choices":[{"delta":{"content":"391"},"finish_reason":"stop"}]}`,
 				`{"choices":[],"usage":{"prompt_tokens":74,"completion_tokens":4}}`, `[DONE]`}}},
 			131072, "reasoning_content", "?Compute!Let me see.(python 17*23)!391.stop"},
-		"llama.cpp": {standIn{models: `{"data":[{"id":"gpt-oss","meta":{"n_ctx_train":131072}}]}`,
+		"llama.cpp": {standIn{models: `{"data":[{"id":"gpt-oss","owned_by":"llamacpp","meta":{"n_ctx_train":131072}}]}`,
 			others: map[string]string{"/props": `{"default_generation_settings":{"n_ctx":4096}}`},
 			answers: [][]string{{
-				`{"choices":[{"delta":{"role":"assistant","content":null}}]}`,
+				`{"choices":[{"delta":{"role":"assistant","content":null}}],"prompt_progress":{"total":50,"cache":2,"processed":40,"time_ms":9}}`,
 				`{"choices":[{"delta":{"reasoning_content":"Compute"}}]}`,
 				`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"python","arguments":"{\"code\":"}}]}}]}`,
 				`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"17*23\"}"}}]}}]}`,
 				`{"choices":[{"delta":{},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":50,"completion_tokens":9},"timings":{}}`,
 				`[DONE]`}, {`{"choices":[{"delta":{"content":"391"}}]}`,
 				`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":74,"completion_tokens":4}}`,
-				`[DONE]`}}}, 4096, "reasoning_content", "?Compute(python 17*23)!391.stop"},
+				`[DONE]`}}}, 4096, "reasoning_content", "40/50?Compute(python 17*23)!391.stop"},
 		"ollama": {standIn{models: `{"data":[{"id":"gpt-oss:20b","owned_by":"library"}]}`,
 			others: map[string]string{"/api/show": `{"parameters":"temperature 1\nnum_ctx 16384",` +
 				`"model_info":{"gptoss.context_length":131072}}`},
@@ -212,6 +214,9 @@ func TestServers(t *testing.T) {
 				!strings.Contains(string(text), `"tool_call_id":"c1"`) ||
 				!strings.Contains(string(text), `"name":"python"`) {
 				t.Errorf("sent back: %s", text)
+			}
+			if asked := c.server.bodies[0]["return_progress"] == true; asked != (name == "llama.cpp") {
+				t.Errorf("it is asked for its progress: %v", asked)
 			}
 			tools, _ := json.Marshal(c.server.bodies[0]["tools"])
 			for _, name := range []string{"python", "browser_search", "browser_open", "browser_find"} {
