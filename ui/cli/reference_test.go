@@ -218,6 +218,12 @@ func TestHelpTextIsUsed(t *testing.T) {
 		}
 	}
 	walk("", app.Commands)
+	for section := range strings.SplitSeq("\n"+helpText, "\n# ") {
+		if _, flags, _ := strings.Cut(section, "\n--"); strings.Contains(strings.TrimSpace(flags),
+			"\n\n") {
+			t.Errorf("a line of this description begins as a flag does:\n%s", section)
+		}
+	}
 	for command, s := range helpSections() {
 		if !commands[command] {
 			t.Errorf("help.txt has %s, which is no command", command)
