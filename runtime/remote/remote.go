@@ -37,11 +37,10 @@ const checkTimeout = 5 * time.Second
 
 // Port is a server with models. It is safe for concurrent use.
 type Port struct {
-	client   *client.Client
-	report   func(string)
-	models   []session.ModelInfo
-	isOssrun bool // the port is ossrun's
-	reports  bool // it reports how much of a prompt it has read
+	client *client.Client
+	report func(string)
+	models []session.ModelInfo
+	owner  string // of its models: ossrun, llamacpp
 
 	unsupported sync.Map     // parameters that were refused
 	reported    sync.Map     // messages already reported
@@ -71,8 +70,7 @@ func Open(ctx context.Context, base, key string, report func(string)) (*Port, er
 		return nil, to.Unusable(err)
 	}
 	for _, m := range list {
-		p.isOssrun = p.isOssrun || m.Owner == "ossrun"
-		p.reports = p.isOssrun || p.reports || m.Owner == "llamacpp"
+		p.owner = cmp.Or(p.owner, m.Owner)
 		p.models = append(p.models, session.ModelInfo{ID: m.ID,
 			ContextLength: max(m.Max, m.Window, 0)})
 	}
@@ -207,6 +205,10 @@ var optional = func() []parameter {
 
 type parameter struct{ name, effect string }
 
+// ollamaWords are the words with which ollama refuses an effort.
+var ollamaWords = strings.NewReplacer("think value", "reasoning_effort", "support thinking",
+	"reasoning_effort", "reasoning value", "reasoning_effort")
+
 // handleRefusal records a refused parameter and returns nil, or returns the error if it is another
 // one.
 func (m *Model) handleRefusal(err error, body map[string]any) error {
@@ -220,7 +222,7 @@ func (m *Model) handleRefusal(err error, body map[string]any) error {
 	if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 		return err
 	}
-	text := strings.ToLower(e.Param + " " + e.Message)
+	text := ollamaWords.Replace(strings.ToLower(e.Param + " " + e.Message))
 	if _, sent := body[formField]; sent && refusesForm(text) {
 		return fmt.Errorf("the server refuses the schema, so there is no answer: %w", err)
 	}
@@ -276,8 +278,9 @@ func (m *Model) body(r session.Request) map[string]any {
 	set("max_reasoning_tokens", r.MaxReasoning, r.MaxReasoning > 0)
 	set("reasoning_effort", r.Effort, r.Effort != "")
 	set("stop", r.Stop, len(r.Stop) > 0)
-	set("store", false, r.InMemory && m.port.isOssrun)
-	set("return_progress", true, r.Progress && m.port.reports)
+	set("store", false, r.InMemory && m.port.owner == "ossrun")
+	set("return_progress", true, r.Progress &&
+		slices.Contains([]string{"ossrun", "llamacpp"}, m.port.owner))
 	set(formField, map[string]any{"type": "json_schema", "json_schema": map[string]any{
 		"name": "answer", "strict": true, // no port may enforce only a part
 		"schema": r.Schema}}, len(r.Schema) > 0)
@@ -338,4 +341,4 @@ func check(form *jsonschema.Resolved, answer string) error {
 }
 
 // ShowsSchema tells whether the port puts the schema into the prompt, as ossrun's does.
-func (p *Port) ShowsSchema() bool { return p.isOssrun }
+func (p *Port) ShowsSchema() bool { return p.owner == "ossrun" }

@@ -259,6 +259,26 @@ func TestWhatAPortLacks(t *testing.T) {
 	}
 }
 
+// Ollama 0.17.4 refuses an effort that a model does not know in three ways.
+func TestOllamaRefusesAnEffort(t *testing.T) {
+	for _, text := range []string{`think value \"medium\" is not supported for this model`,
+		`\"llama3.2\" does not support thinking`,
+		`invalid reasoning value: 'minimal' (must be \"high\", \"medium\", \"low\", or \"none\")`} {
+		s := &standIn{models: `{"data":[{"id":"m"}]}`, answers: [][]string{plain},
+			refuses: func(body map[string]any) (int, string) {
+				if _, ok := body["reasoning_effort"]; !ok {
+					return 0, ""
+				}
+				return 400, `{"error":{"message":"` + text + `","type":"api_error"}}`
+			}}
+		m, told := s.open(t)
+		if events, _ := ask(t, m); events != "!391.stop" || len(*told) == 0 ||
+			!strings.Contains((*told)[0], "/effort changes nothing") {
+			t.Errorf("%s: %q, told %q", text, events, *told)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	s := &standIn{models: `{"data":[{"id":"m","max_model_len":100}]}`,
 		refuses: func(map[string]any) (int, string) {

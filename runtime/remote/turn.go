@@ -86,8 +86,7 @@ func (t *turn) addChunk(c client.Chunk) {
 		t.finish = c.Choices[0].Finish
 	}
 	n := len(t.ready)
-	field := "reasoning"
-	thought := d.Reasoning
+	field, thought := "reasoning", d.Reasoning
 	if thought == "" && d.ReasoningContent != "" {
 		field, thought = "reasoning_content", d.ReasoningContent
 	}
