@@ -135,16 +135,18 @@ func TestProgramsLong(t *testing.T) {
 			{"reference int8", engine.Int8, Options{Reference: true}, 0, ""}, {"reference fp8",
 				engine.Exact, Options{Reference: true}, 0, engine.KVFP8},
 			{"deterministic", engine.Rounded, Options{}, 0, "bf16"}} {
-			dev, _ := openWith(t, api, x.how)
-			c := enginetest.Config{Backend: engine.On(dev), Dir: testdata + []string{"T2", "T1"}[i],
-				Options: engine.Settings{Compute: x.compute, KVCacheDtype: x.kv,
-					Deterministic: x.name == "deterministic"},
-				Tolerance: x.tolerance}
-			for _, check := range enginetest.Programs(c) {
-				t.Run(string(api)+"/"+x.name+"/"+check.Name, func(t *testing.T) {
-					hosttest.Check(t, check.Run(t.Context()))
-				})
-			}
+			t.Run(string(api)+"/"+x.name, func(t *testing.T) {
+				dev, _ := openWith(t, api, x.how)
+				for _, check := range enginetest.Programs(enginetest.Config{Backend: engine.On(dev),
+					Dir: testdata + []string{"T2", "T1"}[i],
+					Options: engine.Settings{Compute: x.compute, KVCacheDtype: x.kv,
+						Deterministic: x.name == "deterministic"},
+					Tolerance: x.tolerance}) {
+					t.Run(check.Name, func(t *testing.T) {
+						hosttest.Check(t, check.Run(t.Context()))
+					})
+				}
+			})
 		}
 	}
 }

@@ -147,10 +147,10 @@ func (s *step) shareScratch() (err error) {
 	return err
 }
 
-// launchAll queues the step. Kernels of few rows overlap; those of many fill the card, and others
-// that wait there would be in their way.
+// launchAll queues the step. Kernels of few rows overlap; those of many, which steady steps have,
+// fill the card, and others that wait there would be in their way.
 func (s *step) launchAll() error {
-	s.dev.stream.Overlap(s.dev.overlaps && s.p.Rows <= kernels.DecodeRows)
+	s.dev.stream.Overlap(s.dev.overlaps && s.p.Rows <= kernels.DecodeRows && !s.steady)
 	defer s.dev.stream.Overlap(false)
 	for i := range s.phases {
 		if err := s.launch(i); err != nil {

@@ -81,17 +81,19 @@ func TestForcedKernelsAreNames(t *testing.T) {
 	}
 }
 
-// TestSerial: launches overlap on a card whose kernels wait for each other, unless that is off.
+// TestSerial: launches overlap on a card whose kernels wait for each other, unless that is off, and
+// not those of deterministic steps.
 func TestSerial(t *testing.T) {
 	for _, x := range []struct {
-		arch, forced string
-		overlap      bool
-	}{{"sm_90", "", true}, {"sm_86", "", false}, {"sm_90", "stream_down, serial", false}} {
+		arch, forced    string
+		steady, overlap bool
+	}{{"sm_90", "", false, true}, {"sm_86", "", false, false}, {"sm_90", "", true, false},
+		{"sm_90", "stream_down, serial", false, false}} {
 		t.Run(x.arch+" "+x.forced, func(t *testing.T) {
 			t.Setenv(forcedKernels, x.forced)
 			dev, f := openWith(t, driver.CUDA, Options{Arch: x.arch})
 			eng := hosttest.Must(engine.New(dev, tiny(t),
-				engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
+				engine.Settings{Pages: 4, MaxNumBatchedTokens: 2, Deterministic: x.steady}))(t)
 			if got := f.Calls("cuLaunchKernelEx") > 0; got != x.overlap {
 				t.Errorf("overlap %v", got)
 			}
