@@ -123,11 +123,11 @@ func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 		return one(t.Angles(r, out(0), s.array(positionsArray), s.frequencies, spec.HeadDim/2,
 			op.Scale))
 	case engine.Norm:
-		return one(t.Norm(r, out(0), in(0), w(0), op.In[0].Width, op.Eps))
+		return one(t.Norm(r, out(0), 0, in(0), w(0), op.In[0].Width, op.Eps))
 	case engine.Linear, engine.LinearQ8:
 		return s.products(op, t.Linear), nil
 	case engine.Rope:
-		return one(t.Rope(r, out(0), in(0), s.heads()))
+		return one(t.WriteKV(r, kernels.Cache{}, out(0), in(0), s.heads()))
 	case engine.WriteKV:
 		return one(t.WriteKV(s.rows(op.In[0]), s.cache(op, op.Out[0]), in(0), 0, s.heads()))
 	case engine.Attend:
@@ -142,9 +142,9 @@ func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	case engine.Combine:
 		return one(t.Combine(r, out(0), in(0), in(1), spec.Hidden, spec.ExpertsPerToken))
 	case engine.Gather:
-		return one(t.Gather(r, out(0), in(0), s.array(logitArray), spec.Hidden))
+		return one(t.CopyRows(r, out(0), in(0), s.array(logitArray), spec.Hidden))
 	case engine.Tap:
-		return one(t.CopyRows(r, out(0), in(0), op.In[0].Width*int(op.In[0].Type.Size())/4))
+		return one(t.CopyRows(r, out(0), in(0), 0, op.In[0].Width*int(op.In[0].Type.Size())/4))
 	}
 	return nil, fmt.Errorf("there is no kernel for %s", op.Kind)
 }
@@ -187,14 +187,11 @@ func (s *step) experts(op *engine.Op) kernels.Experts {
 	spec := s.p.Spec
 	e := kernels.Experts{Slots: s.p.Rows * spec.ExpertsPerToken, Experts: spec.Experts,
 		To: s.address(op.Out[0]), Order: s.address(op.In[0]), Groups: s.address(op.In[1]),
-		From: s.activations(op.In[2:]), W: s.matrix(op), N: spec.Hidden, K: spec.Intermediate}
+		From: s.activations(op.In[2:]), W: kernels.ExpertMatrix{Blocks: s.address(op.W[0]),
+			Scales: s.address(op.W[1]), Bias: s.address(op.W[2])}, N: spec.Hidden,
+		K: spec.Intermediate}
 	if op.Kind == engine.GateUp {
 		e.N, e.K, e.Top, e.Limit = e.K, e.N, spec.ExpertsPerToken, op.Limit
 	}
 	return e
-}
-
-func (s *step) matrix(op *engine.Op) kernels.ExpertMatrix {
-	return kernels.ExpertMatrix{Blocks: s.address(op.W[0]), Scales: s.address(op.W[1]),
-		Bias: s.address(op.W[2])}
 }

@@ -17,7 +17,7 @@ import (
 func TestCrashedVariant(t *testing.T) {
 	f := hosttest.Must(drivertest.Open(driver.CUDA, drivertest.Machine{}))(t)
 	for kernel, want := range map[string][]Variant{"decode_qkv_f32_4": {DecodeQKV},
-		"matrix_proof_wgmma": variantsOf(kernels.WGMMA)} {
+		"matrix_rate_wgmma": variantsOf(kernels.WGMMA)} {
 		dev, err := Open(f.Driver, Options{Arch: "sm_90"})
 		if err != nil {
 			t.Fatalf("%s: %v", kernel, err)

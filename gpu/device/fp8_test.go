@@ -111,7 +111,7 @@ func TestFP8Kernels(t *testing.T) {
 		window, full string
 	}{
 		{"decode", 4, "decode_qkv_bf16_4 decode_attend_bf16 ", "decode_qkv_f8_4 decode_attend_f8 "},
-		{"prefill", 64, "write_kv_bf16 prefill_attend_1 ",
+		{"prefill", 64, "prefill_qkv_direct_wgmma prefill_attend_1 ",
 			"write_kv_f8 prefill_attend_f8_1 "},
 	} {
 		s := compiled(t, dev, engine.Settings{Pages: 6, KVCacheDtype: engine.KVFP8,

@@ -37,8 +37,8 @@ type Proof struct {
 }
 
 // proofBound is how far float32 sums of a few hundred terms may differ in another order. A bf16
-// cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round get
-// activations that are round already; attention rounds its probabilities, a pair of experts h.
+// cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round get round
+// activations; attention rounds its probabilities, a pair of experts h, PrefillQKV its norm.
 const (
 	proofBound  = 2e-5
 	insideBound = 1e-2
@@ -437,7 +437,7 @@ func (v *prover) proof(f Variant) *Proof {
 	if p == nil {
 		terms := float64(v.spec.Hidden) / float64(proofSpec().Hidden)
 		p = &Proof{Variant: f, Bound: proofBound * max(1, math.Sqrt(terms))}
-		if f == PrefillAttend+Variant(rounded.suffix) || f == PrefillGateUp+"_wgmma" {
+		if f == "prefill_attend_bf16" || f == PrefillGateUp+"_wgmma" || f == PrefillQKV {
 			p.Bound = insideBound
 		}
 		v.proofs[f] = p

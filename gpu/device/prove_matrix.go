@@ -24,10 +24,10 @@ type product struct {
 // proveLayouts returns the first wrong element of each wrong unit; err is of a proof that did not
 // run.
 func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
-	list := []product{productBF16(kernels.MMA, 16, 16)}
+	list := []product{productBF16(kernels.MMA, 16, 16, 16)}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, productBF16(kernels.WGMMA, 128, 128))
+		list = append(list, productBF16(kernels.WGMMA, 128, 128, 64))
 	case kernels.MX:
 		list = append(list, productMX())
 	}
@@ -53,11 +53,10 @@ func variantsOf(u kernels.Unit) (list []Variant) {
 	return list
 }
 
-// productBF16 is k = 16 in bf16, for MMA or WGMMA.
-func productBF16(unit kernels.Unit, m, n int) product {
-	const k = 16
+// productBF16 is in bf16, for MMA or WGMMA, which has 64 rows twice.
+func productBF16(unit kernels.Unit, m, n, k int) product {
 	p := product{unit: unit, m: m, n: n, k: k,
-		a: func(row, column int) float64 { return float64((row*k+column)*7%31 - 15) },
+		a: func(row, column int) float64 { return float64((row%64*k+column)*7%31 - 15) },
 		b: func(row, column int) float64 { i := row*k + column; return float64((i*i+row)%29 - 14) }}
 	pack := func(rows int, element func(int, int) float64) []byte {
 		var data []uint16
@@ -68,7 +67,7 @@ func productBF16(unit kernels.Unit, m, n int) product {
 		}
 		return engine.Bytes(data)
 	}
-	p.operand = [][]byte{pack(m, p.a), pack(n, p.b)}
+	p.operand = [][]byte{pack(min(m, 64), p.a), pack(n, p.b)}
 	return p
 }
 
@@ -106,7 +105,7 @@ func (d *Device) multiply(p product) (wrong, err error) {
 	h := resources{d: d}
 	defer func() { err = errors.Join(err, h.close()) }()
 	sums, loop := make([]float32, p.m*p.n), d.target.Rate(p.unit)
-	to := h.region(int64(max(p.m*p.n*4, loop.Sums)))
+	to := h.region(int64(loop.Sums))
 	operands := []any{to.address}
 	for i, o := range p.operand { // the loop's other operands are 0
 		data := make([]byte, max(len(o), loop.Operands[i]))
@@ -116,7 +115,7 @@ func (d *Device) multiply(p product) (wrong, err error) {
 	if h.err != nil {
 		return nil, h.err
 	}
-	one, err := d.ready(d.target.MatrixProof(p.unit, operands))
+	one, err := d.ready(d.target.MatrixRate(p.unit, 1, operands, 1))
 	if err != nil {
 		return nil, err
 	}

@@ -8,13 +8,8 @@ import (
 )
 
 // Chooses the kernels that compute a run of operations. Each operation has a reference kernel. A
-// Variant is a faster kernel for one operation or for several adjacent ones. Which variants there
-// are depends on the rows that a step may have:
-//
-//	up to kernels.DecodeRows   the decode kernels: six launches a layer
-//	more                       matrices on the matrix unit, experts grouped; up to
-//	                           kernels.RouteRows the decode kernel of the router
-//	up to some hundred         experts by the stream kernels (variants_stream.go)
+// Variant is a faster kernel for one operation or for several adjacent ones; cut says which there
+// are for a step's rows.
 //
 // What must stay true: a variant leaves every buffer that is read later as the reference kernels
 // would, up to rounding. These run if a variant does not fit, has a tap in its middle, or is wrong
@@ -23,8 +18,7 @@ import (
 // Variant names a faster way of computing one or more operations.
 type Variant string
 
-// The variants. A prefill variant on a matrix unit has several forms, named by its own name and the
-// suffix of its multiplier (variants_prefill.go).
+// A prefill variant has a form for each multiplier (variants_prefill.go), whose suffix is added.
 const (
 	DecodeQKV       Variant = "decode_qkv"      // norm, projections, RoPE, KV write
 	DecodeLinear    Variant = "decode_linear"   // norm if there is one, one projection
@@ -33,9 +27,10 @@ const (
 	DecodeLinearQ8  Variant = "decode_linear_q8" // one projection of 8-bit rows
 	DecodeRoute     Variant = "decode_route"     // norm, router, choice of experts
 	DecodeGateUp    Variant = "decode_gate_up"
-	DecodeDown      Variant = "decode_down"    // down, weighted sum and residual
-	Attend          Variant = "decode_attend"  // steps of any size
-	PrefillAttend   Variant = "prefill_attend" // on a bf16 cache
+	DecodeDown      Variant = "decode_down"       // down, weighted sum and residual
+	Attend          Variant = "decode_attend"     // steps of any size
+	PrefillAttend   Variant = "prefill_attend"    // on a bf16 cache
+	PrefillQKV      Variant = "prefill_qkv_wgmma" // as DecodeQKV, on a bf16 cache
 	PrefillLinear   Variant = "prefill_linear"
 	DirectLinear    Variant = "prefill_linear_direct_wgmma" // of up to some dozens of rows
 	PrefillLinearQ8 Variant = "prefill_linear_q8"
@@ -53,8 +48,8 @@ func Variants() []Variant {
 		list = append(list, kind, kind+"_bf16")
 	}
 	return append(list, PrefillGateUp+"_mx", PrefillDown+"_mx", PrefillLinear+"_wgmma",
-		DirectLinear, PrefillGateUp+"_wgmma", StreamGateUp+"_wgmma", StreamDown+"_wgmma",
-		PrefillLinearQ8, Sampling)
+		PrefillQKV, DirectLinear, PrefillGateUp+"_wgmma", StreamGateUp+"_wgmma",
+		StreamDown+"_wgmma", PrefillLinearQ8, Sampling)
 }
 
 // Disable takes variants out of use for programs compiled from now on.
@@ -80,6 +75,7 @@ type phase struct {
 	// its results that are read later; for the reference kernels all
 	results []*engine.Buffer
 	ready   []launch // the launches, packed
+	shared  bool     // the next one's activations are left as it wants them
 }
 
 func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
@@ -88,7 +84,7 @@ func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
 
 // cut divides the program into phases, greedily: variants of most operations first.
 func (s *step) cut() error {
-	matchers := []func(int) phase{s.turn, s.prefillAttend, s.attend, s.streamExperts}
+	matchers := []func(int) phase{s.turn, s.qkv, s.prefillAttend, s.attend, s.streamExperts}
 	switch {
 	case s.reference || s.steady && !s.decodes(0):
 		matchers = nil
@@ -96,7 +92,7 @@ func (s *step) cut() error {
 		matchers = append(matchers, s.prefillLinear, s.linearQ8, s.decodeRoute, s.decodeGateUp,
 			s.decodeDown)
 	case s.decodes(kernels.DecodeRows):
-		matchers = append(matchers, s.decodeQKV, s.decodeRoute, s.decodeLinear, s.decodeGateUp,
+		matchers = append(matchers, s.decodeRoute, s.decodeLinear, s.decodeGateUp,
 			s.decodeDown, s.linearQ8)
 	case s.p.Rows > kernels.DecodeRows:
 		if s.decodes(kernels.RouteRows) {
@@ -196,9 +192,9 @@ func (s *step) decodeAttend(a kernels.Attention, list kernels.Pointer) kernels.L
 	return t.DecodeAttend(a, list, s.scratch, t.AttendRuns(a.Heads, s.p.Spec.MaxPosition))
 }
 
-func (s *step) decodeQKV(i int) phase {
+func (s *step) qkv(i int) phase {
 	ops := s.run(i, engine.Norm, engine.Linear, engine.Rope, engine.WriteKV)
-	if ops == nil || !s.dev.enabled(DecodeQKV) {
+	if ops == nil || s.steady || !s.decodes(s.p.Rows) {
 		return phase{}
 	}
 	norm, linear, rope, write := ops[0], ops[1], ops[2], ops[3]
@@ -206,18 +202,27 @@ func (s *step) decodeQKV(i int) phase {
 	if s.preferred(QKVUnit) {
 		variant, scratch = QKVUnit, s.scratch
 	}
-	t, qkv := norm.Out[0], linear.Out[0]
-	if len(linear.W) != 6 || linear.Add || linear.In[0] != t || rope.Out[0] != qkv ||
-		write.In[0] != qkv || t == norm.In[0] || !s.dead(t, i+2) {
+	if s.p.Rows > kernels.DecodeRows {
+		variant = PrefillQKV
+	}
+	normed, qkv := norm.Out[0], linear.Out[0]
+	if len(linear.W) != 6 || linear.Add || linear.In[0] != normed || rope.Out[0] != qkv ||
+		write.In[0] != qkv || normed == norm.In[0] || !s.dead(normed, i+2) ||
+		!s.dev.enabled(variant) {
 		return phase{}
 	}
-	w := kernels.QKV{WQ: s.address(linear.W[0]), BQ: s.address(linear.W[1]),
-		WK: s.address(linear.W[2]), BK: s.address(linear.W[3]), WV: s.address(linear.W[4]),
-		BV: s.address(linear.W[5])}
-	l := s.dev.target.DecodeQKV(s.rows(qkv), s.address(qkv), s.cache(write, write.Out[0]),
-		s.address(norm.In[0]), s.address(norm.W[0]), w, s.address(rope.In[0]), norm.In[0].Width,
-		s.heads(), norm.Eps, scratch)
-	return phase{from: i, to: i + 4, variant: variant, launches: []kernels.Launch{l},
+	parts, c := s.parts(linear), s.cache(write, write.Out[0])
+	parts[0].X.X = s.address(norm.In[0])
+	t, g, angles := s.dev.target, s.address(norm.W[0]), s.address(rope.In[0])
+	list := []kernels.Launch{t.DecodeQKV(parts, g, c, angles, s.heads(), norm.Eps, scratch)}
+	if variant == PrefillQKV {
+		if s.denseWays()[0] != warpgroups || c.Elements != kernels.BF16 {
+			return phase{}
+		}
+		list = t.PrefillQKV(parts, g, c, angles, s.terms.address, norm.Eps, s.scratch,
+			s.multiplier == nil)
+	}
+	return phase{from: i, to: i + 4, variant: variant, launches: list,
 		results: []*engine.Buffer{qkv, write.Out[0]}}
 }
 
@@ -257,22 +262,29 @@ func (s *step) decodeRoute(i int) phase {
 		return phase{}
 	}
 	norm, linear, route := ops[0], ops[1], ops[2]
-	t, spec := norm.Out[0], s.p.Spec
+	t := norm.Out[0]
 	if len(linear.W) != 2 || linear.Add || linear.In[0] != t || route.In[0] != linear.Out[0] ||
 		t == norm.In[0] {
 		return phase{}
 	}
-	results := []*engine.Buffer{t, linear.Out[0], route.Out[0], route.Out[1]}
-	var order, groups kernels.Pointer
+	results := []*engine.Buffer{linear.Out[0], route.Out[0], route.Out[1]}
+	var order, groups, normed, shares kernels.Pointer
 	if s.grouped(route, i+3) {
 		order, groups = s.address(route.Out[2]), s.address(route.Out[3])
 		results = append(results, route.Out[2:]...)
 	}
-	return phase{from: i, to: i + 3, variant: DecodeRoute, results: results,
-		launches: []kernels.Launch{s.dev.target.DecodeRoute(s.rows(t), s.address(route.Out[0]),
-			s.address(route.Out[1]), order, groups, s.address(t), s.address(linear.Out[0]),
-			s.arrived.address, s.address(norm.In[0]), s.address(norm.W[0]), s.address(linear.W[0]),
-			s.address(linear.W[1]), spec.Hidden, spec.Experts, spec.ExpertsPerToken, norm.Eps)}}
+	if s.p.Rows > kernels.DecodeRows && !s.steady && s.streamExperts(i+3).to == 0 &&
+		s.expertPair(i+3).to > 0 && s.dead(t, i+4) {
+		shares = s.terms.address
+	} else {
+		results, normed = append(results, t), s.address(t)
+	}
+	router := s.parts(linear)[0]
+	router.X.X = s.address(norm.In[0])
+	return phase{from: i, to: i + 3, variant: DecodeRoute, results: results, shared: shares != 0,
+		launches: []kernels.Launch{s.dev.target.DecodeRoute(router, s.address(norm.W[0]),
+			s.address(route.Out[0]), s.address(route.Out[1]), order, groups, normed, shares,
+			s.arrived.address, s.p.Spec.ExpertsPerToken, norm.Eps)}}
 }
 
 // grouped tells whether anything reads the slots sorted by expert that a route leaves.
@@ -309,10 +321,8 @@ func (s *step) decodeGateUp(i int) phase {
 	if route == nil {
 		return phase{}
 	}
-	spec := s.p.Spec
 	return s.single(i, DecodeGateUp, s.dev.target.DecodeGateUp(s.rows(op.In[2]),
-		s.address(op.Out[0]), s.address(route.Out[0]), s.address(op.In[2]), s.matrix(op),
-		spec.Intermediate, spec.Hidden, spec.ExpertsPerToken, op.Limit))
+		s.address(route.Out[0]), s.experts(op)))
 }
 
 func (s *step) decodeDown(i int) phase {
@@ -326,10 +336,9 @@ func (s *step) decodeDown(i int) phase {
 		combine.In[1] != route.Out[1] || !s.dead(down.Out[0], i+2) {
 		return phase{}
 	}
-	spec := s.p.Spec
 	x, t := combine.Out[0], s.dev.target
 	l := t.DecodeDown(s.rows(x), s.address(x), s.address(route.Out[0]), s.address(route.Out[1]),
-		s.address(down.In[2]), s.matrix(down), spec.Hidden, spec.Intermediate, spec.ExpertsPerToken)
+		s.p.Spec.ExpertsPerToken, s.experts(down))
 	return phase{from: i, to: i + 2, variant: DecodeDown, launches: []kernels.Launch{l},
 		results: combine.Out}
 }

@@ -134,11 +134,14 @@ func (s *step) expertPair(i int) phase {
 		return phase{}
 	}
 	t, up, x := s.dev.target, s.experts(ops[0]), s.terms.address
-	round := t.RoundRows(s.rows(ops[0].In[2]), x, up.From.X, up.K, true)
+	list := []kernels.Launch{t.RoundRows(s.rows(ops[0].In[2]), x, up.From.X, up.K, true)}
+	if n := len(s.phases); n > 0 && s.phases[n-1].shared {
+		list = nil
+	}
 	up.From.X = x
 	return phase{from: i, to: i + 2, variant: PrefillGateUp + "_wgmma", results: ops[1].Out,
-		launches: []kernels.Launch{round, t.PrefillExperts(up, kernels.Rounded),
-			t.PrefillExperts(s.experts(ops[1]), kernels.Rounded)}}
+		launches: append(list, t.PrefillExperts(up, kernels.Rounded),
+			t.PrefillExperts(s.experts(ops[1]), kernels.Rounded))}
 }
 
 // prefillExperts is GateUp or Down on float32, which is first cut into terms for MX.

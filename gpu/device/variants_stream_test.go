@@ -20,10 +20,9 @@ const streamWarpgroups = "stream_gate_up_wgmma,stream_down_wgmma"
 // TestStreamTaken: only where they are asked for, the mode rounds and experts have few tokens; a
 // wrong one is replaced like any other.
 func TestStreamTaken(t *testing.T) {
-	dense := "norm:1 prefill_linear_wgmma:2 rope:1 prefill_attend_bf16:2 " +
-		"prefill_linear_wgmma:2 "
-	some := strings.ReplaceAll(dense, "_wgmma:2", "_direct_wgmma:1")
-	many := dense + "norm:1 prefill_linear:1 route:2 "
+	some := "prefill_qkv_wgmma:1 prefill_attend_bf16:2 prefill_linear_direct_wgmma:1 "
+	many := "prefill_qkv_wgmma:2 prefill_attend_bf16:2 prefill_linear_wgmma:2 " +
+		"norm:1 prefill_linear:1 route:2 "
 	few := "decode_qkv:1 decode_attend:1 decode_linear:1 "
 	bf16, mx := engine.Settings{Compute: engine.Rounded}, engine.Settings{Compute: engine.MX}
 	for _, x := range []struct {

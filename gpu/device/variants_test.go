@@ -100,7 +100,7 @@ func TestVariantsTaken(t *testing.T) {
 		{"prefill of 8-bit weights", engine.Settings{Dense: engine.DenseQ8,
 			Compute: engine.Rounded}, 17,
 			"norm:1 quantize:1 prefill_linear_q8:1 rope:1 prefill_attend_bf16:2 " +
-				"quantize:1 prefill_linear_q8:1 decode_route:1 prefill_gate_up_wgmma:3 combine:1"},
+				"quantize:1 prefill_linear_q8:1 decode_route:1 prefill_gate_up_wgmma:2 combine:1"},
 		{"a tap inside the norm and the projections",
 			engine.Settings{Taps: []string{"layer0.input_layernorm"}}, 1,
 			"norm:1 tap:1 decode_linear:3 rope:1 decode_attend:1 decode_linear:1 " +
@@ -299,9 +299,9 @@ func TestDispatch(t *testing.T) {
 	dense := "norm prefill_linear_1" + attention +
 		"prefill_linear_1 decode_route "
 	for _, x := range []struct{ arch, compute, want string }{
-		{"sm_90", engine.Rounded, "norm prefill_linear_direct_wgmma" + attention +
-			"prefill_linear_direct_wgmma decode_route " +
-			"round_rows prefill_gate_up_wgmma prefill_down_wgmma combine"},
+		{"sm_90", engine.Rounded, "prefill_qkv_direct_wgmma prefill_attend_1 decode_attend_bf16 " +
+			"prefill_linear_direct_wgmma decode_route prefill_gate_up_wgmma prefill_down_wgmma " +
+			"combine"},
 		{"sm_80", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_89", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
 		{"sm_100", engine.Rounded, dense + "prefill_gate_up_1 prefill_down_1 combine"},
@@ -336,7 +336,8 @@ func TestDispatch(t *testing.T) {
 func TestLaunchesOfALayer(t *testing.T) {
 	page := string(hosttest.Must(os.ReadFile("../../docs/gpu-kernels.md"))(t))
 	for rows, ways := range map[int][2][]Variant{8: {{}, {StreamGateUp, StreamDown}},
-		64: {{}, {StreamGateUp + "_bf16", StreamDown + "_bf16"}}} {
+		64:  {{}, {StreamGateUp + "_bf16", StreamDown + "_bf16"}},
+		128: {{}, {StreamGateUp + "_wgmma", StreamDown + "_wgmma"}}} {
 		t.Run(fmt.Sprint(rows), func(t *testing.T) {
 			dev, _ := openWith(t, driver.CUDA, Options{Arch: "sm_90"})
 			var counts []string

@@ -81,9 +81,9 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// args are those of copy_rows: rows, y, x, words.
+// args are those of copy_rows: rows, y, x, words and no list.
 func args(rows, y, x driver.Pointer, words int32) []uint64 {
-	return []uint64{uint64(rows), uint64(y), uint64(x), uint64(words)}
+	return []uint64{uint64(rows), uint64(y), uint64(x), uint64(words), 0}
 }
 
 // fourRows is copy_rows of up to 256 words a row.

@@ -99,4 +99,53 @@ __device__ __forceinline__ T* key_at(T* cache, int64_t page_elements, int page, 
          position % kPageTokens * dim;
 }
 
+// q, k and v of a step's rows behind their products: RoPE turns q and k by angles f32 [rows, dim],
+// all go to qkv f32 [rows, (heads + 2 kv_heads) * dim], and k and v into their pages. With angles
+// or cache null that step is left out.
+template <class T>
+struct HeadRows {
+  float* qkv;
+  T* cache;
+  const float* angles;
+  const int* positions;
+  const int* tables;
+  const int* table_at;
+  int64_t page_elements;
+  int heads, kv_heads, dim;
+
+  // Where the pair (i, i + dim / 2) of a head goes, and its angle.
+  struct Pair {
+    float c, s;
+    float* to;
+    T* at;
+  };
+  __device__ __forceinline__ bool turns(int head) const {
+    return angles && head < heads + kv_heads;
+  }
+  __device__ __forceinline__ Pair ask(int64_t row, int head, int i) const {
+    Pair p = {1, 0, qkv + (row * (heads + 2 * kv_heads) + head) * dim + i, nullptr};
+    if (turns(head)) {
+      p.c = angles[row * dim + i];
+      p.s = angles[row * dim + dim / 2 + i];
+    }
+    if (head < heads || !cache) return p;
+    const int position = positions[row], page = tables[table_at[row] + position / kPageTokens];
+    p.at = key_at(cache, page_elements, page, (head - heads) % kv_heads, position, dim) + i;
+    if (head >= heads + kv_heads) p.at += kPageTokens * dim;
+    return p;
+  }
+  __device__ __forceinline__ void leave(const Pair& p, int head, float u, float v) const {
+    if (turns(head)) {
+      const float turned = u * p.c - v * p.s;
+      v = v * p.c + u * p.s;
+      u = turned;
+    }
+    p.to[0] = u;
+    p.to[dim / 2] = v;
+    if (!p.at) return;
+    store(p.at, u);
+    store(p.at + dim / 2, v);
+  }
+};
+
 #endif  // OSSRUN_GPU_CACHE_H_

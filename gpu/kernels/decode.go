@@ -85,7 +85,8 @@ func (t Target) dense(kernel string, most, units, row int, args ...any) Launch {
 // DecodeLinear is Norm by norm bf16 [K], if norm is not 0, and then a Product on float32; with a
 // Scratch on the matrix unit, if it is large enough.
 func (t Target) DecodeLinear(p Product, norm Pointer, eps float32, s Scratch) Launch {
-	args := p.args(norm, eps)
+	args := p.args()
+	args = append(append(args[:3:3], norm), append(args[3:], eps)...)
 	if g, shared := t.unit(p.Rows.Most, p.N, p.K); s != (Scratch{}) && shared > 0 {
 		return launch("decode_linear_8", g, block(threads), shared, s.args(args)...)
 	}
@@ -99,19 +100,20 @@ func (t Target) DecodeLinearsQ8(list []Product) Launch {
 		args...)
 }
 
-type QKV struct{ WQ, BQ, WK, BK, WV, BV Pointer }
-
-// DecodeQKV is Norm, the projections, Rope and WriteKV; with a Scratch on the matrix unit.
-func (t Target) DecodeQKV(r Rows, qkv Pointer, c Cache, x, norm Pointer, w QKV, angles Pointer,
-	hidden int, h Heads, eps float32, s Scratch) Launch {
-	name := "decode_qkv" + c.Elements.suffix()
-	args := []any{r.Live, qkv, c.Layer, x, norm, w.WQ, w.BQ, w.WK, w.BK, w.WV, w.BV, angles,
-		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(hidden), i32(h.Query), i32(h.KV),
-		i32(h.Dim), eps}
-	if g, shared := t.unit(r.Most, h.Width(), hidden); s != (Scratch{}) && shared > 0 {
+// DecodeQKV is Norm, the Products of q, k and v, Rope and WriteKV; with a Scratch on the unit.
+func (t Target) DecodeQKV(list []Product, norm Pointer, c Cache, angles Pointer, h Heads,
+	eps float32, s Scratch) Launch {
+	q, name := list[0], "decode_qkv"+c.Elements.suffix()
+	args := []any{q.Rows.Live, q.Y, c.Layer, q.X.X, norm}
+	for _, p := range list {
+		args = append(args, p.W, p.Bias)
+	}
+	args = append(args, angles, c.Positions, c.Tables, c.TableAt, c.PageElements, i32(q.K),
+		i32(h.Query), i32(h.KV), i32(h.Dim), eps)
+	if g, shared := t.unit(q.Rows.Most, h.Width(), q.K); s != (Scratch{}) && shared > 0 {
 		return launch(name+"_8", g, block(threads), shared, s.args(args)...)
 	}
-	return t.dense(name, r.Most, h.Width()/2, 4*hidden, args...)
+	return t.dense(name, q.Rows.Most, h.Width()/2, 4*q.K, args...)
 }
 
 // DecodeAttend is Attention of all rows, or, if list is not 0, of the rows that list i32 [rows]
@@ -141,24 +143,23 @@ func (t Target) DecodeAttend(a Attention, list Pointer, s Scratch, runs int) Lau
 		i32(runs), i32(many), a.Scale)
 }
 
-// DecodeRoute is Norm, the router's Linear and Route; without order and groups if order is 0.
-func (t Target) DecodeRoute(r Rows, experts, weights, order, groups, normed, router, arrived, x,
-	norm, w, bias Pointer, hidden, count, top int, eps float32) Launch {
-	return launch("decode_route", grid(r.Most, divideUp(count, threads/t.Warp)), block(threads),
-		max(4*hidden, 4*count*(threads/t.Warp+1)), r.Live, experts, weights, order, groups, normed,
-		router, arrived, x, norm, w, bias, i32(hidden), i32(count), i32(top), eps)
+// DecodeRoute is Norm, the router's Product and Route; without order and groups if order is 0. If
+// normed is 0, Norm's result is left as RoundRows leaves it in shares.
+func (t Target) DecodeRoute(p Product, norm, experts, weights, order, groups, normed, shares,
+	arrived Pointer, top int, eps float32) Launch {
+	return launch("decode_route", grid(p.Rows.Most, divideUp(p.N, threads/t.Warp)), block(threads),
+		max(4*p.K, 4*p.N*(threads/t.Warp+1)), p.Rows.Live, experts, weights, order, groups, normed,
+		shares, p.Y, arrived, p.X.X, norm, p.W, p.Bias, i32(p.K), i32(p.N), i32(top), eps)
 }
 
-// DecodeGateUp is GateUp, by experts i32 [rows, top] and normed f32 [rows, k].
-func (t Target) DecodeGateUp(r Rows, h, experts, normed Pointer, w ExpertMatrix, n, k, top int,
-	limit float32) Launch {
-	return t.shared("decode_gate_up", r.Most*top, n, residentMany, 4*k, r.Live, h, experts, normed,
-		w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top), limit)
+// DecodeGateUp is GateUp of rows, by experts i32 [rows, top].
+func (t Target) DecodeGateUp(r Rows, experts Pointer, e Experts) Launch {
+	return t.shared("decode_gate_up", r.Most*e.Top, e.N, residentMany, 4*e.K, r.Live, e.To, experts,
+		e.From.X, e.W.Blocks, e.W.Scales, e.W.Bias, i32(e.N), i32(e.K), i32(e.Top), e.Limit)
 }
 
-// DecodeDown is Down and Combine.
-func (t Target) DecodeDown(r Rows, x, experts, weights, h Pointer, w ExpertMatrix, n, k,
-	top int) Launch {
-	return t.shared("decode_down", r.Most, n, residentMany, 4*k*top, r.Live, x, experts, weights, h,
-		w.Blocks, w.Scales, w.Bias, i32(n), i32(k), i32(top))
+// DecodeDown is Down and Combine to x.
+func (t Target) DecodeDown(r Rows, x, experts, weights Pointer, top int, e Experts) Launch {
+	return t.shared("decode_down", r.Most, e.N, residentMany, 4*e.K*top, r.Live, x, experts,
+		weights, e.From.X, e.W.Blocks, e.W.Scales, e.W.Bias, i32(e.N), i32(e.K), i32(top))
 }

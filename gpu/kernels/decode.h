@@ -57,42 +57,16 @@ __device__ __forceinline__ float dot4(float a, float b, float c, float d, float4
   return fmaf(a, x.x, fmaf(b, x.y, fmaf(c, x.z, fmaf(d, x.w, sum))));
 }
 
-// Stages `count` pieces of four floats, times `factor`. All threads, each its own `thread`; a
-// barrier must follow.
-constexpr int kStageAtOnce = 4;  // pieces that a thread asks for at once
-__device__ __forceinline__ void stage(int thread, float4* staged, const float* x, int count,
-                                      float factor) {
-  const float4* from = reinterpret_cast<const float4*>(x);
-  for (int base = 0; base < count; base += kStageAtOnce * kDecodeThreads) {
-    const int first = base + thread;
-    float4 v[kStageAtOnce];
-#pragma unroll
-    for (int u = 0; u < kStageAtOnce; u++) {
-      const int i = first + u * kDecodeThreads;
-      v[u] = i < count ? from[i] : float4{0, 0, 0, 0};
-    }
-    asked();
-#pragma unroll
-    for (int u = 0; u < kStageAtOnce; u++) {
-      const int i = first + u * kDecodeThreads;
-      if (i >= count) continue;
-      v[u].x *= factor;
-      v[u].y *= factor;
-      v[u].z *= factor;
-      v[u].w *= factor;
-      staged[staged_at(i)] = v[u];
-    }
-  }
-}
-
-// Stages ROWS rows of k floats, times RMSNorm's w if it is not null; rows from `live` on are zero.
-// x is the first of them, not read before earlier grids are complete. The rows are asked for
-// together, since a block can do nothing before it has them. All threads; a barrier must follow.
-// `part` is shared, ROWS * kDecodeWarps floats, and gets what norm_scale reads.
-template <int ROWS>
+// Stages ROWS rows of k floats, times `factor` and RMSNorm's w if it is not null; rows from `live`
+// on are zero. x is the first of them, not read before earlier grids are complete. The rows are
+// asked for together, since a block can do nothing before it has them. All threads; a barrier must
+// follow. `part` is shared, ROWS * kDecodeWarps floats, and gets what norm_scale reads. AWAITED:
+// they are complete.
+template <int ROWS, bool AWAITED = false>
 __device__ __forceinline__ void stage_rows(int thread, float4* staged, const float* x,
-                                           const bf16* w, int k, int live, float* part) {
-  constexpr int kAtOnce = ROWS > 1 ? 3 : kStageAtOnce;  // or registers are too few
+                                           const bf16* w, int k, int live, float* part,
+                                           float factor = 1) {
+  constexpr int kAtOnce = ROWS > 1 ? 3 : 4;  // of four floats; or registers are too few
   const int count = k / 4;
   uint2 g[kAtOnce] = {};
   const auto ask_weights = [&](int first) {
@@ -103,7 +77,7 @@ __device__ __forceinline__ void stage_rows(int thread, float4* staged, const flo
     }
   };
   ask_weights(thread);
-  await_grids();
+  if (!AWAITED) await_grids();
   float squares[ROWS] = {};
   for (int base = 0; base < count; base += kAtOnce * kDecodeThreads) {
     const int first = base + thread;
@@ -131,7 +105,9 @@ __device__ __forceinline__ void stage_rows(int thread, float4* staged, const flo
           a.z *= low_bf16(g[u].y);
           a.w *= high_bf16(g[u].y);
         }
-        if (i < count) staged[r * count + staged_at(i)] = a;
+        if (i < count)
+          staged[r * count + staged_at(i)] =
+              float4{a.x * factor, a.y * factor, a.z * factor, a.w * factor};
       }
   }
   if (!w) return;

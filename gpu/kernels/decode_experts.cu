@@ -6,13 +6,14 @@
 #include "route.h"
 
 // t[row] = RMSNorm(x[row]) by norm, router[row] = t · w + bias, then the choice. t f32 [rows, k],
-// router f32 [rows, count], w bf16 [count, k]; arrived i32 [rows], 0 before and after.
+// or if it is null shares as round_rows leaves them; router f32 [rows, count], w bf16 [count, k];
+// arrived i32 [rows], 0 before and after.
 // Then, if order is not null, order and groups as by route_group, with which shared memory must do.
 // grid (bucket rows, ceil(count / (256 / WARP))), shared 4 * k
 KERNEL(256, 2)
 decode_route(const int* rows, int* experts, float* weights, int* order, int* groups, float* t,
-             float* router, int* arrived, const float* x, const bf16* norm, const bf16* w,
-             const bf16* bias, int k, int count, int top, float eps) {
+             bf16* shares, float* router, int* arrived, const float* x, const bf16* norm,
+             const bf16* w, const bf16* bias, int k, int count, int top, float eps) {
   DYNAMIC_SHARED(float4, staged);
   SHARED(float, part, kDecodeWarps);
   SHARED(int, flag, 1);
@@ -33,12 +34,17 @@ decode_route(const int* rows, int* experts, float* weights, int* order, int* gro
     if (lane == 0)
       router[static_cast<int64_t>(row) * count + e] = bias ? v + from_bf16(bias[e]) : v;
   }
-  if (blockIdx.y == 0)
-    for (int i = threadIdx.x; i < k / 4; i += kDecodeThreads) {
-      const float4 v = staged[staged_at(i)];
-      reinterpret_cast<float4*>(t + static_cast<int64_t>(row) * k)[i] =
-          float4{v.x * scale, v.y * scale, v.z * scale, v.w * scale};
-    }
+  const auto normed = [&](int i) {
+    const float4 v = staged[staged_at(i)];
+    return float4{v.x * scale, v.y * scale, v.z * scale, v.w * scale};
+  };
+  const int wide = share_width(k), pieces = blockIdx.y > 0 ? 0 : t ? k / 4 : wide / 8;
+  for (int i = threadIdx.x; i < pieces; i += kDecodeThreads)
+    if (t)
+      reinterpret_cast<float4*>(t + static_cast<int64_t>(row) * k)[i] = normed(i);
+    else
+      leave_shares(shares + static_cast<int64_t>(row) * wide, i, wide,
+                   i < k / 8 ? normed(2 * i) : float4{}, i < k / 8 ? normed(2 * i + 1) : float4{});
   const auto choose = [&](int64_t row) {
     choose_by_warp(experts + row * top, weights + row * top, router + row * count, count, top,
                    lane);
@@ -92,7 +98,8 @@ decode_gate_up(const int* rows, float* h, const int* experts, const float* t, co
     asked();
   };
   if (i < n) ask(0);
-  stage(threadIdx.x, staged, t + static_cast<int64_t>(slot / top) * k, k / 4, kMxStage);
+  stage_rows<1, true>(threadIdx.x, staged, t + static_cast<int64_t>(slot / top) * k, nullptr, k, 1,
+                      nullptr, kMxStage);
   __syncthreads();
   while (i < n) {
     float gate = 0, up = 0;
@@ -169,7 +176,7 @@ decode_down(const int* rows, float* x, const int* experts, const float* weights,
     asked();
   };
   if (i < n) ask(0);
-  stage(threadIdx.x, staged, h + slot * k, top * (k / 4), kMxStage);
+  stage_rows<1, true>(threadIdx.x, staged, h + slot * k, nullptr, top * k, 1, nullptr, kMxStage);
   __syncthreads();
   while (i < n) {
     float sum = 0;

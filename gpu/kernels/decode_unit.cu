@@ -12,8 +12,8 @@
 // What must stay true: k is a multiple of 32, weights begin at multiples of 16, and k is cut by the
 // grid alone, so a row's sums do not depend on the others.
 #include "cache.h"
-#include "decode.h"
 #include "matrix.h"
+#include "pieces.h"
 
 constexpr int kUnitRows = 8, kUnitColumns = 64, kUnitTerms = 3;
 constexpr int kUnitTall = 2, kUnitDeep = kDecodeWarps / kUnitTall;  // how the warps stand
@@ -102,21 +102,15 @@ __device__ __forceinline__ void multiply_rows_by(Sums (&sum)[kUnitTiles], const 
   }
 }
 
-// Up to three matrices one below another, with their biases, which may be null: the rows before
-// second are w0's, those from third on w2's, n in all.
-struct UnitWeights {
-  const bf16 *w0, *bias0, *w1, *bias1, *w2, *bias2;
-  int second, third, n;
-};
-
-// The product of the step's rows from 8 * blockIdx.x on with the weights, after RMSNorm by norm if
-// it is not null. finish(row, c, sum, d, other) gets the sums of columns c and d, which is 32
-// further and may be past the last. partial f32 [rows / 8, n / 64, gridDim.z, kUnitState], arrived
-// i32 [rows / 8, n / 64], 0 before and after; both may be null if gridDim.z is 1.
-template <class Finish>
+// The product of the step's rows from 8 * blockIdx.x on with weights, after RMSNorm by norm if it
+// is not null. columns(tile) says which weights each of the `tiles` has; finish(row, c, sum, other)
+// gets the sums of column c of all and of the one 32 further, which may be past the last. partial
+// f32 [rows / 8, tiles, gridDim.z, kUnitState], arrived i32 [rows / 8, tiles], 0 before and after;
+// both may be null if gridDim.z is 1.
+template <class Columns, class Finish>
 __device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* arrived,
-                                          const float* x, const bf16* norm, const UnitWeights& w,
-                                          int k, float eps, Finish finish) {
+                                          const float* x, const bf16* norm, Columns columns,
+                                          int tiles, int k, float eps, Finish finish) {
   DYNAMIC_SHARED(uint4, staged);
   SHARED(float, part, kUnitDeep* kUnitRows* kUnitStride);
   SHARED(float, squares, kUnitRows);
@@ -142,28 +136,19 @@ __device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* 
         }
   };
   const auto aim = [&](int tile) {
+    const OwnColumns<bf16> own = columns(tile);
 #pragma unroll
     for (int m = 0; m < kUnitTiles; m++)
 #pragma unroll
       for (int r = 0; r < kOperandRows; r++) {
-        int c = tile * kUnitColumns + down + m * 16 + operand_row(lane) + r * kRowsApart;
-        const bf16* from = w.w0;
-        if (c >= w.n) c = w.n - 1;
-        if (c >= w.third) {
-          c -= w.third;
-          from = w.w2;
-        } else if (c >= w.second) {
-          c -= w.second;
-          from = w.w1;
-        }
-        at[m][r] = from + static_cast<int64_t>(c) * k;
+        const int c = own.first + down + m * 16 + operand_row(lane) + r * kRowsApart;
+        at[m][r] = own.w + static_cast<int64_t>(c < own.n ? c : own.n - 1) * k;
       }
 #pragma unroll
     for (int d = 0; d < kUnitAhead; d++)
       if (own_first + d * kUnitDeep < last) ask(ahead[d], own_first + d * kUnitDeep);
     asked();
   };
-  const int tiles = (w.n + kUnitColumns - 1) / kUnitColumns;
   int tile = blockIdx.y;
   if (tile < tiles) aim(tile);
   if (live <= 0) return;  // the whole block
@@ -232,23 +217,14 @@ __device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* 
       u *= scale;
       v *= scale;
     }
-    const int c = own * kUnitColumns + i, d = c + kUnitColumns / 2;
-    if (row >= live || c >= w.n) continue;
-    // the parts of q, k and v are whole tiles
-    const bf16* bias = w.bias0;
-    int begin = 0;
-    if (c >= w.third) {
-      begin = w.third;
-      bias = w.bias2;
-    } else if (c >= w.second) {
-      begin = w.second;
-      bias = w.bias1;
+    const OwnColumns<bf16> to = columns(own);
+    const int c = to.first + i, d = c + kUnitColumns / 2;
+    if (row >= live || c >= to.n) continue;
+    if (to.bias) {
+      u += from_bf16(to.bias[c]);
+      if (d < to.n) v += from_bf16(to.bias[d]);
     }
-    if (bias) {
-      u += from_bf16(bias[c - begin]);
-      if (d < w.n) v += from_bf16(bias[d - begin]);
-    }
-    finish(row0 + row, c, u, d, v);
+    finish(row0 + row, to.begin + c, u, v);
   }
 }
 
@@ -260,61 +236,42 @@ KERNEL(256, 2)
 decode_linear_8(const int* rows, float* y, float* partial, int* arrived, const float* x,
                 const bf16* norm, const bf16* w, const bf16* bias, int k, int n, int stride,
                 int add, float eps) {
-  unit_rows(rows, partial, arrived, x, norm, {w, bias, w, bias, w, bias, n, n, n}, k, eps,
-            [&](int row, int c, float u, int d, float v) {
-              float* const to = y + static_cast<int64_t>(row) * stride;
-              to[c] = add ? to[c] + u : u;
-              if (d < n) to[d] = add ? to[d] + v : v;
-            });
+  unit_rows(
+      rows, partial, arrived, x, norm,
+      [&](int tile) { return OwnColumns<bf16>{w, bias, tile * kUnitColumns, n, 0}; },
+      (n + kUnitColumns - 1) / kUnitColumns, k, eps,
+      [&](int row, int c, float u, float v) {
+        float* const to = y + static_cast<int64_t>(row) * stride;
+        const int d = c + kUnitColumns / 2;
+        to[c] = add ? to[c] + u : u;
+        if (d < n) to[d] = add ? to[d] + v : v;
+      });
 }
 EMULATE(decode_linear_8, 256)
 
 // decode_qkv for eight rows and heads of 64, each a tile.
-template <class T>
-__device__ __forceinline__ void qkv_unit(const int* rows, float* qkv, T* cache, float* partial,
-                                         int* arrived, const float* x, const bf16* norm,
-                                         const UnitWeights& w, const float* angles,
-                                         const int* positions, const int* tables,
-                                         const int* table_at, int64_t page_elements, int k,
-                                         float eps) {
-  unit_rows(rows, partial, arrived, x, norm, w, k, eps,
-            [&](int row, int c, float u, int d, float v) {
-              const int i = c % kUnitColumns, half = d - c;
-              if (c < w.third) {
-                const float* const angle = angles + static_cast<int64_t>(row) * kUnitColumns;
-                const float turned = u * angle[i] - v * angle[i + half];
-                v = v * angle[i] + u * angle[i + half];
-                u = turned;
-              }
-              float* const to = qkv + static_cast<int64_t>(row) * w.n;
-              to[c] = u;
-              to[d] = v;
-              if (c < w.second) return;
-              const bool key = c < w.third;
-              const int head = (c - (key ? w.second : w.third)) / kUnitColumns;
-              const int position = positions[row];
-              const int page = tables[table_at[row] + position / kPageTokens];
-              T* at = key_at(cache, page_elements, page, head, position, kUnitColumns) + i;
-              if (!key) at += kPageTokens * kUnitColumns;
-              store(at, u);
-              store(at + half, v);
-            });
-}
-
-// decode_qkv for eight rows and heads of 64, likewise.
-#define DECODE_QKV_UNIT(NAME, T)                                                                   \
-  KERNEL(256, 2)                                                                                   \
-  decode_qkv_##NAME(const int* rows, float* qkv, float* partial, int* arrived, T* cache,           \
-                    const float* x, const bf16* norm, const bf16* wq, const bf16* bq,              \
-                    const bf16* wk, const bf16* bk, const bf16* wv, const bf16* bv,                \
-                    const float* angles, const int* positions, const int* tables,                  \
-                    const int* table_at, int64_t page_elements, int k, int heads, int kv_heads,    \
-                    int dim, float eps) {                                                          \
-    const int q = heads * dim, kv = kv_heads * dim;                                                \
-    qkv_unit(rows, qkv, cache, partial, arrived, x, norm,                                          \
-             {wq, bq, wk, bk, wv, bv, q, q + kv, q + 2 * kv}, angles, positions, tables, table_at, \
-             page_elements, k, eps);                                                               \
-  }                                                                                                \
+#define DECODE_QKV_UNIT(NAME, T)                                                                \
+  KERNEL(256, 2)                                                                                \
+  decode_qkv_##NAME(const int* rows, float* qkv, float* partial, int* arrived, T* cache,        \
+                    const float* x, const bf16* norm, const bf16* wq, const bf16* bq,           \
+                    const bf16* wk, const bf16* bk, const bf16* wv, const bf16* bv,             \
+                    const float* angles, const int* positions, const int* tables,               \
+                    const int* table_at, int64_t page_elements, int k, int heads, int kv_heads, \
+                    int dim, float eps) {                                                       \
+    const int q = heads * dim, kv = kv_heads * dim;                                             \
+    const HeadRows<T> to = {qkv,      cache,         angles, positions, tables,                 \
+                            table_at, page_elements, heads,  kv_heads,  kUnitColumns};          \
+    unit_rows(                                                                                  \
+        rows, partial, arrived, x, norm,                                                        \
+        [&](int tile) {                                                                         \
+          return own_columns<kUnitColumns>(tile, wq, bq, wk, bk, wv, bv, q, kv, kv);            \
+        },                                                                                      \
+        heads + 2 * kv_heads, k, eps,                                                           \
+        [&](int row, int c, float u, float v) {                                                 \
+          const int head = c / kUnitColumns;                                                    \
+          to.leave(to.ask(row, head, c % kUnitColumns), head, u, v);                            \
+        });                                                                                     \
+  }                                                                                             \
   EMULATE(decode_qkv_##NAME, 256)
 DECODE_QKV_UNIT(f32_8, float)
 DECODE_QKV_UNIT(bf16_8, bf16)

@@ -33,7 +33,7 @@ func TestEmulation(t *testing.T) {
 // Cases that run every kernel.
 var someCases = []string{"attend_f8", "attend_bf16", "attend_window", "matrix", "linear", "norm",
 	"qkv", "experts_one_row", "experts_q8", "mx_quantize", "route", "write_kv", "sample_masked",
-	"top_logits", "stats", "rope", "gather", "combine", "copy_rows", "round_rows", "angles",
+	"top_logits", "stats", "rope", "combine", "copy_rows", "round_rows", "angles",
 	"embed", "edit", "quantize", "stream_one", "stream_two", "stream_same"}
 
 // The shipped texts, instruction by instruction, in the place of the sources (kerneltest/ptx.h):

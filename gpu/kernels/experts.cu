@@ -2,44 +2,32 @@
 #include "expert.h"
 #include "warp.h"
 
-// Rows of activations, as float32 or in 8 bits (quantize), and one lane's share of the product of
-// one of them with a row of an expert's matrix: every WARP-th block of 32.
+// Rows of activations, as float32 or in 8 bits (quantize): sum += block b of one, times one of
+// weights.
 struct Floats {
   const float* x;
-  __device__ __forceinline__ float part(int64_t row, const uint8_t* blocks, const uint8_t* scales,
-                                        int k, int lane) const {
-    float sum = 0;
-    for (int b = lane; b < k / kBlock; b += WARP) {
-      const uint8_t* block = blocks + static_cast<int64_t>(b) * (kBlock / 2);
-      const float* const from = x + row * k + b * kBlock;
-      const float scale = from_e8m0(scales[b]);
-      for (int i = 0; i < kBlock / 2; i++) {
-        sum = fmaf(from_e2m1(block[i]) * scale, from[2 * i], sum);
-        sum = fmaf(from_e2m1(block[i] >> 4) * scale, from[2 * i + 1], sum);
-      }
+  __device__ __forceinline__ void add(float& sum, int64_t row, int b, int k, const uint8_t* block,
+                                      float scale) const {
+    const float* const from = x + row * k + b * kBlock;
+    for (int i = 0; i < kBlock / 2; i++) {
+      sum = fmaf(from_e2m1(block[i]) * scale, from[2 * i], sum);
+      sum = fmaf(from_e2m1(block[i] >> 4) * scale, from[2 * i + 1], sum);
     }
-    return sum;
   }
 };
 // Integer within a block; d holds a scale for each block at 2b.
 struct Bytes {
   const int8_t* q;
   const float* d;
-  __device__ __forceinline__ float part(int64_t row, const uint8_t* blocks, const uint8_t* scales,
-                                        int k, int lane) const {
-    float sum = 0;
-    for (int b = lane; b < k / kBlock; b += WARP) {
-      const uint8_t* block = blocks + static_cast<int64_t>(b) * (kBlock / 2);
-      const int8_t* const from = q + row * k + b * kBlock;
-      int twice = 0;  // of the sum: twice an E2M1 value is an integer
-      for (int i = 0; i < kBlock / 2; i++) {
-        twice += static_cast<int>(2 * from_e2m1(block[i])) * from[2 * i];
-        twice += static_cast<int>(2 * from_e2m1(block[i] >> 4)) * from[2 * i + 1];
-      }
-      sum = fmaf(from_e8m0(scales[b]) * (0.5f * d[row * (k / 16) + 2 * b]),
-                 static_cast<float>(twice), sum);
+  __device__ __forceinline__ void add(float& sum, int64_t row, int b, int k, const uint8_t* block,
+                                      float scale) const {
+    const int8_t* const from = q + row * k + b * kBlock;
+    int twice = 0;  // of the sum: twice an E2M1 value is an integer
+    for (int i = 0; i < kBlock / 2; i++) {
+      twice += static_cast<int>(2 * from_e2m1(block[i])) * from[2 * i];
+      twice += static_cast<int>(2 * from_e2m1(block[i] >> 4)) * from[2 * i + 1];
     }
-    return sum;
+    sum = fmaf(scale * (0.5f * d[row * (k / 16) + 2 * b]), static_cast<float>(twice), sum);
   }
 };
 
@@ -51,15 +39,20 @@ __device__ __forceinline__ void expert_row(float* y, const int* order, const int
                                            const bf16* bias, int n, int k, int top, float limit) {
   await_grids();
   constexpr int kStep = GATED ? 2 : 1;
-  const int at = blockIdx.y, row = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
-  if (at >= slots_of(groups) || row >= n) return;  // whole warps
-  const int slot = order[at], lane = threadIdx.x % WARP;
-  const int64_t first = (static_cast<int64_t>(expert_of(groups, at)) * n + row) * kStep;
+  const TokenTile own = tile_at(groups, blockIdx.y, 1);
+  const int row = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+  if (own.end == 0 || row >= n) return;  // whole warps
+  const int slot = order[own.begin], lane = threadIdx.x % WARP;
+  const int64_t first = (static_cast<int64_t>(own.expert) * n + row) * kStep;
   float sum[kStep];
-  for (int i = 0; i < kStep; i++)
-    sum[i] = warp_sum(x.part(slot / top, blocks + (first + i) * (k / 2),
-                             scales + (first + i) * (k / kBlock), k, lane)) +
-             from_bf16(bias[first + i]);
+  for (int i = 0; i < kStep; i++) {
+    const int64_t from = (first + i) * (k / kBlock);
+    float part = 0;
+    for (int b = lane; b < k / kBlock; b += WARP)
+      x.add(part, slot / top, b, k, blocks + (from + b) * (kBlock / 2),
+            from_e8m0(scales[from + b]));
+    sum[i] = warp_sum(part) + from_bf16(bias[first + i]);
+  }
   if (lane == 0)
     y[static_cast<int64_t>(slot) * n + row] =
         GATED ? clamped_swiglu(sum[0], sum[kStep - 1], limit) : sum[0];

@@ -31,22 +31,21 @@ func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
 		all = append(all, looping{l, registers, int(l.Shared), divideUp(units, warps),
 			int(l.Grid[1])})
 	}
+	e := Experts{Slots: rows * s.ExpertsPerToken, Experts: s.Experts, N: s.Intermediate,
+		K: s.Hidden, Top: s.ExpertsPerToken}
 	if rows <= DecodeRows {
 		h := Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
-		add(t.DecodeQKV(r, 0, Cache{}, 0, 0, QKV{}, 0, s.Hidden, h, 0, Scratch{}),
+		add(t.DecodeQKV([]Product{{Rows: r, K: s.Hidden}}, 0, Cache{}, 0, h, 0, Scratch{}),
 			h.Width()/2)
 		for _, p := range []Product{{Rows: r, K: s.Hidden, N: h.Width()},
 			{Rows: r, K: h.Query * h.Dim, N: s.Hidden}, {Rows: r, K: s.Hidden, N: 512}} {
 			add(t.DecodeLinear(p, 0, 0, Scratch{}), divideUp(p.N, 2))
 			add(t.DecodeLinearsQ8([]Product{p}), divideUp(p.N, 8)*warps)
 		}
-		add(t.DecodeGateUp(r, 0, 0, 0, ExpertMatrix{}, s.Intermediate, s.Hidden,
-			s.ExpertsPerToken, 0), s.Intermediate)
-		add(t.DecodeDown(r, 0, 0, 0, 0, ExpertMatrix{}, s.Hidden, s.Intermediate,
-			s.ExpertsPerToken), s.Hidden)
+		add(t.DecodeGateUp(r, 0, e), s.Intermediate)
+		add(t.DecodeDown(r, 0, 0, 0, s.ExpertsPerToken, Experts{N: s.Hidden, K: s.Intermediate}),
+			s.Hidden)
 	}
-	e := Experts{Slots: rows * s.ExpertsPerToken, Experts: s.Experts, N: s.Intermediate,
-		K: s.Hidden, Top: s.ExpertsPerToken}
 	for _, terms := range []Terms{Rounded, Split} {
 		columns := t.streamColumns(e, terms)
 		_, shared := t.streamMemory(columns, e.K)
@@ -74,8 +73,8 @@ func inPieces(t Target, s models.Spec, rows int) (all []looping) {
 		all = append(all, looping{Launch: t.DecodeLinear(p, 0, 0, meet), work: divideUp(p.N, 64),
 			most: p.K})
 	}
-	return append(all, looping{Launch: t.DecodeQKV(r, 0, Cache{}, 0, 0, QKV{}, 0, s.Hidden, h, 0,
-		meet), work: divideUp(h.Width(), 64), most: s.Hidden})
+	return append(all, looping{Launch: t.DecodeQKV([]Product{{Rows: r, K: s.Hidden}}, 0,
+		Cache{}, 0, h, 0, meet), work: divideUp(h.Width(), 64), most: s.Hidden})
 }
 
 // checkPiecesOf: no more blocks than are resident, and no fewer pieces than fill the card.

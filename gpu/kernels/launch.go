@@ -109,17 +109,10 @@ type Product struct {
 	Add          bool
 }
 
-func (p Product) args(norm ...any) []any {
+func (p Product) args() []any {
 	_, x := p.X.operands()
-	args := append([]any{p.Rows.Live, p.Y}, x...)
-	if len(norm) > 0 { // the norm is before the weights, its eps at the end
-		args = append(args, norm[0])
-	}
-	args = append(args, p.W, p.Bias, i32(p.K), i32(p.N), i32(p.Stride), flag(p.Add))
-	if len(norm) > 0 {
-		args = append(args, norm[1])
-	}
-	return args
+	return append(append([]any{p.Rows.Live, p.Y}, x...), p.W, p.Bias, i32(p.K), i32(p.N),
+		i32(p.Stride), flag(p.Add))
 }
 
 // ExpertMatrix is an MXFP4 matrix of every expert, [experts, n, k] with k in blocks of 32. Blocks
@@ -196,14 +189,9 @@ func (t Target) Embed(r Rows, x, tokens, embedding Pointer, hidden int) Launch {
 	return r.cover("embed", hidden/8, 128, x, tokens, embedding, i32(hidden))
 }
 
-// Gather: y f32 [logit rows, hidden] = rows logitRow i32 [logit rows] of x f32 [rows, hidden].
-func (t Target) Gather(r Rows, y, x, logitRow Pointer, hidden int) Launch {
-	return r.cover("gather", hidden/4, 128, y, x, logitRow, i32(hidden))
-}
-
-// CopyRows: y = x, rows of words 32-bit words.
-func (t Target) CopyRows(r Rows, y, x Pointer, words int) Launch {
-	return r.cover("copy_rows", words, threads, y, x, i32(words))
+// CopyRows: y = x, rows of words 32-bit words; of x those of list i32 [rows], if it is not 0.
+func (t Target) CopyRows(r Rows, y, x, list Pointer, words int) Launch {
+	return r.cover("copy_rows", words, threads, y, x, i32(words), list)
 }
 
 // Angles: a f32 [rows, 2*half] = cos, sin of positions i32 [rows] * frequencies f32 [half] * scale.
@@ -212,9 +200,10 @@ func (t Target) Angles(r Rows, a, positions, frequencies Pointer, half int, scal
 		i32(half), scale)
 }
 
-// Norm: y = RMSNorm(x) * w, x and y f32 [rows, width], w bf16 [width]; y may be x.
-func (t Target) Norm(r Rows, y, x, w Pointer, width int, eps float32) Launch {
-	return launch("norm", grid(r.Most), block(threads), 0, r.Live, y, x, w, i32(width), eps)
+// Norm: y = RMSNorm(x) * w, x and y f32 [rows, width], w bf16 [width]; y may be x. If y is 0,
+// round bf16 [rows, width] gets it.
+func (t Target) Norm(r Rows, y, round, x, w Pointer, width int, eps float32) Launch {
+	return launch("norm", grid(r.Most), block(threads), 0, r.Live, y, round, x, w, i32(width), eps)
 }
 
 // Linear is a Product, on activations in float32 or 8 bits.
@@ -223,13 +212,8 @@ func (t Target) Linear(p Product) Launch {
 	return launch("linear"+suffix, grid(t.warps(p.N), p.Rows.Most), block(threads), 0, p.args()...)
 }
 
-// Rope turns the query and key heads of qkv f32 [rows, h.Width()] by angles a f32 [rows, h.Dim].
-func (t Target) Rope(r Rows, qkv, a Pointer, h Heads) Launch {
-	heads := h.Query + h.KV
-	return r.cover("rope", heads*h.Dim/2, threads, qkv, a, i32(heads), i32(h.Dim), i32(h.Width()))
-}
-
-// WriteKV puts k and v of qkv f32 [rows, h.Width()] into their pages; after Rope if a is not 0.
+// WriteKV turns q and k of qkv f32 [rows, h.Width()] by angles a f32 [rows, h.Dim], if a is not 0,
+// and puts k and v into their pages, if there is a cache.
 func (t Target) WriteKV(r Rows, c Cache, qkv, a Pointer, h Heads) Launch {
 	return r.cover("write_kv"+c.Elements.suffix(), h.Width()/2, threads, c.Layer, qkv, a,
 		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(h.Dim))

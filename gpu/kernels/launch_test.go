@@ -17,6 +17,7 @@ func launchesOn(t Target) []Launch {
 	product := func(n int, x Activations) Product {
 		return Product{rows(n), p, x, p, p, 64, 32, 32, true}
 	}
+	parts := func(n int) []Product { return []Product{product(n, x), product(n, x), product(n, x)} }
 	gateUp := func(x Activations) Experts {
 		return Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7}
 	}
@@ -29,8 +30,7 @@ func launchesOn(t Target) []Launch {
 			t.DecodeAttend(a, 0, meet, DecodeRuns))
 		for _, n := range []int{1, 3} {
 			for _, s := range []Scratch{{}, meet} {
-				all = append(all, t.DecodeQKV(rows(n), p, a.Cache, p, p, QKV{p, p, p, p, p, p}, p,
-					64, h, 1e-5, s))
+				all = append(all, t.DecodeQKV(parts(n), p, a.Cache, p, h, 1e-5, s))
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func launchesOn(t Target) []Launch {
 			t.PrefillAttend(attention(100, elements, 0), Unrounded, 0))
 	}
 	two := []any{p, p, p}
-	all = append(all, t.QuantizeMX(rows(100), q, p, 64), t.MatrixProof(MMA, two),
+	all = append(all, t.QuantizeMX(rows(100), q, p, 64),
 		t.MatrixRate(MMA, 4, two, 3))
 	switch t.Unit {
 	case WGMMA:
@@ -63,21 +63,25 @@ func launchesOn(t Target) []Launch {
 			all = append(all, t.StreamWarpgroups(e), t.StreamWarpgroups(d))
 		}
 		all = append(all, t.RoundRows(rows(100), p, p, 64, false),
-			t.RoundRows(rows(9), p, p, 96, true), t.MatrixProof(WGMMA, two),
+			t.RoundRows(rows(9), p, p, 96, true),
 			t.MatrixRate(WGMMA, 4, two, 3))
 		card := t
 		card.Shared = SharedOf("sm_90")
 		if few, fits := card.DirectLinears([]Product{product(64, x)}, meet); fits {
 			all = append(all, few)
 		}
+		for _, n := range []int{64, 65} {
+			all = append(all, card.PrefillQKV(parts(n), p, attention(n, BF16, 0).Cache, p, p, 1e-5,
+				meet, true)...)
+		}
 	case MX:
 		four := []any{p, p, p, p, p}
 		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),
-			t.MatrixProof(MX, four), t.MatrixRate(MX, 4, four, 3))
+			t.MatrixRate(MX, 4, four, 3))
 	}
-	all = append(all, t.DecodeRoute(rows(3), p, p, p, p, p, p, p, p, p, p, p, 64, 8, 2, 1e-5),
-		t.DecodeGateUp(rows(3), p, p, p, w, 96, 64, 2, 7),
-		t.DecodeDown(rows(3), p, p, p, p, w, 64, 96, 2))
+	all = append(all, t.DecodeRoute(product(3, x), p, p, p, p, p, p, p, p, 2, 1e-5),
+		t.DecodeGateUp(rows(3), p, gateUp(x)),
+		t.DecodeDown(rows(3), p, p, p, 2, down(x)))
 	for _, slots := range []int{8, 80, 160} { // of 8 experts: a form of each tile
 		e, d := gateUp(x), down(x)
 		e.Slots, d.Slots = slots, slots
@@ -87,9 +91,9 @@ func launchesOn(t Target) []Launch {
 	all = append(all, t.Sample(rows(3), p, p, p, p, p, 50, 2)...)
 	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
 		t.TopLogits(rows(3), p, p, p, 50, 20),
-		t.Embed(rows(3), p, p, p, 64), t.Gather(rows(3), p, p, p, 64),
-		t.CopyRows(rows(3), p, p, 64), t.Angles(rows(3), p, p, p, 32, 1),
-		t.Norm(rows(3), p, p, p, 64, 1e-5), t.Linear(product(3, x)), t.Rope(rows(3), p, p, h),
+		t.Embed(rows(3), p, p, p, 64), t.CopyRows(rows(3), p, p, p, 64),
+		t.Angles(rows(3), p, p, p, 32, 1),
+		t.Norm(rows(3), p, 0, p, p, 64, 1e-5), t.Linear(product(3, x)),
 		t.Quantize(rows(3), p, p, p, 64), t.Combine(rows(3), p, p, p, 64, 2))
 }
 

@@ -112,10 +112,10 @@ func (m stepModel) decode(rows int, blocks [2]int) (ms float64) {
 // decodeBlocks are the grids of today, and those before blocks were held to what is resident.
 func (m stepModel) decodeBlocks(rows int) (now, before [2]int) {
 	s, r := m.spec, Rows{Most: rows}
-	up := m.target.DecodeGateUp(r, 0, 0, 0, ExpertMatrix{}, s.Intermediate, s.Hidden,
-		s.ExpertsPerToken, 0).Grid
-	down := m.target.DecodeDown(r, 0, 0, 0, 0, ExpertMatrix{}, s.Hidden, s.Intermediate,
-		s.ExpertsPerToken).Grid
+	up := m.target.DecodeGateUp(r, 0, Experts{N: s.Intermediate, K: s.Hidden,
+		Top: s.ExpertsPerToken}).Grid
+	down := m.target.DecodeDown(r, 0, 0, 0, s.ExpertsPerToken,
+		Experts{N: s.Hidden, K: s.Intermediate}).Grid
 	old := func(copies, units int) int {
 		warps := threads / 32
 		each := divideUp(units*copies, warps*m.target.Processors*residentMany)
@@ -183,9 +183,12 @@ func TestStepModel(t *testing.T) {
 		measured := float64(x.rows) / x.speed * 1e3
 		streamed, columns := m.stream(x.rows)
 		e := Experts{Slots: x.rows * 4, Experts: 32, N: 2880, K: 2880, Top: 4}
-		terms, launches := Rounded, "14, 12; now 11, 10"
+		terms, launches := Rounded, "14, 12; now 8, 8"
 		var model float64
 		mended, grids := "", "tiles of 128"
+		if x.rows > 64 {
+			launches = "14, 12; now 10, 10"
+		}
 		if x.rows <= DecodeRows {
 			now, before := m.decodeBlocks(x.rows)
 			model, terms, launches = rest(x.rows)+m.decode(x.rows, before), Split, "6, 7"

@@ -6,17 +6,18 @@
 // once, with their weights, and are read once.
 constexpr int kNormThreads = 256, kNormAtOnce = 3;
 
-// x, y f32 [rows, width], w bf16 [width], width a multiple of 4; y may be x.
-// grid (bucket rows)
+// x, y f32 [rows, width], w bf16 [width], width a multiple of 4; y may be x. With y null rounded
+// bf16 [rows, width] gets it. grid (bucket rows)
 KERNEL(256)
-norm(const int* rows, float* y, const float* x, const bf16* w, int width, float eps) {
+norm(const int* rows, float* y, bf16* rounded, const float* x, const bf16* w, int width,
+     float eps) {
   await_grids();
   SHARED(float, part, kNormThreads / WARP);
   constexpr int kStep = kNormAtOnce * kNormThreads;
   const int row = blockIdx.x, count = width / 4;
   if (row >= *rows) return;
-  const float4* from = reinterpret_cast<const float4*>(x) + static_cast<int64_t>(row) * count;
-  float4* to = reinterpret_cast<float4*>(y) + static_cast<int64_t>(row) * count;
+  const int64_t first = static_cast<int64_t>(row) * count;
+  const float4* from = reinterpret_cast<const float4*>(x) + first;
   float4 v[kNormAtOnce];
   uint2 g[kNormAtOnce];
   const auto load = [&](int base) {
@@ -42,8 +43,13 @@ norm(const int* rows, float* y, const float* x, const bf16* w, int width, float 
     for (int u = 0; u < kNormAtOnce; u++) {
       const int i = base + u * kNormThreads + static_cast<int>(threadIdx.x);
       if (i >= count) continue;
-      to[i] = float4{v[u].x * scale * low_bf16(g[u].x), v[u].y * scale * high_bf16(g[u].x),
-                     v[u].z * scale * low_bf16(g[u].y), v[u].w * scale * high_bf16(g[u].y)};
+      const float4 t = {v[u].x * scale * low_bf16(g[u].x), v[u].y * scale * high_bf16(g[u].x),
+                        v[u].z * scale * low_bf16(g[u].y), v[u].w * scale * high_bf16(g[u].y)};
+      if (y)
+        reinterpret_cast<float4*>(y)[first + i] = t;
+      else
+        reinterpret_cast<uint2*>(rounded)[first + i] =
+            uint2{to_bf16x2(t.x, t.y), to_bf16x2(t.z, t.w)};
     }
   }
 }

@@ -19,7 +19,7 @@ const pieceBytes, pieceTiles, steadyTiles = 20 << 20, 4096, 160 // the most of a
 // ScratchBytes are for sums and counts of a step on any card; large steps can have small ones'.
 func ScratchBytes(bucket int, h Heads, positions, width, vocab int, steady bool) (int64, int64) {
 	rows, runs := min(bucket, SplitRows), min(DecodeRuns, divideUp(positions, 8*pageTokens))
-	k, n := max(width, h.Query*h.Dim), max(h.Width(), width, vocab)+3*tileColumns
+	k, n := max(width, h.Query*h.Dim), max(h.Width(), width, vocab)*33/32+3*directColumns
 	padded := max(9, min(128*(bucket-DecodeRows), bucket+127)) // to tiles, and squares of eight
 	sums := min(pieceBytes, min(16, divideUp(k, 64))*padded*n*4)
 	if steady { // steadyTiles for each tile of rows, so that the bucket does not matter
@@ -60,12 +60,28 @@ func (t Target) DirectLinears(list []Product, s Scratch) (l Launch, fits bool) {
 	}
 	least := max(1, min(t.Processors/tiles, chunks/2))
 	for pieces := least; columns <= 64 && pieces <= 16; pieces++ {
-		shared := wgmmaSlack + 4*columns*max(tileColumns+4, 32*divideUp(chunks, 2*pieces))
-		if sums := tiles * pieces * columns * tileColumns * 4; shared+blockReserve <= t.Shared &&
+		shared := wgmmaSlack + 4*columns*max(directColumns, 32*divideUp(chunks, 2*pieces))
+		if sums := tiles * pieces * columns * directColumns * 4; shared+blockReserve <= t.Shared &&
 			(pieces == 1 || tiles <= pieceTiles && sums <= pieceBytes) {
 			return launch("prefill_linear_direct_wgmma", grid(1, tiles, pieces), block(512),
 				shared, s.args(args)...), true
 		}
 	}
 	return l, false
+}
+
+// PrefillQKV is Norm, the Products of q, k and v, Rope and WriteKV on a bf16 cache, by WGMMA: as
+// DirectLinears, if direct and they fit, or with rows that Norm leaves in bf16.
+func (t Target) PrefillQKV(list []Product, norm Pointer, c Cache, angles, rounded Pointer,
+	eps float32, s Scratch, direct bool) []Launch {
+	heads := []any{c.Layer, angles, c.Positions, c.Tables, c.TableAt, c.PageElements}
+	if l, fits := t.DirectLinears(list, s); fits && direct {
+		l.Kernel, l.Args = "prefill_qkv_direct_wgmma", append(append(l.Args, norm, eps), heads...)
+		return []Launch{l}
+	}
+	first := t.Norm(list[0].Rows, 0, rounded, list[0].X.X, norm, list[0].K, eps)
+	list[0].X.X = rounded
+	l := t.PrefillLinears(list, Rounded, s)
+	l.Kernel, l.Args = "prefill_qkv_wgmma", append(l.Args, heads...)
+	return []Launch{first, l}
 }

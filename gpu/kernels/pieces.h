@@ -6,6 +6,7 @@
 #ifndef OSSRUN_GPU_PIECES_H_
 #define OSSRUN_GPU_PIECES_H_
 
+#include "cache.h"
 #include "decode.h"
 
 // The matrix that a tile of COLUMNS columns is of, its first column there, how many columns the
@@ -116,6 +117,40 @@ __device__ __forceinline__ void leave_tile(float* y, float* result, int result_s
       if (row < rows)
         to[static_cast<int64_t>(row) * stride] =
             v[u] + (result[row * result_stride + column] + bias);
+    }
+  }
+}
+
+// A tile of q, k and v as leave_tile, its heads as HeadRows has them. NORMED: the products come
+// before RMSNorm's scale, and behind a row's columns is its sum of squares.
+template <int ROWS, int COLUMNS, int THREADS, bool NORMED>
+__device__ __forceinline__ void leave_heads(const HeadRows<bf16>& heads, float* result, int stride,
+                                            int row0, int live, const OwnColumns<bf16>& own, int k,
+                                            float eps, float* partial, int* arrived) {
+  SHARED(int, flag, 1);
+  if (!add_pieces<ROWS, COLUMNS + 4 * NORMED, THREADS>(
+          result, stride, live - row0, blockIdx.y * gridDim.x + blockIdx.x, partial, arrived, flag))
+    return;
+  constexpr int kHalf = kDim / 2, kPairs = COLUMNS / 2, kApart = THREADS / kPairs, kAtOnce = 4;
+  const int i = threadIdx.x % kHalf, column = threadIdx.x % kPairs / kHalf * kDim + i;
+  const int c = own.first + column, head = (own.begin + c) / kDim;
+  if (c >= own.n) return;
+  const int rows = live - row0 < ROWS ? live - row0 : ROWS;
+  const float bias0 = own.bias ? from_bf16(own.bias[c]) : 0.0f;
+  const float bias1 = own.bias ? from_bf16(own.bias[c + kHalf]) : 0.0f;
+  for (int first = threadIdx.x / kPairs; first < rows; first += kAtOnce * kApart) {
+    HeadRows<bf16>::Pair to[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; u++)
+      if (first + u * kApart < rows) to[u] = heads.ask(row0 + first + u * kApart, head, i);
+#pragma unroll
+    for (int u = 0; u < kAtOnce; u++) {
+      if (first + u * kApart >= rows) break;
+      const float* const sums = result + (first + u * kApart) * stride;
+      const float scale =
+          NORMED ? 1.0f / sqrt_of(sums[COLUMNS] / static_cast<float>(k) + eps) : 1.0f;
+      heads.leave(to[u], head, fmaf(sums[column], scale, bias0),
+                  fmaf(sums[column + kHalf], scale, bias1));
     }
   }
 }

@@ -56,6 +56,8 @@ func checkPieces(t *testing.T, target Target, n, k, rows, have, counts int) {
 		switch l.Kernel {
 		case "decode_linear_8":
 			tiles, sums = int(l.Grid[0])*divideUp(n, 64), 4*8*65
+		case "prefill_linear_direct_wgmma":
+			sums = 4 * 64 * directColumns
 		case "prefill_linear_wgmma":
 			sums *= 2
 		}

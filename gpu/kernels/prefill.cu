@@ -139,8 +139,8 @@ __device__ __forceinline__ void expert_tile(float* y, const int* order, const in
                                             int top, float limit) {
   await_grids();
   DYNAMIC_SHARED(float, result);
-  int expert, begin, end;
-  if (!find_tile(groups, blockIdx.y, kTileRows, &expert, &begin, &end)) return;  // the whole block
+  const auto [group, expert, begin, end] = tile_at(groups, blockIdx.y, kTileRows);
+  if (end == 0) return;  // the whole block
   const int column0 = blockIdx.x * kTileColumns;
   const int own_place = begin + threadIdx.x / 4, own_column = column0 + threadIdx.x / 2;
   const int64_t own_weight = static_cast<int64_t>(expert) * n + own_column;
@@ -155,11 +155,8 @@ __device__ __forceinline__ void expert_tile(float* y, const int* order, const in
     const int place = begin + i / kColumns, c = column0 + i % kColumns * kStep;
     if (place >= end || c >= n) continue;
     const float* v = result + i / kColumns * kResultStride + i % kColumns * kStep;
-    const bf16* add = bias + static_cast<int64_t>(expert) * n + c;
-    float* to = y + static_cast<int64_t>(order[place]) * (n / kStep) + c / kStep;
-    *to = GATED ? clamped_swiglu(v[0] + from_bf16(add[0]), v[kStep - 1] + from_bf16(add[kStep - 1]),
-                                 limit)
-                : v[0] + from_bf16(add[0]);
+    leave_expert<GATED>(y, order[place], c, n, v, bias + static_cast<int64_t>(expert) * n + c,
+                        limit);
   }
 }
 

@@ -30,11 +30,11 @@ type tile struct {
 }
 
 const (
-	tileColumns = 128
-	wgmmaStage  = 128 * 64 * 2 // bytes of an operand
-	wgmmaSlack  = 1024         // operands begin at multiples of it
-	// operands of 64 and 128 rows
-	wgmmaProof = wgmmaSlack + 3*wgmmaStage/2
+	tileColumns   = 128
+	directColumns = tileColumns + 4             // with those of squares
+	wgmmaStage    = 128 * 64 * 2                // bytes of an operand
+	wgmmaSlack    = 1024                        // operands begin at multiples of it
+	wgmmaRate     = wgmmaSlack + 3*wgmmaStage/2 // operands of 64 and 128 rows
 )
 
 var (
@@ -134,15 +134,6 @@ func (t Target) PrefillAttend(a Attention, terms Terms, singles Pointer) Launch 
 		singles, a.Scale)
 }
 
-// MatrixProof is MatrixRate of one round, whose sums show where fragments are. By WGMMA list is c
-// f32 [2][64, 128], a bf16 [128, 16], half of it in registers, and b bf16 [128, 16].
-func (t Target) MatrixProof(u Unit, list []any) Launch {
-	if u == WGMMA {
-		return launch("matrix_proof_wgmma", grid(2), block(128), wgmmaProof, list...)
-	}
-	return t.MatrixRate(u, 1, list, 1)
-}
-
 // rateThreads is the block size of MatrixRate; each group that drives the unit leaves its sums.
 const rateThreads = 256
 
@@ -175,5 +166,5 @@ func (t Target) Rate(u Unit) RateLoop {
 // [128][64]; by MX codes u8 [2][16][64] and [4][16][64] with scales u8 [2][16][4] and [4][16][4].
 func (t Target) MatrixRate(u Unit, blocks int, list []any, rounds int) Launch {
 	return launch("matrix_rate"+u.suffix(), grid(blocks), block(rateThreads),
-		map[Unit]int{WGMMA: wgmmaProof}[u], append(list, i32(rounds))...)
+		map[Unit]int{WGMMA: wgmmaRate}[u], append(list, i32(rounds))...)
 }

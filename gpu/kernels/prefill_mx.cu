@@ -114,8 +114,8 @@ __device__ __forceinline__ void expert_tile_mx(float* y, const int* order, const
   uint8_t* const bs = as + kMxTerms * kMxRows * kMxStride;
   unsigned* const a_scales = reinterpret_cast<unsigned*>(bs + kMxColumns * kMxStride);
   unsigned* const b_scales = a_scales + kMxTerms * kMxRows;
-  int expert, begin, end;
-  if (!find_tile(groups, blockIdx.y, kMxRows, &expert, &begin, &end)) return;  // the whole block
+  const auto [group, expert, begin, end] = tile_at(groups, blockIdx.y, kMxRows);
+  if (end == 0) return;  // the whole block
   const int column0 = blockIdx.x * kMxColumns;
   const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   MxRows a[kMxTerms], b;
@@ -182,11 +182,8 @@ __device__ __forceinline__ void expert_tile_mx(float* y, const int* order, const
       const int place = begin + first + i / kColumns, c = column0 + i % kColumns * kStep;
       if (place >= end || c >= n) continue;
       const float* v = result + i / kColumns * kMxResultStride + i % kColumns * kStep;
-      const bf16* add = bias + static_cast<int64_t>(expert) * n + c;
-      float* to = y + static_cast<int64_t>(order[place]) * (n / kStep) + c / kStep;
-      *to = GATED ? clamped_swiglu(v[0] + from_bf16(add[0]),
-                                   v[kStep - 1] + from_bf16(add[kStep - 1]), limit)
-                  : v[0] + from_bf16(add[0]);
+      leave_expert<GATED>(y, order[place], c, n, v, bias + static_cast<int64_t>(expert) * n + c,
+                          limit);
     }
   }
 }

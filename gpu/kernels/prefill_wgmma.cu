@@ -83,22 +83,14 @@ __device__ __forceinline__ void wg_product(float* result, const WgRows& rows, co
   __syncthreads();
 }
 
-// linear for many rows of x bf16 [rows, k], of up to three matrices side by side: n0, n1 and n2
-// columns of y; those that there are not have 0. Blocks along z divide k, with partial and arrived
-// as in add_pieces.
-// grid (ceil(bucket rows / 128), ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), any),
-// shared 99328
-KERNEL(256, 2)
-prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, const bf16* x,
-                     const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
-                     const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
-                     int add) {
-  await_grids();
+// A tile of y, or of q, k and v where they go.
+template <bool HEADS>
+__device__ __forceinline__ void wg_linear(const int* rows, float* y, float* partial, int* arrived,
+                                          const bf16* x, const OwnColumns<bf16>& own, int k,
+                                          int stride, int add, const HeadRows<bf16>& heads) {
   DYNAMIC_SHARED(float, result);
   const int live = *rows, row0 = blockIdx.x * kWgTileRows;
   if (row0 >= live) return;  // the whole block
-  const OwnColumns<bf16> own =
-      own_columns<kWgColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
   const Piece piece = own_piece((k + kWgStep - 1) / kWgStep);
   const int first = piece.first * kWgStep, end = piece.end * kWgStep;
   WgRows weights = {}, activations = {};
@@ -112,42 +104,44 @@ prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, co
     weights.row[i] = c < own.n ? c * k : -1;
   }
   wg_product(result, activations, weights, activations.k);
-  leave_tile<kWgTileRows, kWgColumns>(y, result, kWgResultStride, row0, live, own, stride, add,
-                                      partial, arrived);
+  if constexpr (HEADS)
+    leave_heads<kWgTileRows, kWgColumns, 256, false>(heads, result, kWgResultStride, row0, live,
+                                                     own, k, 0, partial, arrived);
+  else
+    leave_tile<kWgTileRows, kWgColumns>(y, result, kWgResultStride, row0, live, own, stride, add,
+                                        partial, arrived);
+}
+
+// linear for many rows of x bf16 [rows, k], of up to three matrices side by side: n0, n1 and n2
+// columns of y; those that there are not have 0. Blocks along z divide k, with partial and arrived
+// as in add_pieces.
+// grid (ceil(bucket rows / 128), ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), any),
+// shared 99328
+KERNEL(256, 2)
+prefill_linear_wgmma(const int* rows, float* y, float* partial, int* arrived, const bf16* x,
+                     const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
+                     const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride,
+                     int add) {
+  await_grids();
+  wg_linear<false>(rows, y, partial, arrived, x,
+                   own_columns<kWgColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2),
+                   k, stride, add, {});
 }
 EMULATE(prefill_linear_wgmma, 256)
 
-// A product of integers each, exact in bf16, by warpgroups with a in shared memory and in
-// registers: c[i][j] = sum over k of a[i][k] * b[j][k], a bf16 [2][64][16], b bf16 [128][16], c f32
-// [2][64][128]. It shows the layouts. grid (2), shared 25600
-KERNEL(128)
-matrix_proof_wgmma(float* c, const bf16* a, const bf16* b) {
+// The same for q, k and v with heads of 64, rope and write_kv on a bf16 cache.
+KERNEL(256, 2)
+prefill_qkv_wgmma(const int* rows, float* qkv, float* partial, int* arrived, const bf16* x,
+                  const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk, const bf16* wv,
+                  const bf16* bv, int n0, int n1, int n2, int k, int stride, int add, bf16* cache,
+                  const float* angles, const int* positions, const int* tables, const int* table_at,
+                  int64_t page_elements) {
   await_grids();
-  DYNAMIC_SHARED(bf16, dynamic);
-  bf16 *const as = operands_in(dynamic), *const bs = as + kWgRows * kWgStep;
-  for (int i = threadIdx.x; i < kWgRows * 16; i += 128) as[operand_at(i / 16, i % 16)] = a[i];
-  for (int i = threadIdx.x; i < kWgColumns * 16; i += 128) bs[operand_at(i / 16, i % 16)] = b[i];
-  publish();
-  __syncthreads();
-  const unsigned* const words = reinterpret_cast<const unsigned*>(a + kWgRows * 16);
-  unsigned own[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++)
-    own[i] = words[(wg_row(threadIdx.x, i % 2 * 2) * 8) + i / 2 * 4 + threadIdx.x % 4];
-  float sum[kWgSums] = {};
-  Pending pending = {};
-  begin_products(sum);
-  if (blockIdx.x == 0)
-    issue(pending, sum, descriptor(as), descriptor(bs));
-  else
-    issue<kWgColumns>(pending, sum, own, descriptor(bs));
-  commit(pending);
-  wait(pending, sum);
-  float* const to = c + blockIdx.x * (kWgRows * kWgColumns);
-#pragma unroll
-  for (int i = 0; i < kWgSums; i++)
-    to[wg_row(threadIdx.x, i) * kWgColumns + wg_column(threadIdx.x, i)] = sum[i];
+  wg_linear<true>(
+      rows, qkv, partial, arrived, x,
+      own_columns<kWgColumns>(blockIdx.y, wq, bq, wk, bk, wv, bv, n0, n1, n2), k, stride, add,
+      {qkv, cache, angles, positions, tables, table_at, page_elements, n0 / kDim, n1 / kDim, kDim});
 }
-EMULATE(matrix_proof_wgmma, 128)
+EMULATE(prefill_qkv_wgmma, 256)
 
 #endif

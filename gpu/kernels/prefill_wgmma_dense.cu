@@ -19,15 +19,18 @@ constexpr int kLongChunk = 32;  // of k: a lane's two loads, and two products
 constexpr int kLongDepth = 4;   // chunks that a lane has under way
 constexpr int kLongStride = kLongRows + 4;
 
-// Rows of a step, at most N, rounded into stages of 64 of k: a warp has rows, a lane four elements.
-template <int N>
-__device__ __forceinline__ void stage_rounded(bf16* stages, const float* x, int rows, int k,
-                                              int count) {
-  constexpr int kWarps = kLongThreads / WARP, kAtOnce = 8, kRows = N > kWarps ? 2 : 1;
+// Rows of a step, at most N, times RMSNorm's weights if there are any, rounded into stages of 64 of
+// k: a warp has rows, a lane four elements. squares gets each row's sum of squares before that.
+template <int N, bool NORMED>
+__device__ __forceinline__ void stage_rounded(bf16* stages, float* squares, const float* x,
+                                              const bf16* norm, int rows, int k, int count) {
+  constexpr int kWarps = kLongThreads / WARP, kAtOnce = NORMED ? 4 : 8;
+  constexpr int kRows = N > kWarps ? 2 : 1;
   const int lane = threadIdx.x % WARP, fours = count * (kLongChunk / 4);
   unsigned* const words = reinterpret_cast<unsigned*>(stages);
   for (int row = threadIdx.x / WARP; row < rows; row += kRows * kWarps) {
     const float4* const from = reinterpret_cast<const float4*>(x + static_cast<int64_t>(row) * k);
+    float square[kRows] = {};
     for (int first = lane; first < fours; first += kAtOnce * WARP) {
       float4 v[kRows][kAtOnce];
 #pragma unroll
@@ -42,21 +45,38 @@ __device__ __forceinline__ void stage_rounded(bf16* stages, const float* x, int 
         for (int u = 0; u < kAtOnce; u++) {
           const int i = first + u * WARP, chunk = i / 8, to_row = row + r * kWarps;
           if (i >= fours || to_row >= rows) break;
+          if (NORMED) {
+            const uint2 g = reinterpret_cast<const uint2*>(norm)[i];
+            float4& a = v[r][u];
+            square[r] = dot4(a.x, a.y, a.z, a.w, a, square[r]);
+            a = {a.x * low_bf16(g.x), a.y * high_bf16(g.x), a.z * low_bf16(g.y),
+                 a.w * high_bf16(g.y)};
+          }
           unsigned* const to = words + chunk / 2 * (N * kWgStep / 2);
           const int at = chunk % 2 * kLongChunk + i % 2 * 16 + i % 8 / 2 * 2;
           to[operand_at(to_row, at) / 2] = to_bf16x2(v[r][u].x, v[r][u].y);
           to[operand_at(to_row, at + 8) / 2] = to_bf16x2(v[r][u].z, v[r][u].w);
         }
     }
+    if (!NORMED) continue;
+#pragma unroll
+    for (int r = 0; r < kRows; r++) {
+      square[r] = warp_sum(square[r]);
+      if (lane == 0 && row + r * kWarps < rows) squares[row + r * kWarps] = square[r];
+    }
   }
 }
 
 struct LongLinear {
+  const int* rows;
   float* y;
   float* partial;
   int* arrived;
   const float* x;
   int k, stride, add;
+  const bf16* norm;
+  HeadRows<bf16> heads;  // with norm and eps: what q, k and v become
+  float eps;
 };
 
 // A warpgroup's weights: the lane's two rows, eight below each other, from its first chunk on.
@@ -73,16 +93,17 @@ struct LongWeights {
 };
 
 // A tile of at most N rows of the step.
-template <int N>
-__device__ __forceinline__ void long_tile(const LongLinear& l, const OwnColumns<bf16>& own,
-                                          LongWeights& weights, const Piece& piece, int begin,
-                                          int row0, int live) {
+template <int N, bool HEADS>
+__device__ __forceinline__ void long_tile(const LongLinear& l, float* squares,
+                                          const OwnColumns<bf16>& own, LongWeights& weights,
+                                          const Piece& piece, int begin, int row0, int live) {
   DYNAMIC_SHARED(float, result);
   bf16* const stages = operands_in(result);
   const int group = threadIdx.x / 128, count = piece.end - piece.first;
   const int rows = live - row0 < N ? live - row0 : N;
-  stage_rounded<N>(stages, l.x + static_cast<int64_t>(row0) * l.k + piece.first * kLongChunk, rows,
-                   l.k, count);
+  const int first = piece.first * kLongChunk;
+  stage_rounded<N, HEADS>(stages, squares, l.x + static_cast<int64_t>(row0) * l.k + first,
+                          HEADS ? l.norm + first : nullptr, rows, l.k, count);
   publish();
   __syncthreads();
   // Zero, which the assembler does not know: it would move words to where the unit wants them as
@@ -119,9 +140,42 @@ __device__ __forceinline__ void long_tile(const LongLinear& l, const OwnColumns<
 #pragma unroll
     for (int i = 0; i < N / 2; i++) *place(i) = sum[i] + *place(i);
   }
+  if (HEADS && static_cast<int>(threadIdx.x) < rows)
+    result[threadIdx.x * kLongStride + kLongRows] = squares[threadIdx.x];
   __syncthreads();
-  leave_tile<N, kLongRows, kLongThreads>(l.y, result, kLongStride, row0, live, own, l.stride, l.add,
-                                         l.partial, l.arrived);
+  if constexpr (HEADS)
+    leave_heads<N, kLongRows, kLongThreads, true>(l.heads, result, kLongStride, row0, live, own,
+                                                  l.k, l.eps, l.partial, l.arrived);
+  else
+    leave_tile<N, kLongRows, kLongThreads>(l.y, result, kLongStride, row0, live, own, l.stride,
+                                           l.add, l.partial, l.arrived);
+}
+
+// The block's tile of columns, of three matrices side by side as in prefill_linear_wgmma.
+template <bool HEADS>
+__device__ __forceinline__ void long_linear(const LongLinear& l, const OwnColumns<bf16>& own) {
+  SHARED(float, squares, 64);
+  const Piece piece = own_piece(l.k / kLongChunk);
+  const int count = piece.end - piece.first, middle = (count + 1) / 2;
+  const int group = threadIdx.x / 128, begin = group / 2 ? middle : 0;
+  LongWeights weights = {};
+  weights.chunks = group / 2 ? count - middle : middle;
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const int c = own.first + group % 2 * kWgRows + wg_row(threadIdx.x, 0) + r * 8;
+    weights.w[r] = own.w + static_cast<int64_t>(c < own.n ? c : own.n - 1) * l.k +
+                   (piece.first + begin) * kLongChunk + threadIdx.x % 4 * 8;
+  }
+#pragma unroll
+  for (int d = 0; d < kLongDepth; d++) weights.ask(d, d);
+  const int live = *l.rows, row0 = blockIdx.x * 64;
+  if (row0 >= live) return;  // the whole block
+  if (live > 32)
+    long_tile<64, HEADS>(l, squares, own, weights, piece, begin, row0, live);
+  else if (live > 16)
+    long_tile<32, HEADS>(l, squares, own, weights, piece, begin, row0, live);
+  else
+    long_tile<16, HEADS>(l, squares, own, weights, piece, begin, row0, live);
 }
 
 // prefill_linear_wgmma of x f32 for steps of few rows: a block's share of k must fit.
@@ -133,31 +187,27 @@ prefill_linear_direct_wgmma(const int* rows, float* y, float* partial, int* arri
                             const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k,
                             int stride, int add) {
   await_grids();
-  const OwnColumns<bf16> own =
-      own_columns<kLongRows>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2);
-  const Piece piece = own_piece(k / kLongChunk);
-  const int count = piece.end - piece.first, middle = (count + 1) / 2;
-  const int group = threadIdx.x / 128, begin = group / 2 ? middle : 0;
-  LongWeights weights = {};
-  weights.chunks = group / 2 ? count - middle : middle;
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    const int c = own.first + group % 2 * kWgRows + wg_row(threadIdx.x, 0) + r * 8;
-    weights.w[r] = own.w + static_cast<int64_t>(c < own.n ? c : own.n - 1) * k +
-                   (piece.first + begin) * kLongChunk + threadIdx.x % 4 * 8;
-  }
-#pragma unroll
-  for (int d = 0; d < kLongDepth; d++) weights.ask(d, d);
-  const int live = *rows, row0 = blockIdx.x * 64;
-  if (row0 >= live) return;  // the whole block
-  const LongLinear l = {y, partial, arrived, x, k, stride, add};
-  if (live > 32)
-    long_tile<64>(l, own, weights, piece, begin, row0, live);
-  else if (live > 16)
-    long_tile<32>(l, own, weights, piece, begin, row0, live);
-  else
-    long_tile<16>(l, own, weights, piece, begin, row0, live);
+  long_linear<false>(
+      {rows, y, partial, arrived, x, k, stride, add, nullptr, {}, 0},
+      own_columns<kLongRows>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2));
 }
 EMULATE(prefill_linear_direct_wgmma, 512)
+
+// norm, the same for q, k and v with heads of 64, rope and write_kv on a bf16 cache. partial has
+// four columns more.
+KERNEL(512)
+prefill_qkv_direct_wgmma(const int* rows, float* qkv, float* partial, int* arrived, const float* x,
+                         const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk,
+                         const bf16* wv, const bf16* bv, int n0, int n1, int n2, int k, int stride,
+                         int add, const bf16* norm, float eps, bf16* cache, const float* angles,
+                         const int* positions, const int* tables, const int* table_at,
+                         int64_t page_elements) {
+  await_grids();
+  const HeadRows<bf16> heads = {qkv,      cache,         angles,    positions, tables,
+                                table_at, page_elements, n0 / kDim, n1 / kDim, kDim};
+  long_linear<true>({rows, qkv, partial, arrived, x, k, stride, add, norm, heads, eps},
+                    own_columns<kLongRows>(blockIdx.y, wq, bq, wk, bk, wv, bv, n0, n1, n2));
+}
+EMULATE(prefill_qkv_direct_wgmma, 512)
 
 #endif

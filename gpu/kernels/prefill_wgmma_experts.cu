@@ -60,12 +60,6 @@ struct WgTokens {
   }
 };
 
-// Expert, first place of order and the place behind the last, in shared memory: they are read again
-// after the loop, which has no registers for them, as the thread's number is.
-struct WgTile {
-  int expert, begin, end;
-};
-
 // clamped_swiglu to about 2^-20, by the unit for such functions: bf16 keeps nine bits of it.
 __device__ __forceinline__ float quick_swiglu(float gate, float up, float limit) {
   gate = fminf(gate, limit);
@@ -82,7 +76,7 @@ __device__ __forceinline__ float quick_swiglu(float gate, float up, float limit)
 // A tile of an expert's rows by its tokens, at most N.
 template <int N, bool GATED, class Y>
 __device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* stages,
-                                            const WgTile* tile) {
+                                            const TokenTile* tile) {
   constexpr int kStages = kWgTokenStages, kStage = N * kWgStep;
   const int n = e.n, k = e.k, steps = (k + kWgStep - 1) / kWgStep;
   // The unit's rows lane / 4 and eight below are an expert's gate and up, or eight apart too.
@@ -141,7 +135,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* s
   const float bias0 = from_bf16(e.bias[row_of(own)]), bias1 = from_bf16(e.bias[row_of(next)]);
   if constexpr (GATED) {
     // Lanes with elements of h four apart have the halves of words: each leaves one of two tokens'.
-    const int element = own / 2, wide = (n / 2 + 63) / 64 * 64, upper = element % 8 / 4;
+    const int element = own / 2, wide = share_width(n / 2), upper = element % 8 / 4;
     const int word = share_word(element / 8, element % 4, wide);
     const unsigned keep = own < n ? ~0u : 0;  // zeros past the last element
 #pragma unroll
@@ -175,10 +169,10 @@ __device__ __forceinline__ void direct_experts(const WgExperts<Y, bf16>& e) {
   await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16* const stages = operands_in(dynamic);
-  SHARED(WgTile, tile, 1);
-  WgTile t;
-  if (!find_even_tile(e.groups, blockIdx.y, kWgTokens, &t.expert, &t.begin, &t.end))
-    return;  // the whole block
+  // In shared memory: it is read again after the loop, which has no registers for it.
+  SHARED(TokenTile, tile, 1);
+  const TokenTile t = even_tile_at(e.groups, blockIdx.y, kWgTokens);
+  if (t.end == 0) return;  // the whole block
   if (threadIdx.x == 0) *tile = t;
   __syncthreads();
   const int live = t.end - t.begin;

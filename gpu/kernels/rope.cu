@@ -1,4 +1,4 @@
-// Rotary embedding: the angles of a step's positions, and the rotation of q and k.
+// The angles of a step's positions for the rotary embedding.
 //
 // What must stay true: an angle is position * frequency rounded to float32, as every engine has it;
 // cos and sin of that float32 are exact to the last bit or two. At position 131,071 the fast
@@ -46,19 +46,3 @@ angles(const int* rows, float* a, const int* positions, const float* frequencies
   }
 }
 EMULATE(angles, 256)
-
-// Rotates the first `heads` heads of every row in place: the pairs (i, i + dim/2) turn, a thread a
-// pair. x f32 [rows, stride], a f32 [rows, dim] of angles.
-// grid (ceil(heads * dim / 2 / 256), bucket rows)
-KERNEL(256)
-rope(const int* rows, float* x, const float* a, int heads, int dim, int stride) {
-  await_grids();
-  const int row = blockIdx.y, half = dim / 2, i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (row >= *rows || i >= heads * half) return;
-  const float* cosine = a + static_cast<int64_t>(row) * dim + i % half;
-  float* pair = x + static_cast<int64_t>(row) * stride + i / half * dim + i % half;
-  const float c = cosine[0], s = cosine[half], u = pair[0], v = pair[half];
-  pair[0] = u * c - v * s;
-  pair[half] = v * c + u * s;
-}
-EMULATE(rope, 256)

@@ -1,4 +1,4 @@
-// Operations that copy rows: embed, gather, and the copy behind a tap.
+// Operations that copy rows: embed, the rows that have logits, and the copy behind a tap.
 //
 // `rows` points to the step's live count in device memory, since a captured graph is launched for
 // as many rows as its bucket has: blocks past the count do nothing, and rows past it stay
@@ -21,27 +21,14 @@ embed(const int* rows, float* x, const int* tokens, const bf16* embedding, int h
 }
 EMULATE(embed, 128)
 
-// y[i] = x[logit_row[i]]. x f32 [rows, hidden], y f32 [logit rows, hidden], hidden a multiple of 4.
-// grid (ceil(hidden / 4 / 128), bucket rows)
-KERNEL(128)
-gather(const int* logit_rows, float* y, const float* x, const int* logit_row, int hidden) {
-  await_grids();
-  const int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x, count = hidden / 4;
-  if (row >= *logit_rows || i >= count) return;
-  reinterpret_cast<float4*>(y)[static_cast<int64_t>(row) * count + i] =
-      reinterpret_cast<const float4*>(x)[static_cast<int64_t>(logit_row[row]) * count + i];
-}
-EMULATE(gather, 128)
-
-// x f32 [rows, width] rounded to bf16, for products by warpgroups. With shares a piece of eight
-// becomes words of elements 0 and 4, 1 and 5, 2 and 6, 3 and 7, as codes of MXFP4 are unpacked, and
-// rows are as wide as width rounded up to 64, with zeros. width a multiple of 8, a thread a piece.
+// x f32 [rows, width] rounded to bf16, for products by warpgroups; with shares as leave_shares has
+// them. width a multiple of 8, a thread a piece.
 // grid (ceil(width rounded up to 64 / 8 / 128), bucket rows)
 KERNEL(128)
 round_rows(const int* rows, bf16* y, const float* x, int width, int shares) {
   await_grids();
   const int row = blockIdx.y, piece = blockIdx.x * blockDim.x + threadIdx.x;
-  const int wide = shares ? (width + 63) / 64 * 64 : width;
+  const int wide = shares ? share_width(width) : width;
   if (row >= *rows || piece * 8 >= wide) return;
   float4 u = {0, 0, 0, 0}, v = {0, 0, 0, 0};
   if (piece * 8 < width) {
@@ -50,26 +37,22 @@ round_rows(const int* rows, bf16* y, const float* x, int width, int shares) {
     v = *reinterpret_cast<const float4*>(from + 4);
   }
   bf16* const to = y + static_cast<int64_t>(row) * wide;
-  if (!shares) {
+  if (shares)
+    leave_shares(to, piece, wide, u, v);
+  else
     reinterpret_cast<uint4*>(to)[piece] =
         uint4{to_bf16x2(u.x, u.y), to_bf16x2(u.z, u.w), to_bf16x2(v.x, v.y), to_bf16x2(v.z, v.w)};
-    return;
-  }
-  unsigned* const words = reinterpret_cast<unsigned*>(to);
-  words[share_word(piece, 0, wide)] = to_bf16x2(u.x, v.x);
-  words[share_word(piece, 1, wide)] = to_bf16x2(u.y, v.y);
-  words[share_word(piece, 2, wide)] = to_bf16x2(u.z, v.z);
-  words[share_word(piece, 3, wide)] = to_bf16x2(u.w, v.w);
 }
 EMULATE(round_rows, 128)
 
-// y = x, rows of `words` 32-bit words.
+// y[row] = x[row], or x[list[row]] if list is not null; rows of `words` 32-bit words.
 // grid (ceil(words / 256), bucket rows)
 KERNEL(256)
-copy_rows(const int* rows, unsigned* y, const unsigned* x, int words) {
+copy_rows(const int* rows, unsigned* y, const unsigned* x, int words, const int* list) {
   await_grids();
   const int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= *rows || i >= words) return;
-  y[static_cast<int64_t>(row) * words + i] = x[static_cast<int64_t>(row) * words + i];
+  y[static_cast<int64_t>(row) * words + i] =
+      x[static_cast<int64_t>(list ? list[row] : row) * words + i];
 }
 EMULATE(copy_rows, 256)

@@ -112,12 +112,10 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
 #pragma unroll
           for (int g = 0; g < kStep; g++)
             v[g] += sums[(p * COLUMNS + t * kTokens + token) * kSumStride + at + g];
-      const bf16* const add = bias + static_cast<int64_t>(own.expert) * n + row;
 #pragma unroll
-      for (int g = 0; g < kStep; g++) v[g] = fmaf(v[g], kStreamUnscale, from_bf16(add[g]));
-      float* const to =
-          y + static_cast<int64_t>(order[own.begin + token]) * (n / kStep) + row / kStep;
-      *to = GATED ? clamped_swiglu(v[0], v[kStep - 1], limit) : v[0];
+      for (int g = 0; g < kStep; g++) v[g] *= kStreamUnscale;
+      leave_expert<GATED>(y, order[own.begin + token], row, n, v,
+                          bias + static_cast<int64_t>(own.expert) * n + row, limit);
     }
   }
 }

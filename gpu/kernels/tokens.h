@@ -14,30 +14,6 @@ __device__ __forceinline__ uint4 take_paired(float4& a, float4& b) {
   return t;
 }
 
-// A tile of an expert's tokens: places begin to end of order, of which it takes the first `most`.
-struct TokenTile {
-  int group, expert, begin, end;
-  __device__ __forceinline__ int live(int most) const {
-    return end - begin < most ? end - begin : most;
-  }
-};
-
-// As find_tile, with the group.
-__device__ __forceinline__ TokenTile tile_at(const int* groups, int tile, int most) {
-  TokenTile t = {0, 0, 0, 0};
-  for (int start = 0;; t.group++) {
-    t.end = groups[2 + 2 * t.group];
-    const int tiles = (t.end - start + most - 1) / most;
-    if (tile < tiles) {
-      t.expert = groups[1 + 2 * t.group];
-      t.begin = start + tile * most;
-      return t;
-    }
-    tile -= tiles;
-    start = t.end;
-  }
-}
-
 __device__ __forceinline__ void next_tile(const int* groups, TokenTile& t, int most) {
   t.begin += most;
   if (t.begin < t.end) return;

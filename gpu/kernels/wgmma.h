@@ -18,8 +18,7 @@
 #define MATRIX_WGMMA 1
 
 constexpr int kWgRows = 64, kWgColumns = 128, kWgSums = 64;
-constexpr int kWgMost = 128;  // columns of a product
-constexpr int kWgStep = 64;   // of k in an operand
+constexpr int kWgStep = 64;  // of k in an operand
 
 // Where element k of a row lies in an operand.
 __device__ __forceinline__ constexpr int operand_at(int row, int k) {

@@ -44,7 +44,7 @@ inline int wg_unit_column(int lane, int i) { return i / 4 * 8 + (lane & 3) * 2 +
 inline void multiply_pending(uint64_t* all) {
   const auto of = [&](int lane) { return reinterpret_cast<const Pending*>(all[lane]); };
   const Pending& asked = *of(0);
-  float a[16][16], b[kWgMost][16] = {}, columns[16][16], c[kWgMost / 16][16][16];
+  float a[16][16], b[kWgColumns][16] = {}, columns[16][16], c[kWgColumns / 16][16][16];
   for (int p = 0; p < asked.due; p++) {
     const PendingProduct& first = asked.list[p];
     for (int lane = 0; lane < WARP; lane++) {

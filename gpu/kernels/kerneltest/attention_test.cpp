@@ -1,4 +1,4 @@
-// angles, rope, write_kv and attend against the reference.
+// angles, write_kv and attend against the reference.
 #include "attention.h"
 
 namespace {
@@ -21,11 +21,12 @@ TEST(angles) {
 }
 
 TEST(rope) {
-  const int rows = 2, heads = 9, dim = 64, stride = 11 * dim;
+  const int rows = 2, heads = 9, dim = 64, stride = 11 * dim;  // two KV heads
   const std::vector<float> in = floats(3 * stride);
   Memory<int> count(std::vector<int>{rows});
   Memory<float> x(in), a(floats(rows * dim));
-  launch("rope", {divide_up(heads * dim, 2 * 256), 3}, 256, 0, count, x, a, heads, dim, stride);
+  launch("write_kv_f32", {divide_up(stride, 2 * 256), 3}, 256, 0, count, nullptr, x, a, nullptr,
+         nullptr, nullptr, int64_t{0}, heads - 2, 2, dim);
   for (int r = 0; r < 3; r++) {
     Row want = reference::wide(&in[r * stride], stride);
     if (r < rows) reference::rope(want, reference::wide(&a[r * dim], dim), heads, dim);
@@ -59,8 +60,8 @@ void write_of(const char* kernel, std::vector<float> edges = {}, bool turn = fal
   Memory<float> angles(floats(t.rows() * heads.dim)), turned(qkv.values());
   const unsigned rows = unsigned(t.rows()) + 2;
   if (turn)  // as by a launch of its own
-    launch("rope", {divide_up(first + own / 2, 2 * 256), rows}, 256, 0, t.count, turned, angles,
-           heads.query + heads.kv, heads.dim, heads.width());
+    launch("write_kv_f32", {divide_up(heads.width(), 2 * 256), rows}, 256, 0, t.count, nullptr,
+           turned, angles, nullptr, nullptr, nullptr, int64_t{0}, heads.query, heads.kv, heads.dim);
   std::vector<T> want = t.cache.values();
   launch(kernel, {divide_up(heads.width(), 2 * 256), rows}, 256, 0, t.count, t.layer(), qkv,
          turn ? angles.data() : nullptr, t.positions, t.tables, t.table_at, t.page_elements,

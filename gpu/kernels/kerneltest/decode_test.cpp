@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "attention.h"
+#include "tiles.h"
 
 namespace {
 
@@ -63,10 +64,11 @@ TEST(decode_linear_unit_one) { decode_linear_of(8, 1, 1056, 33, false, false, tr
 TEST(decode_linear_unit_pieces) { decode_linear_of(8, 3, 160, 70, true, false, false, 4); }
 TEST(decode_linear_rows_add) { decode_linear_of(4, 3, 1056, 64, false, true, true); }
 
+constexpr int kDirect = 64, kTile = 128;  // rows of a block of those that round
+
 template <class T>
 void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int> lengths,
-                   unsigned pieces = 1) {
-  const int hidden = 160;
+                   unsigned pieces = 1, int hidden = 160) {
   const float eps = 1e-5f;
   Attention<T> t(heads, lengths, 2);
   const int rows = t.rows(), bucket = rows + 1, dim = heads.dim;
@@ -76,7 +78,23 @@ void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int
       bk(halves(heads.kv * dim)), wv(halves(heads.kv * dim * hidden)), bv(halves(heads.kv * dim));
   const std::vector<T> before = t.cache.values();
   const unsigned groups = divide_up(bucket, at_once), tiles = heads.query + 2 * heads.kv;
-  if (at_once == 8) {
+  if (at_once >= kDirect) {
+    const unsigned across = divide_up(heads.query, 2) + 2 * divide_up(heads.kv, 2);
+    PieceScratch scratch(groups * across, unsigned(at_once) * 132, pieces);
+    const int q = heads.query * dim, kv = heads.kv * dim;
+    if (at_once == kDirect) {
+      launch(kernel, {groups, across, pieces}, 512, 1024 + 64 * 528, t.count, qkv, scratch.sums(),
+             scratch.counts(), x, wq, bq, wk, bk, wv, bv, q, kv, kv, hidden, heads.width(), 0, norm,
+             eps, t.layer(), angles, t.positions, t.tables, t.table_at, t.page_elements);
+    } else {
+      Memory<bf16> in(bucket * hidden);
+      launch("norm", {unsigned(bucket)}, 256, 0, t.count, nullptr, in, x, norm, hidden, eps);
+      launch(kernel, {groups, across, pieces}, 256, 99328, t.count, qkv, scratch.sums(),
+             scratch.counts(), in, wq, bq, wk, bk, wv, bv, q, kv, kv, hidden, heads.width(), 0,
+             t.layer(), angles, t.positions, t.tables, t.table_at, t.page_elements);
+    }
+    scratch.check();
+  } else if (at_once == 8) {
     PieceScratch scratch(groups * tiles, 520, pieces);
     launch(kernel, {groups, tiles - 1, pieces}, 256, unit_shared(hidden, pieces), t.count, qkv,
            scratch.sums(), scratch.counts(), t.layer(), x, norm, wq, bq, wk, bk, wv, bv, angles,
@@ -91,7 +109,16 @@ void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int
   std::vector<double> want;
   std::vector<T> cache = before;
   for (int r = 0; r < rows; r++) {
-    const Row in = reference::norm(reference::wide(&x[r * hidden], hidden), norm.data(), eps);
+    Row in = reference::norm(reference::wide(&x[r * hidden], hidden), norm.data(), eps);
+    if (at_once == kDirect) {  // before RMSNorm's scale
+      double squares = 0;
+      for (int i = 0; i < hidden; i++) squares += double(x[r * hidden + i]) * x[r * hidden + i];
+      for (int i = 0; i < hidden; i++)
+        in[i] = from_bf16(to_bf16(x[r * hidden + i] * from_bf16(norm[i]))) /
+                sqrt(squares / hidden + eps);
+    }
+    if (at_once == kTile)
+      for (double& v : in) v = from_bf16(to_bf16(float(v)));
     Row row = reference::linear(in, wq.data(), bq.data(), heads.query * dim);
     for (double v : reference::linear(in, wk.data(), bk.data(), heads.kv * dim)) row.push_back(v);
     for (double v : reference::linear(in, wv.data(), bv.data(), heads.kv * dim)) row.push_back(v);
@@ -123,6 +150,27 @@ TEST(decode_qkv_unit) {
 }
 TEST(decode_qkv_bf16_unit) { decode_qkv_of<bf16>("decode_qkv_bf16_8", 8, {2, 2, 64}, {32, 31}); }
 TEST(decode_qkv_f8_unit) { decode_qkv_of<e4m3>("decode_qkv_f8_8", 8, {2, 1, 64}, {65, 3, 4}, 3); }
+
+// Tiles of 16, 32 and 64 rows, one of two heads half filled.
+void qkv_rounded_of(const char* kernel, int at_once, Heads heads, int rows, unsigned pieces,
+                    int hidden = 160) {
+  if (strcmp(emulator_layout(), "nv")) return;
+  std::vector<int> lengths;
+  for (int r = 0; r < rows; r++) lengths.push_back(1 + below(70));
+  decode_qkv_of<bf16>(kernel, at_once, heads, lengths, pieces, hidden);
+}
+TEST(prefill_qkv_direct) {
+  qkv_rounded_of("prefill_qkv_direct_wgmma", kDirect, {3, 1, 64}, 9, 2, 1056);
+}
+TEST(prefill_qkv_direct_32) {
+  qkv_rounded_of("prefill_qkv_direct_wgmma", kDirect, {4, 2, 64}, 20, 1);
+}
+TEST(prefill_qkv_direct_64) {
+  qkv_rounded_of("prefill_qkv_direct_wgmma", kDirect, {2, 2, 64}, 67, 3);
+}
+
+TEST(prefill_qkv_wgmma) { qkv_rounded_of("prefill_qkv_wgmma", kTile, {3, 1, 64}, 130, 1); }
+TEST(prefill_qkv_wgmma_pieces) { qkv_rounded_of("prefill_qkv_wgmma", kTile, {2, 2, 64}, 9, 3); }
 
 TEST(decode_qkv_f8) { decode_qkv_of<e4m3>("decode_qkv_f8_1", 1, {2, 1, 64}, {65}); }
 TEST(decode_qkv_f8_rows) { decode_qkv_of<e4m3>("decode_qkv_f8_4", 4, {2, 2, 64}, {32, 31, 34}); }
@@ -224,7 +272,8 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
       arrived(std::vector<int>(bucket, 0)), order(bucket * top), groups(1 + 2 * experts);
   Memory<float> x(floats(bucket * hidden)), t(bucket * hidden), router(bucket * experts),
       weights(bucket * top), h(bucket * top * inter);
-  Memory<bf16> norm(halves(hidden)), w(halves(experts * hidden, ties ? 0 : 1)),
+  Memory<bf16> norm(halves(hidden)), in_shares(bucket * shared_width(hidden)),
+      w(halves(experts * hidden, ties ? 0 : 1)),
       bias(ties ? std::vector<bf16>(experts, 0) : halves(experts));
   const std::vector<float> before = x.values();
   // All blocks at once as well: the one that chooses must find what all warps of the others wrote.
@@ -233,11 +282,12 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
       std::fill_n(&router[r * experts], experts, std::numeric_limits<float>::quiet_NaN());
     std::fill_n(chosen.data(), rows * top, -1);
     emulator_blocks(blocks, 0);
-    const bool grouped = blocks != kOldestFirst;
+    const bool grouped = blocks != kOldestFirst, rounds = blocks == kNewestFirst;
     launch("decode_route", {unsigned(bucket), divide_up(experts, warps())}, 256,
            std::max<int>(4 * hidden, 4 * experts * (warps() + 1)), count, chosen, weights,
-           grouped ? order.data() : nullptr, groups, t, router, arrived, x, norm, w, bias, hidden,
-           experts, top, eps);
+           grouped ? order.data() : nullptr, groups, rounds ? nullptr : t.data(),
+           rounds ? in_shares.data() : nullptr, router, arrived, x, norm, w, bias, hidden, experts,
+           top, eps);
     for (int r = 0; r < rows; r++) {
       const std::vector<int> want =
           reference::choose(reference::wide(&router[r * experts], experts), top);
@@ -258,6 +308,12 @@ void decode_experts_of(int rows, int hidden, int inter, int experts, int top, bo
     for (double v : reference::softmax(picked)) shares.push_back(v);
   }
   near("t", t, normed, 2e-6);
+  for (int i = 0, wide = shared_width(hidden); i < rows * wide; i++) {
+    const int element = shared_element(i % wide, wide);
+    const float want = element < hidden ? from_bf16(to_bf16(t[i / wide * hidden + element])) : 0;
+    if (from_bf16(in_shares[i]) != want) fail("share %d of the rows is not element %d", i, element);
+  }
+  untouched("shares", in_shares, rows * shared_width(hidden));
   near("router", router, logits, 4e-6, 2);
   near("weights", weights, shares, 2e-5);
   untouched("t", t, rows * hidden);

@@ -1,4 +1,4 @@
-// embed, gather, copy_rows, norm and linear against the reference. Every case runs fewer rows than
+// embed, copy_rows, norm and linear against the reference. Every case runs fewer rows than
 // its grid has and holds the rest to be untouched.
 #include "tiles.h"
 
@@ -22,11 +22,11 @@ TEST(embed) {
   untouched("x", x, rows * hidden);
 }
 
-TEST(gather) {
+TEST(copy_rows_listed) {
   const int rows = 4, asked = 3, hidden = 544;
   Memory<int> count(std::vector<int>{asked}), which(std::vector<int>{3, 0, 3});
   Memory<float> x(floats(rows * hidden)), y(kBucket * hidden);
-  launch("gather", {divide_up(hidden, 4 * 128), kBucket}, 128, 0, count, y, x, which, hidden);
+  launch("copy_rows", {divide_up(hidden, 256), kBucket}, 256, 0, count, y, x, hidden, which);
   for (int r = 0; r < asked; r++)
     for (int i = 0; i < hidden; i++)
       if (y[r * hidden + i] != x[which[r] * hidden + i]) fail("row %d differs at %d", r, i);
@@ -37,7 +37,7 @@ TEST(copy_rows) {
   const int rows = 3, words = 289;
   Memory<int> count(std::vector<int>{rows});
   Memory<float> x(floats(kBucket * words)), y(kBucket * words);
-  launch("copy_rows", {divide_up(words, 256), kBucket}, 256, 0, count, y, x, words);
+  launch("copy_rows", {divide_up(words, 256), kBucket}, 256, 0, count, y, x, words, nullptr);
   for (int i = 0; i < rows * words; i++)
     if (y[i] != x[i]) fail("element %d differs", i);
   untouched("y", y, rows * words);
@@ -53,7 +53,12 @@ void norm_of(int width, float size, bool in_place) {
   Memory<float> x(in), y(kBucket * width);
   Memory<bf16> w(halves(width));
   Memory<float>& out = in_place ? x : y;
-  launch("norm", {kBucket}, 256, 0, count, out, x, w, width, eps);
+  Memory<bf16> rounded(kBucket * width);
+  launch("norm", {kBucket}, 256, 0, count, nullptr, rounded, x, w, width, eps);
+  launch("norm", {kBucket}, 256, 0, count, out, nullptr, x, w, width, eps);
+  for (int i = 0; i < rows * width; i++)
+    if (rounded[i] != to_bf16(out[i])) fail("element %d is not rounded", i);
+  untouched("rounded", rounded, rows * width);
   std::vector<double> want;
   for (int r = 0; r < rows; r++)
     for (double v : reference::norm(reference::wide(&in[r * width], width), w.data(), eps))
