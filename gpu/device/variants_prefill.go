@@ -83,16 +83,15 @@ func (s *step) prefillAttend(i int) phase {
 	return s.single(i, variant, runs, s.decodeAttend(a, s.array(aloneArray)))
 }
 
-// prefillLinear is a projection. Rounding the router's, a small one, would choose other experts.
+// prefillLinear is a projection. Rounding the router's, a small one, would choose other experts,
+// which may happen on another device.
 func (s *step) prefillLinear(i int) phase {
 	op := s.p.Ops[i]
 	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 {
 		return phase{}
 	}
 	ways, parts := s.denseWays(), s.parts(op)
-	if slices.ContainsFunc(s.p.Ops, func(o *engine.Op) bool {
-		return o.Kind == engine.Route && o.In[0] == op.Out[0]
-	}) {
+	if op.Out[0].Width == s.p.Spec.Experts {
 		ways = []multiplier{unrounded}
 	} else if ways[0] == warpgroups && s.multiplier == nil && s.dev.enabled(DirectLinear) {
 		if l, fits := s.dev.target.DirectLinears(parts, s.scratch); fits && !s.steady {

@@ -20,7 +20,11 @@ import (
 // compiled is a program of the tiny model on a device, with memory that the test gives back.
 func compiled(t *testing.T, dev *Device, o engine.Settings, rows int) *step {
 	t.Helper()
-	p := hosttest.Must(engine.Record(modeltest.Tiny(), o, rows))(t)
+	return compiledProgram(t, dev, hosttest.Must(engine.Record(modeltest.Tiny(), o, rows))(t))
+}
+
+func compiledProgram(t *testing.T, dev *Device, p *engine.Program) *step {
+	t.Helper()
 	var regions []engine.Region
 	alloc := func(bytes int64) engine.Region {
 		r := hosttest.Must(dev.Alloc(bytes))(t)
@@ -115,6 +119,23 @@ func TestVariantsTaken(t *testing.T) {
 				t.Errorf("%s\nnot %s", got, x.want)
 			}
 		})
+	}
+}
+
+// TestRouterIsNotRounded: nor that of a layer whose experts are on another device, which is where a
+// program of a card may end.
+func TestRouterIsNotRounded(t *testing.T) {
+	dev, _ := open(t, driver.CUDA)
+	for _, o := range []engine.Settings{{}, {Deterministic: true}} {
+		o.Pages, o.Compute = 4, engine.Rounded
+		p := hosttest.Must(engine.Record(modeltest.Tiny(), o, 17))(t)
+		route := slices.IndexFunc(p.Ops,
+			func(op *engine.Op) bool { return op.Kind == engine.Route })
+		p.Ops, p.Keep = p.Ops[:route], p.Ops[route].In
+		s := compiledProgram(t, dev, p)
+		if last := s.phases[len(s.phases)-1]; last.variant != PrefillLinear {
+			t.Errorf("deterministic %v: the router is by %s", o.Deterministic, last.variant)
+		}
 	}
 }
 
