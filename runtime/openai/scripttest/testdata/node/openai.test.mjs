@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import OpenAI from "openai";
+import OpenAI, { toFile } from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import { z } from "zod";
 
@@ -193,4 +193,27 @@ test("an MCP call that wants approval", async () => {
       assert.equal(then.output.at(-1).content[0].text, "Five.");
     }
   }
+});
+
+test("files and batches", async () => {
+  const body = { model, messages: user(SAY) };
+  const line = (i) => JSON.stringify({ custom_id: `r${i}`, method: "POST", url: "/v1/chat/completions", body: i === 3 ? { ...body, temperature: 9 } : body });
+  const text = Array.from({ length: 10 }, (_, i) => line(i)).join("\n");
+  const file = await client.files.create({ file: await toFile(Buffer.from(text), "in.jsonl"), purpose: "batch" });
+  assert.equal(await (await client.files.content(file.id)).text(), text);
+  let batch = await client.batches.create({ input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "24h" });
+  while (batch.status !== "completed") {
+    assert.ok(["validating", "in_progress", "finalizing"].includes(batch.status));
+    batch = await client.batches.retrieve(batch.id);
+  }
+  assert.deepEqual(batch.request_counts, { total: 10, completed: 9, failed: 1 });
+  const lines = async (id) => (await (await client.files.content(id)).text()).trim().split("\n").map(JSON.parse);
+  const output = await lines(batch.output_file_id);
+  assert.deepEqual(new Set(output.map((l) => l.custom_id)), new Set([0, 1, 2, 4, 5, 6, 7, 8, 9].map((i) => `r${i}`)));
+  assert.ok(output.every((l) => l.error === null && l.response.body.choices[0].message.content === "Hello to you."));
+  const [refused] = await lines(batch.error_file_id);
+  assert.deepEqual([refused.custom_id, refused.response.status_code, refused.response.body.error.param], ["r3", 400, "temperature"]);
+  for await (const b of client.batches.list({ limit: 1 })) assert.equal(b.object, "batch");
+  assert.equal((await client.files.delete(file.id)).deleted, true);
+  await assert.rejects(client.batches.cancel(batch.id), OpenAI.ConflictError);
 });
