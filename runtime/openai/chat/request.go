@@ -103,8 +103,16 @@ func textOnly(o *fields.Object, name string) {
 func (r *chatRequest) readTools(o *fields.Object, _ string) { r.offer = tools.Read(o, "") }
 
 func (r *chatRequest) readMessages(o *fields.Object, _ string) {
+	conv := &r.conv
 	fields.ReadDated(request.MessagesOf(o), func(_ int, v fields.Value) {
-		chatMessage(&r.conv, v.Object())
+		switch m := v.Object(); m.Text("role") {
+		case "tool", "function":
+			conv.Result(m.Text("tool_call_id"), m.Text("name"), request.Content(m, "content", true))
+		default:
+			conv.ReadMessage(m, "[system developer user assistant tool function]", func() {
+				chatAssistant(conv, m)
+			})
+		}
 	})
 }
 
@@ -121,65 +129,18 @@ func (r *chatRequest) readPrediction(o *fields.Object, name string) {
 	r.Turn.Prediction = request.Content(p, "content", false)
 }
 
-func chatMessage(conv *request.Conversation, m *fields.Object) {
-	if m == nil {
-		return
-	}
-	switch m.Text("role") {
-	case "system", "developer":
-		conv.Developer(request.Content(m, "content", false))
-	case "user":
-		request.NeedContent(m)
-		conv.Messages = append(conv.Messages, session.User(request.Content(m, "content", false)))
-	case "assistant":
-		chatAssistant(conv, m)
-	case "tool", "function":
-		conv.Result(m.Text("tool_call_id"), m.Text("name"), request.Content(m, "content", true))
-	case "":
-		m.Get("role").Missing()
-		conv.Stray(m)
-	default:
-		m.Get("role").MustBe("one of [system developer user assistant tool function]")
-		conv.Stray(m)
-	}
-}
-
 // chatAssistant splits an earlier turn: reasoning, text and calls are separate messages in Harmony.
-// Text before calls is a preamble, text alone the answer.
 func chatAssistant(conv *request.Conversation, m *fields.Object) {
 	conv.Add(session.AssistantReasoning, reasoningOf(m))
 	text := cmp.Or(request.Content(m, "content", false), m.Text("refusal"))
-	var calls []fields.Value
-	if m.Has("tool_calls") {
-		calls = conv.Calls(m.Get("tool_calls"))
-	}
-	if len(calls) == 0 && m.Has("function_call") {
+	if m.Has("function_call") && len(m.List("tool_calls")) == 0 {
 		conv.Add(session.AssistantCommentary, text)
 		if call := m.Object("function_call"); call != nil {
 			conv.ReadCall(call, call.Value().Path, false)
 		}
 		return
 	}
-	if len(calls) == 0 {
-		conv.Add(session.AssistantAnswer, text)
-		return
-	}
-	conv.Add(session.AssistantCommentary, text)
-	for _, v := range calls {
-		call := v.Object()
-		f := call.Object("function")
-		if f == nil { // a custom tool's call
-			f = call.Object("custom")
-		}
-		switch id, kind := call.Text("id"), call.Text("type"); {
-		case f != nil:
-			conv.ReadCall(f, id, false)
-		case kind != "" && id != "" && m.IsPast():
-			conv.AddForeign(id, kind, call)
-		default:
-			call.Get("function").Missing()
-		}
-	}
+	conv.ReadAnswer(m, text, false)
 }
 
 func (r *chatRequest) readFunctions(o *fields.Object, name string) {

@@ -150,7 +150,8 @@ func (r *ollamaRequest) readMessages(o *fields.Object, name string) {
 		case "user":
 			conv.Messages = append(conv.Messages, session.User(text))
 		case "assistant":
-			ollamaAssistant(conv, m, text)
+			conv.Add(session.AssistantReasoning, m.Text("thinking"))
+			conv.ReadAnswer(m, text, true)
 		case "tool":
 			conv.Result(m.Text("tool_call_id"), m.Text("tool_name"), text)
 		default:
@@ -158,28 +159,6 @@ func (r *ollamaRequest) readMessages(o *fields.Object, name string) {
 			conv.Stray(m)
 		}
 	})
-}
-
-// ollamaAssistant splits an earlier answer.
-func ollamaAssistant(conv *request.Conversation, m *fields.Object, text string) {
-	conv.Add(session.AssistantReasoning, m.Text("thinking"))
-	var list []fields.Value
-	if m.Has("tool_calls") {
-		list = conv.Calls(m.Get("tool_calls"))
-	}
-	if len(list) == 0 {
-		conv.Add(session.AssistantAnswer, text)
-		return
-	}
-	conv.Add(session.AssistantCommentary, text)
-	for _, v := range list {
-		call := v.Object()
-		if f := call.Object("function"); f != nil {
-			conv.ReadCall(f, call.Text("id"), true)
-		} else {
-			call.Get("function").Missing()
-		}
-	}
 }
 
 // withImages adds a note to the text of a message with images; images alone are refused.

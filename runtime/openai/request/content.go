@@ -214,14 +214,6 @@ func Content(m *fields.Object, name string, lenient bool) string {
 		}), "")
 }
 
-// NeedContent adds a fault for a message without content.
-func NeedContent(m *fields.Object) {
-	if kind := m.Get("content").Kind(); kind == jsondoc.Null ||
-		kind == jsondoc.Array && m.Get("content").Count(1) == 0 {
-		m.Get("content").Missing()
-	}
-}
-
 // maxDepth limits the depth at which text is looked for in a part.
 const maxDepth = 8
 

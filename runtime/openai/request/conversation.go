@@ -81,6 +81,59 @@ func (c *Conversation) Calls(v fields.Value) []fields.Value {
 	return v.MessagesAfter(len(c.Messages))
 }
 
+// ReadAnswer adds an answer of the assistant: its text, which is a preamble before tool_calls, and
+// those; objects: their arguments are no text.
+func (c *Conversation) ReadAnswer(m *fields.Object, text string, objects bool) {
+	var calls []fields.Value
+	if m.Has("tool_calls") {
+		calls = c.Calls(m.Get("tool_calls"))
+	}
+	if len(calls) == 0 {
+		c.Add(session.AssistantAnswer, text)
+		return
+	}
+	c.Add(session.AssistantCommentary, text)
+	for _, v := range calls {
+		call := v.Object()
+		f := call.Object("function")
+		if f == nil { // a custom tool's call
+			f = call.Object("custom")
+		}
+		switch id, kind := call.Text("id"), call.Text("type"); {
+		case f != nil:
+			c.ReadCall(f, id, objects)
+		case kind != "" && id != "" && m.IsPast():
+			c.AddForeign(id, kind, call)
+		default:
+			call.Get("function").Missing()
+		}
+	}
+}
+
+// ReadMessage adds a message of one of roles; assistant reads one of the assistant.
+func (c *Conversation) ReadMessage(m *fields.Object, roles string, assistant func()) {
+	if m == nil {
+		return
+	}
+	switch v := m.Get("content"); m.Text("role") {
+	case "system", "developer":
+		c.Developer(Content(m, "content", false))
+	case "user":
+		if v.Kind() == jsondoc.Null || v.Kind() == jsondoc.Array && v.Count(1) == 0 {
+			v.Missing()
+		}
+		c.Messages = append(c.Messages, session.User(Content(m, "content", false)))
+	case "assistant":
+		assistant()
+	case "":
+		m.Get("role").Missing()
+		c.Stray(m)
+	default:
+		m.Get("role").MustBe("one of " + roles)
+		c.Stray(m)
+	}
+}
+
 // Stray adds a message of an unknown role.
 func (c *Conversation) Stray(m *fields.Object) {
 	text := Content(m, "content", true)

@@ -201,7 +201,8 @@ func (p *API) CancelBatch(e *answer.Exchange, r *http.Request) (any, *fields.Fau
 	id := r.PathValue("id")
 	b, err := p.changeObject(records.KindBatch, id, func(_ *records.Change, b object) error {
 		if hasEnded(b) {
-			return fields.Refusal(http.StatusConflict, "id", "", "the batch is "+b["status"].(string))
+			return fields.Refusal(http.StatusConflict, "id", "", fmt.Sprint("the batch is ",
+				b["status"]))
 		}
 		setBatch(b, "cancelling")
 		return nil

@@ -144,27 +144,13 @@ func (r *inputReader) foreignItem(o *fields.Object, kind string) (ignored string
 }
 
 func (r *inputReader) message(o *fields.Object, following []fields.Value) {
-	conv := r.conv
-	switch o.Text("role") {
-	case "system", "developer":
-		conv.Developer(request.Content(o, "content", false))
-	case "user":
-		request.NeedContent(o)
-		conv.Messages = append(conv.Messages, session.User(request.Content(o, "content", false)))
-	case "assistant":
-		text := request.Content(o, "content", false)
+	r.conv.ReadMessage(o, "system, developer, user, assistant", func() {
+		form := session.AssistantAnswer
 		if isPreamble(o, following) {
-			conv.Add(session.AssistantCommentary, text)
-		} else {
-			conv.Add(session.AssistantAnswer, text)
+			form = session.AssistantCommentary
 		}
-	case "":
-		o.Get("role").Missing()
-		conv.Stray(o)
-	default:
-		o.Get("role").MustBe("one of system, developer, user, assistant")
-		conv.Stray(o)
-	}
+		r.conv.Add(form, request.Content(o, "content", false))
+	})
 }
 
 // isPreamble tells whether a message of the assistant precedes a call: by its phase, or by the next
