@@ -194,7 +194,7 @@ func (s *step) decodeAttend(a kernels.Attention, list kernels.Pointer) kernels.L
 
 func (s *step) qkv(i int) phase {
 	ops := s.run(i, engine.Norm, engine.Linear, engine.Rope, engine.WriteKV)
-	if ops == nil || s.steady || !s.decodes(s.p.Rows) {
+	if ops == nil || !s.decodes(s.p.Rows) {
 		return phase{}
 	}
 	norm, linear, rope, write := ops[0], ops[1], ops[2], ops[3]
@@ -202,7 +202,7 @@ func (s *step) qkv(i int) phase {
 	if s.preferred(QKVUnit) {
 		variant, scratch = QKVUnit, s.scratch
 	}
-	if s.p.Rows > kernels.DecodeRows {
+	if s.p.Rows > kernels.DecodeRows || s.steady {
 		variant = PrefillQKV
 	}
 	normed, qkv := norm.Out[0], linear.Out[0]
@@ -220,7 +220,7 @@ func (s *step) qkv(i int) phase {
 			return phase{}
 		}
 		list = t.PrefillQKV(parts, g, c, angles, s.terms.address, norm.Eps, s.scratch,
-			s.multiplier == nil)
+			s.multiplier == nil && !s.steady)
 	}
 	return phase{from: i, to: i + 4, variant: variant, launches: list,
 		results: []*engine.Buffer{qkv, write.Out[0]}}

@@ -165,8 +165,9 @@ func TestSteadyKernels(t *testing.T) {
 		o    engine.Settings
 		want string
 	}{
-		{"sm_90", engine.Settings{Compute: engine.Rounded}, dense("prefill_linear_wgmma:2") +
-			"stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+		{"sm_90", engine.Settings{Compute: engine.Rounded}, "prefill_qkv_wgmma:2 decode_attend:1 " +
+			"prefill_linear_wgmma:2 decode_route:1 stream_gate_up_bf16:1 stream_down_bf16:1 " +
+			"combine:1"},
 		{"sm_80", engine.Settings{Compute: engine.Rounded}, dense("prefill_linear_bf16:1") +
 			"stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
 		{"sm_120", engine.Settings{Compute: engine.MX}, dense("prefill_linear_bf16:1") +

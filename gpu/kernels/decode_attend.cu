@@ -11,8 +11,9 @@
 //
 // What a run found (largest logit, sum, values) is merged with the runs before it, beginning with
 // the sink: by the block that has all of them; where several blocks share them they lie in
-// `partial`, and the last block of a row and KV head to arrive merges. Runs are cut by the length
-// alone and merged in their order, so the same row gives the same bits in any batch and any grid.
+// `partial`, and the last block of a row and KV head to arrive merges. Runs are cut by the length,
+// most_runs and many, and merged in their order: with these a row has the same bits in any batch
+// and any grid.
 #include "attend_unit.h"
 
 constexpr int kRunPages = 8;      // least pages in a run
