@@ -36,7 +36,20 @@ var parts = []part{
 		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"},
 			{StreamGateUp + "_wgmma", StreamDown + "_wgmma"}}},
 	{"dense", []engine.Kind{engine.Linear, engine.Rope, engine.WriteKV},
-		[][]Variant{{QKVUnit, LinearUnit}}},
+		[][]Variant{{QKVUnit, LinearUnit}, {"half_pieces"}, {"twice_pieces"}}},
+}
+
+// cuts are ways of steps of many rows that are a number: Target.Cut.
+var cuts = map[Variant]int{"half_pieces": -1, "twice_pieces": 2}
+
+func (s *step) target() kernels.Target {
+	t := s.dev.target
+	for way, n := range cuts {
+		if !s.steady && s.preferred(way) {
+			t.Cut = n
+		}
+	}
+	return t
 }
 
 // Timing is the time of one way in steps of so many rows.
@@ -88,6 +101,9 @@ func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if cuts[way[0]] != 0 && s.p.Rows > kernels.DecodeRows {
+		t.Kernels = way[0]
+	}
 	s.phases = slices.DeleteFunc(s.phases, func(ph phase) bool {
 		last := s.p.Ops[ph.to-1]
 		skipped := !slices.Contains(p.kinds, last.Kind) || last.Out[0].Home == engine.Logits
@@ -128,29 +144,22 @@ func choose(list []Timing) {
 	type way struct {
 		part string
 		lead Variant
+		rows int // 0: few
 	}
-	few, buckets := map[way]float64{}, map[way]int{}
-	most := map[string]int{} // buckets of few rows
-	for _, t := range list {
+	cost := map[way]float64{}
+	wayOf := func(t Timing) way {
 		if t.Rows <= kernels.DecodeRows {
-			w := way{t.Part, t.Kernels}
-			few[w] += t.Micros / float64(t.Rows)
-			buckets[w]++
-			most[t.Part] = max(most[t.Part], buckets[w])
+			t.Rows = 0
 		}
+		return way{t.Part, t.Kernels, t.Rows}
 	}
-	for w := range few {
-		if buckets[w] < most[w.part] { // it would serve some steps, and not all alike
-			few[w] = math.Inf(1)
-		}
+	for _, t := range list { // a bucket more outweighs any time: a way serves all few rows alike
+		cost[wayOf(t)] += t.Micros/float64(t.Rows) - 1e9
 	}
 	for i, t := range list {
 		list[i].Chosen = !slices.ContainsFunc(list, func(o Timing) bool {
-			if t.Rows <= kernels.DecodeRows {
-				return o.Part == t.Part && o.Rows <= kernels.DecodeRows &&
-					few[way{o.Part, o.Kernels}] < few[way{t.Part, t.Kernels}]
-			}
-			return o.Part == t.Part && o.Rows == t.Rows && o.Micros < t.Micros
+			a, b := wayOf(t), wayOf(o)
+			return a.part == b.part && a.rows == b.rows && cost[b] < cost[a]
 		})
 	}
 }

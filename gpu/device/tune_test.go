@@ -52,9 +52,10 @@ func TestTheCardDecides(t *testing.T) {
 		}
 		return own
 	}
-	if dense := of("dense"); len(dense) != 6 || dense[0].Kernels != DecodeQKV || dense[0].Chosen ||
+	if dense := of("dense"); len(dense) != 10 || dense[0].Kernels != DecodeQKV || dense[0].Chosen ||
 		dense[1].Kernels != QKVUnit || !dense[1].Chosen ||
-		dense[5].Kernels != PrefillQKV {
+		dense[4].Kernels != PrefillQKV || dense[5].Kernels != "half_pieces" ||
+		dense[9].Kernels != "twice_pieces" {
 		t.Errorf("%+v", dense)
 	}
 	experts := of("experts")
@@ -104,6 +105,26 @@ func TestTheCardDecides(t *testing.T) {
 	if experts := of("experts"); err != nil || len(experts) != 8 ||
 		experts[0].Kernels != DecodeGateUp || !experts[0].Chosen {
 		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// TestCutsOfK: the number of pieces of k is a way too, of steps of many rows and of no steady one.
+func TestCutsOfK(t *testing.T) {
+	dev, _ := openWith(t, driver.CUDA, Options{Arch: "sm_90"})
+	o := engine.Settings{Pages: 4, Compute: engine.Rounded}
+	for way, n := range cuts {
+		dev.Choose([]Timing{{"dense", 8, DecodeQKV, 9, 0, true}, {"dense", 16, way, 9, 0, true},
+			{"dense", 2048, PrefillQKV, 9, 0, true}})
+		for rows, want := range map[int]int{8: 0, 16: n, 64: 0} {
+			if got := compiled(t, dev, o, rows).target().Cut; got != want {
+				t.Errorf("%s, %d rows: %d", way, rows, got)
+			}
+		}
+		steady := o
+		steady.Deterministic = true
+		if got := compiled(t, dev, steady, 16).target().Cut; got != 0 {
+			t.Errorf("%s, a steady step: %d", way, got)
+		}
 	}
 }
 

@@ -213,7 +213,7 @@ func (s *step) qkv(i int) phase {
 	}
 	parts, c := s.parts(linear), s.cache(write, write.Out[0])
 	parts[0].X.X = s.address(norm.In[0])
-	t, g, angles := s.dev.target, s.address(norm.W[0]), s.address(rope.In[0])
+	t, g, angles := s.target(), s.address(norm.W[0]), s.address(rope.In[0])
 	list := []kernels.Launch{t.DecodeQKV(parts, g, c, angles, s.heads(), norm.Eps, scratch)}
 	if variant == PrefillQKV {
 		if s.denseWays()[0] != warpgroups || c.Elements != kernels.BF16 {

@@ -57,7 +57,7 @@ func (s *step) commonWays() []multiplier {
 func (s *step) best(kind Variant, ways []multiplier) (t kernels.Target, w multiplier, f Variant) {
 	for _, w := range ways {
 		if f := kind + Variant(w.suffix); s.dev.enabled(f) {
-			t := s.dev.target
+			t := s.target()
 			t.Unit = w.unit
 			return t, w, f
 		}
@@ -94,7 +94,7 @@ func (s *step) prefillLinear(i int) phase {
 	if op.Out[0].Width == s.p.Spec.Experts {
 		ways = []multiplier{unrounded}
 	} else if ways[0] == warpgroups && s.multiplier == nil && s.dev.enabled(DirectLinear) {
-		if l, fits := s.dev.target.DirectLinears(parts, s.scratch); fits && !s.steady {
+		if l, fits := s.target().DirectLinears(parts, s.scratch); fits && !s.steady {
 			return s.single(i, DirectLinear, l)
 		}
 	}
@@ -111,7 +111,7 @@ func (s *step) prefillLinear(i int) phase {
 }
 
 func (s *step) linearQ8(i int) phase {
-	op, t := s.p.Ops[i], s.dev.target
+	op, t := s.p.Ops[i], s.target()
 	if op.Kind != engine.LinearQ8 || op.In[0].Width*9/8 > kernels.MostShared {
 		return phase{}
 	}

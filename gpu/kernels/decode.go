@@ -13,14 +13,13 @@ const DecodeRows = 8
 // each row. By count the matrix unit's kernel is faster from there on.
 const RouteRows = 256
 
-// DecodeRuns is the most runs that a context is cut in.
-const DecodeRuns = 40
-
-// SplitRows is the most rows of a step in which several blocks share a row's context: with more,
-// rows alone fill a card.
-const SplitRows = 64
-
-const pageTokens = 32 // positions of a page; cache.h has the same
+const (
+	DecodeRuns   = 40       // the most runs that a context is cut in
+	SplitRows    = 64       // the most rows in which blocks share a context: more fill a card alone
+	MostShared   = 48 << 10 // shared memory that every GPU gives a block without being asked
+	blockReserve = 1 << 10  // bytes that a block costs a processor besides its shared memory
+	pageTokens   = 32       // positions of a page; cache.h has the same
+)
 
 // AttendRuns is how many runs a context of so many positions is cut into, independent of a step's
 // rows: one or two for each processor of the card, of at least eight pages.
@@ -42,9 +41,6 @@ func Decodes(h Heads, hidden, intermediate, top int) bool {
 // Attends tells whether DecodeAttend can do these heads; it serves steps of any size.
 func Attends(h Heads) bool { return h.Dim == 64 && h.Query <= 8*h.KV }
 
-// MostShared is the shared memory that every GPU gives a block without being asked.
-const MostShared = 48 << 10
-
 // shared is the launch of a kernel whose warps take units of work (columns, or pairs of them) one
 // after another, for `copies` row groups or slots along x, which read the weights from the L2 cache
 // together. As many blocks as are resident at once, since each stages its activations: one has
@@ -54,8 +50,6 @@ func (t Target) shared(kernel string, copies, units, resident, memory int, args 
 	return launch(kernel, grid(copies, max(1, min(divideUp(units, threads/t.Warp), blocks))),
 		block(threads), memory, args...)
 }
-
-const blockReserve = 1 << 10 // bytes that a block costs a processor besides its shared memory
 
 // fits is how many blocks a processor has at once.
 func (t Target) fits(resident, memory int) int {

@@ -155,6 +155,7 @@ type Target struct {
 
 	Processors int // of the card, that blocks run on: SMs or compute units
 	Shared     int // bytes of shared memory that a block may have
+	Cut        int // halves of the usual number of pieces of k that there are more
 }
 
 const threads = 256 // of a block, unless a kernel says otherwise

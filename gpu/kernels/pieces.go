@@ -32,7 +32,7 @@ func ScratchBytes(bucket int, h Heads, positions, width, vocab int, steady bool)
 // have so many bytes. It depends on the card, the shape and, unless Steady, the bucket.
 func (t Target) pieces(tiles, k, shared, bytes int) int {
 	fit := t.Processors * t.fits(residentMany, shared)
-	return max(1, min(fit/tiles, k/64, 16, pieceBytes/(tiles*bytes)))
+	return max(1, min(fit*(2+t.Cut)/2/tiles, k/64, 16, pieceBytes/(tiles*bytes)))
 }
 
 // unit is the grid and the shared memory of decode_unit.cu: as many pieces as fill the card, or as
@@ -58,7 +58,7 @@ func (t Target) DirectLinears(list []Product, s Scratch) (l Launch, fits bool) {
 	for columns < list[0].Rows.Most {
 		columns *= 2
 	}
-	least := max(1, min(t.Processors/tiles, chunks/2))
+	least := max(1, min(t.Processors*(2+t.Cut)/2/tiles, chunks/2))
 	for pieces := least; columns <= 64 && pieces <= 16; pieces++ {
 		shared := wgmmaSlack + 4*columns*max(directColumns, 32*divideUp(chunks, 2*pieces))
 		if sums := tiles * pieces * columns * directColumns * 4; shared+blockReserve <= t.Shared &&

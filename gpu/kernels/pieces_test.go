@@ -24,7 +24,9 @@ func TestPiecesFit(t *testing.T) {
 				{s.Vocab, s.Hidden}, {s.Experts, s.Hidden}} {
 				for _, rows := range []int{1, 2, 8, 9, 13, 16, 64, 129, 256, 2048} {
 					have, counts := ScratchBytes(rows, h, 1, s.Hidden, s.Vocab, false)
-					checkPieces(t, target, m[0], m[1], rows, int(have), int(counts))
+					for _, target.Cut = range []int{-1, 2, 0} {
+						checkPieces(t, target, m[0], m[1], rows, int(have), int(counts))
+					}
 				}
 			}
 		}
@@ -118,6 +120,16 @@ func TestSteadyPieces(t *testing.T) {
 func TestPiecesOfAnH200(t *testing.T) {
 	target := Target{Warp: 32, Unit: WGMMA, Processors: 132, Shared: 227 << 10}
 	meet := Scratch{Partial: 256, Arrived: 256}
+	list := []Product{{Rows: Rows{Most: 64}, N: 5120, K: 2880}}
+	for cut, want := range map[int][2]uint32{-1: {2, 1}, 0: {3, 3}, 2: {6, 6}} {
+		cutter := target
+		cutter.Cut = cut
+		few, _ := cutter.DirectLinears(list, meet)
+		many := cutter.PrefillLinears(list, Rounded, meet)
+		if few.Grid[2] != want[0] || many.Grid[2] != want[1] { // the rows of a direct one must fit
+			t.Errorf("cut %d: %v and %v, not %d pieces", cut, few.Grid, many.Grid, want)
+		}
+	}
 	for _, x := range []struct {
 		n, k, rows int
 		want       [3]uint32

@@ -32,6 +32,8 @@ type tile struct {
 const (
 	tileColumns   = 128
 	directColumns = tileColumns + 4             // with those of squares
+	attendShare   = 4                           // blocks that share a tile's runs of positions
+	rateThreads   = threads                     // of MatrixRate
 	wgmmaStage    = 128 * 64 * 2                // bytes of an operand
 	wgmmaSlack    = 1024                        // operands begin at multiples of it
 	wgmmaRate     = wgmmaSlack + 3*wgmmaStage/2 // operands of 64 and 128 rows
@@ -63,7 +65,7 @@ func (t Target) PrefillLinears(list []Product, terms Terms, s Scratch) Launch {
 		kernel = "prefill_linear_q8"
 	case t.Unit == WGMMA && terms == Rounded: // the last block of a tile adds all pieces alone
 		kernel, size = "prefill_linear_wgmma", tile{128, wgmmaSlack + (3+3)*wgmmaStage}
-		most = max(1, t.Processors/across)
+		most = max(1, t.Processors*(2+t.Cut)/2/across)
 	}
 	down, pieces := divideUp(list[0].Rows.Most, size.rows), 1
 	if s != (Scratch{}) {
@@ -117,9 +119,6 @@ func (t Target) QuantizeMX(r Rows, to Activations, x Pointer, width int) Launch 
 
 func PrefillAttends(h Heads, c Cache) bool { return Attends(h) && c.Elements != F32 }
 
-// prefillAttendShare is how many blocks share a tile's runs of consecutive positions.
-const prefillAttendShare = 4
-
 // PrefillAttend is Attention for many rows. It reads adjacent rows of one sequence together. Single
 // rows are slower; where singles has their number they are left to DecodeAttend.
 func (t Target) PrefillAttend(a Attention, terms Terms, singles Pointer) Launch {
@@ -129,13 +128,10 @@ func (t Target) PrefillAttend(a Attention, terms Terms, singles Pointer) Launch 
 		name += c.Elements.suffix()
 	}
 	return launch(fmt.Sprintf("%s_%d", name, terms), grid(h.KV, divideUp(a.Rows.Most, tileRows),
-		prefillAttendShare), block(16*tileRows), 0, a.Rows.Live, a.O, a.QKV, c.Layer, a.Sinks,
+		attendShare), block(16*tileRows), 0, a.Rows.Live, a.O, a.QKV, c.Layer, a.Sinks,
 		c.Positions, c.Tables, c.TableAt, c.PageElements, i32(h.Query), i32(h.KV), i32(a.Window),
 		singles, a.Scale)
 }
-
-// rateThreads is the block size of MatrixRate; each group that drives the unit leaves its sums.
-const rateThreads = 256
 
 // RateLoop is the loop of a unit: its multiplications in a launch, and its memory.
 type RateLoop struct {
