@@ -30,6 +30,10 @@ func TestParametersAreNotDroppedInSilence(t *testing.T) {
 		{`"echo":true`, "echo"},
 		{`"prompt_logprobs":0`, "prompt_logprobs"},
 		{`"truncate_prompt_tokens":5`, "truncate_prompt_tokens"},
+		{`"documents":[{"text":"a"}]`, "documents"},
+		{`"include_stop_str_in_output":true`, "include_stop_str_in_output"},
+		{`"logprob_token_ids":[5]`, "logprob_token_ids"},
+		{`"allowed_token_ids":[5]`, "allowed_token_ids"},
 		{`"chat_template":"{{x}}"`, "chat_template"},
 		{`"stop_token_ids":["a"]`, "stop_token_ids[0]"},
 		{`"stop_token_ids":[999999]`, "stop_token_ids[0]"},
@@ -47,7 +51,7 @@ func TestParametersAreNotDroppedInSilence(t *testing.T) {
 		}
 	}
 	for _, members := range []string{`"modalities":["text"]`, `"verbosity":"medium"`,
-		`"use_beam_search":false`, `"echo":false`, `"add_generation_prompt":true`,
+		`"use_beam_search":false`, `"documents":[]`, `"include_stop_str_in_output":false`, `"echo":false`, `"add_generation_prompt":true`,
 		`"prompt_logprobs":null`, `"metadata":{` + manyMembers(16) + `}`} {
 		r := porttest.Post(t, srv, chatRoute, porttest.ChatWith(members))
 		if h := r.Header.Get("X-Ossrun-Ignored"); h != "" {
@@ -114,9 +118,14 @@ func TestParametersOfVLLM(t *testing.T) {
 		!reflect.DeepEqual(r.Params.LogitBias, want) {
 		t.Errorf("request %+v", r)
 	}
-	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+responseRoute,
-		`{"input":"a","previous_input_messages":[]}`), 400, fields.KindInvalid,
-		"previous_input_messages", "unsupported_parameter", "items of the input")
+	for body, name := range map[string]string{
+		`{"input":"a","previous_input_messages":[]}`: "previous_input_messages",
+		`{"input":"a","include_reasoning":false}`:    "include_reasoning",
+		`{"prompt":"a","prompt_embeds":"aGk="}`:      "prompt_embeds"} {
+		path := map[bool]string{true: textRoute, false: responseRoute}[strings.HasPrefix(body, `{"p`)]
+		porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+path, body), 400, fields.KindInvalid,
+			name, "unsupported_parameter", name)
+	}
 	porttest.Post(t, srv, textRoute, `{"prompt":[1,2,3,4],"truncate_prompt_tokens":3,"stop_token_ids":[13]}`)
 	r = f.Last(t)
 	if !reflect.DeepEqual(r.Prompt, []int32{2, 3, 4}) ||

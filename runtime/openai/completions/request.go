@@ -63,9 +63,8 @@ func (r *completionRequest) parameters() []fields.Parameter {
 		fields.Row("allowed_token_ids integers", func(o *fields.Object, _ string) {
 			turn.Allowed = allowedTokens(o)
 		}),
-		fields.Row("skip_special_tokens boolean", func(o *fields.Object, name string) {
-			turn.KeepSpecial = !o.Boolean(name, true)
-		}),
+		fields.Opposite("skip_special_tokens", &turn.KeepSpecial),
+		fields.Refused("prompt_embeds", "", "send a text or token ids"),
 		fields.Boolean("return_tokens_as_token_ids", false, &r.idNames),
 		fields.Integer("prompt_logprobs", 0, sample.MaxTopLogprobs, -1, &r.promptTop).WithoutDoc(),
 		fields.Row("max_tokens integer 0", r.readLimit), // read after echo and the logprobs

@@ -57,6 +57,11 @@ func Boolean(name string, fallback bool, to *bool) Parameter {
 	}}
 }
 
+// Opposite is a boolean that is true by default; to is its opposite.
+func Opposite(name string, to *bool) Parameter {
+	return Row(name+" boolean", func(o *Object, name string) { *to = !o.Boolean(name, true) })
+}
+
 func Integer(name string, low, high, fallback int, to *int) Parameter {
 	p := Parameter{Name: name, kind: "integer", bounds: []float64{float64(low), float64(high)},
 		read: func(o *Object, name string) { *to = o.Integer(name, low, high, fallback) }}

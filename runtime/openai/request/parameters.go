@@ -116,12 +116,7 @@ func (d *Draft) CommonRows(format string) []fields.Parameter {
 			}
 		}),
 		fields.Boolean("stream", false, &d.Stream),
-		fields.Row("store boolean", func(o *fields.Object, name string) {
-			d.Turn.InMemory = !o.Boolean(name, true)
-		}),
-		fields.Row("detect_loops boolean", func(o *fields.Object, name string) {
-			d.AllowLoops = !o.Boolean(name, true)
-		}),
+		fields.Opposite("store", &d.Turn.InMemory), fields.Opposite("detect_loops", &d.AllowLoops),
 		fields.Row("stop_token_ids integers", func(o *fields.Object, name string) {
 			d.Turn.StopTokens = stopTokens(o, name)
 		}), d.Stop("stop text-or-strings"))
@@ -180,6 +175,7 @@ func (d *Draft) ConversationRows(limits ...string) []fields.Parameter {
 		fields.Row("chat_template_kwargs object", nil).WithMembers("reasoning_effort",
 			"enable_thinking"),
 		fields.Refused("prompt_logprobs", "", "score a prompt with /v1/completions"),
+		fields.Refused("allowed_token_ids", "", "bound tokens with /v1/completions"),
 		fields.Refused("continue_final_message", "false", "continue a prompt with /v1/completions"),
 		fields.Refused("add_generation_prompt", "true", "render a prompt with /v1/completions"),
 		fields.Refused("echo", "false", "put the message in front of the answer yourself"),
@@ -192,6 +188,9 @@ func (d *Draft) ConversationRows(limits ...string) []fields.Parameter {
 func RefusedEverywhere() []fields.Parameter {
 	return []fields.Parameter{
 		fields.Refused("web_search_options", "", "give the model a function that searches"),
+		fields.Refused("include_stop_str_in_output", "false", "add the stop text yourself"),
+		fields.Refused("logprob_token_ids", "", "ask for the most probable tokens"),
+		fields.Refused("documents", "[]", "put their text into a message"),
 		fields.Refused("use_beam_search", "false", "ask for n choices and choose among them")}
 }
 

@@ -77,9 +77,8 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 	}, r.Sampling(), []fields.Parameter{
 		fields.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
 		fields.Row("include strings", r.readInclude), // read after top_logprobs
-		fields.Row("generate boolean", func(o *fields.Object, name string) {
-			r.Turn.PromptOnly = !o.Boolean(name, true)
-		}),
+		fields.Opposite("generate", &r.Turn.PromptOnly),
+		fields.Refused("include_reasoning", "true", "leave the items of reasoning out yourself"),
 		fields.Row("reasoning object", r.readSummary).WithMembers(request.ReasoningMembers...),
 		fields.Text("instructions", &r.instructions),
 		fields.Row("previous_response_id string", r.readPrevious),
