@@ -55,7 +55,7 @@ func TestReasoningInOtherWords(t *testing.T) {
 		{`"chat_template_kwargs":{"enable_thinking":true}`, 0, "reasoning"},
 		{off + `,"reasoning_effort":"high"`, 0, "reasoning"},
 		{`"thinking_token_budget":7`, 7, "reasoning"}, {`"thinking_budget_tokens":7`, 7, "reasoning"},
-		{`"thinking_budget_tokens":0`, -1, "reasoning"},
+		{`"thinking_budget_tokens":0`, -1, "reasoning"}, {`"reasoning_budget_tokens":5`, 5, "reasoning"},
 		{`"thinking_budget_tokens":-1`, 0, "reasoning"},
 		{`"reasoning_format":"auto"`, 0, "reasoning_content"},
 		{`"reasoning_format":"deepseek"`, 0, "reasoning_content"},
@@ -75,9 +75,9 @@ func TestReasoningInOtherWords(t *testing.T) {
 	porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+chatRoute,
 		porttest.ChatWith(`"reasoning_format":"none"`)), 400, fields.KindInvalid,
 		"reasoning_format", "unsupported_parameter", "apart")
-	porttest.Post(t, srv, chatRoute, porttest.ChatWith(`"repeat_penalty":1.25`))
-	if p := f.Last(t).Params.RepetitionPenalty; p != 1.25 {
-		t.Errorf("repeat_penalty: %v", p)
+	porttest.Post(t, srv, chatRoute, porttest.ChatWith(`"repeat_penalty":1.25,"n_predict":6`))
+	if q := f.Last(t); q.Params.RepetitionPenalty != 1.25 || q.MaxTokens != 6 {
+		t.Errorf("repeat_penalty %v, n_predict %d", q.Params.RepetitionPenalty, q.MaxTokens)
 	}
 	for path, status := range map[string]int{"/props": 200, "/props?model=gpt-oss:20b": 200,
 		"/props?model=none": 404} {

@@ -51,7 +51,8 @@ func (r *chatRequest) parameters() []fields.Parameter {
 		fields.Row("prediction object", r.readPrediction),
 		fields.Row("parallel_tool_calls any", nil), fields.Row("user any", nil),
 		fields.Row("metadata object", func(o *fields.Object, _ string) { request.Metadata(o) }),
-	}, r.ConversationRows("max_completion_tokens integer -1", "max_tokens integer -1"))
+	}, r.ConversationRows("max_completion_tokens integer -1", "max_tokens integer -1",
+		"n_predict")) // llama.cpp's
 }
 
 // Parse checks a request; bound is the port's limit of reasoning tokens.

@@ -153,8 +153,9 @@ func (d *Draft) ConversationRows(limits ...string) []fields.Parameter {
 		}
 	})
 	rows := append(d.Limit(limits...), bound,
-		bound.WithName("thinking_token_budget").WithoutDoc(),  // vLLM's
-		bound.WithName("thinking_budget_tokens").WithoutDoc(), // llama.cpp's
+		bound.WithName("thinking_token_budget").WithoutDoc(), // vLLM's
+		bound.WithName("thinking_budget_tokens").WithoutDoc(),
+		bound.WithName("reasoning_budget_tokens").WithoutDoc(), // llama.cpp's, as the one before
 		fields.Row("reasoning_effort effort", func(o *fields.Object, name string) {
 			kwargs := o.Object("chat_template_kwargs")
 			d.SetEffort(o.Get(name), o.Object("reasoning").Get("effort"), kwargs.Get(name))
