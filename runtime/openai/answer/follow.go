@@ -85,7 +85,10 @@ func (f follower) run() error {
 				batch = f.collect(batch, arrivals, sent)
 			}
 			// that a prompt is read delays no heartbeat and no first piece
-			if arrived = slices.ContainsFunc(batch, isAnswer); arrived {
+			if arrived = slices.ContainsFunc(batch, func(a arrival) bool {
+				_, reads := a.event.(session.Prefill)
+				return !reads
+			}); arrived {
 				sent = time.Now()
 			}
 			if err = f.batch(merge(batch)); err == nil && !arrived {
@@ -242,11 +245,6 @@ func isUrgent(batch []arrival) bool {
 		_, counts := a.event.(session.Counts)
 		return !counts && !isText(a.event)
 	})
-}
-
-func isAnswer(a arrival) bool {
-	_, reads := a.event.(session.Prefill)
-	return !reads
 }
 
 func isText(e session.Event) bool {

@@ -41,7 +41,13 @@ func Parameters() []fields.Parameter { return new(messagesRequest).parameters(ni
 func (r *messagesRequest) parameters(pool *tools.Pool) []fields.Parameter {
 	return slices.Concat([]fields.Parameter{fields.Text("model", &r.Model),
 		fields.Boolean("stream", false, &r.Stream)}, request.RefusedEverywhere(),
-		[]fields.Parameter{fields.Row("thread", refuseThread)},
+		[]fields.Parameter{fields.Row("thread", func(o *fields.Object, name string) {
+			if o.Has(name) { // after this fault Anthropic's SDKs continue without a stored one
+				o.ReplaceFault(fields.Refusal(http.StatusBadRequest, name, threadUnsupported,
+					"threads are not supported by this server; send the whole conversation in "+
+						"messages"))
+			}
+		})},
 		// context_management asks to forget earlier thinking, which is always done
 		fields.NoEffect("context_management", "cache_control", "inference_geo"),
 		[]fields.Parameter{fields.Row("tools objects", func(o *fields.Object, _ string) {
@@ -82,15 +88,6 @@ func (p API) parse(o *fields.Object) *messagesRequest {
 	r.offer.ApplyTo(&r.Turn)
 	r.Turns = []session.Request{r.Turn}
 	return r
-}
-
-// refuseThread refuses a conversation stored by the server, with the fault after which Anthropic's
-// SDKs continue without one.
-func refuseThread(o *fields.Object, name string) {
-	if o.Has(name) {
-		o.ReplaceFault(fields.Refusal(http.StatusBadRequest, name, threadUnsupported,
-			"threads are not supported by this server; send the whole conversation in messages"))
-	}
 }
 
 // readThinking reads the budget of thinking, and whether the client wants to see it.
