@@ -172,8 +172,8 @@ type ollamaModel struct {
 	ContextLength int           `json:"context_length"`
 }
 
-// loadedModel is a model in memory, with fields that typed clients need. The zero time stands for
-// the server's --keep-alive, which decides when it is unloaded.
+// loadedModel is a model in memory, with fields that typed clients need. The server's --keep-alive
+// decides when it is unloaded: a far time, as Ollama's for one that stays.
 type loadedModel struct {
 	ollamaModel
 	ExpiresAt time.Time `json:"expires_at"`
@@ -213,7 +213,7 @@ func (p API) Loaded(e *answer.Exchange, _ *http.Request) (any, *fields.Fault) {
 			_, ok := loaded[name]
 			return ok
 		}) {
-			list = append(list, loadedModel{ollamaModel: toOllama(m)})
+			list = append(list, loadedModel{toOllama(m), time.Now().Add(1<<63 - 1), 0})
 		}
 	}
 	return map[string][]loadedModel{"models": list}, nil
