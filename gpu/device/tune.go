@@ -138,28 +138,24 @@ func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
 	return t, errors.Join(err, graph.Close(), h.close())
 }
 
-// choose marks the fastest way of each bucket; of few rows that which is faster in all together, by
-// the time of a row: most steps have one.
+// choose marks the fastest way of each bucket. One that failed in a bucket of few rows serves none
+// of them, since with drafts the way of one row serves all.
 func choose(list []Timing) {
-	type way struct {
-		part string
-		lead Variant
-		rows int // 0: few
-	}
-	cost := map[way]float64{}
-	wayOf := func(t Timing) way {
-		if t.Rows <= kernels.DecodeRows {
-			t.Rows = 0
+	buckets := map[[2]string]float64{} // of few rows
+	cost := func(t Timing) float64 {   // a bucket more outweighs any time
+		if t.Rows > kernels.DecodeRows {
+			return t.Micros
 		}
-		return way{t.Part, t.Kernels, t.Rows}
+		return t.Micros - 1e9*buckets[[2]string{t.Part, string(t.Kernels)}]
 	}
-	for _, t := range list { // a bucket more outweighs any time: a way serves all few rows alike
-		cost[wayOf(t)] += t.Micros/float64(t.Rows) - 1e9
+	for _, t := range list {
+		if t.Rows <= kernels.DecodeRows {
+			buckets[[2]string{t.Part, string(t.Kernels)}]++
+		}
 	}
 	for i, t := range list {
 		list[i].Chosen = !slices.ContainsFunc(list, func(o Timing) bool {
-			a, b := wayOf(t), wayOf(o)
-			return a.part == b.part && a.rows == b.rows && cost[b] < cost[a]
+			return o.Part == t.Part && o.Rows == t.Rows && cost(o) < cost(t)
 		})
 	}
 }

@@ -13,8 +13,8 @@ import (
 // The experts of steps of up to some hundred rows, weights as the long side of the product. Steps
 // of few rows give the unit two bf16 terms of an activation, larger ones round it.
 //
-// What must stay true: they serve all steps of few rows or none (engine.Caps.Alike). If no row may
-// depend on its batch, the form that rounds serves steps of any size.
+// What must stay true: with drafts they serve all steps of few rows or none (engine.Caps.Alike). If
+// no row may depend on its batch, the form that rounds serves steps of any size.
 
 const (
 	StreamGateUp Variant = "stream_gate_up" // of rounded activations with the suffix _bf16
@@ -43,10 +43,14 @@ func readForced() (list []Variant, overlap bool, err error) {
 }
 
 // preferred tells whether a variant that is no default is in use, and forced or of the way that the
-// card timed as the fastest.
+// card timed as the fastest. With drafts that of one row serves all few: the text stays the same.
 func (s *step) preferred(v Variant) bool {
+	rows := s.p.Rows
+	if rows <= kernels.DecodeRows && s.p.Settings.Drafts > 0 {
+		rows = 1
+	}
 	return s.dev.enabled(v) && (slices.Contains(s.forced, v) ||
-		s.forced == nil && s.dev.chosen(v, s.p.Rows, s.p.Spec))
+		s.forced == nil && s.dev.chosen(v, rows, s.p.Spec))
 }
 
 func (s *step) streamExperts(i int) phase {

@@ -121,8 +121,8 @@ type Caps struct {
 	FP8KV    bool     // it has kernels for KV pages in 8 bits
 	Adapters bool     // a step may have rows of several models that share most of their weights
 	Samples  bool     // it samples tokens: each Step is a SamplingStep
-	// Alike: steps of up to so many rows give a row the same bits, larger ones other bits unless
-	// the settings are Deterministic; 0: all steps give the same
+	// Alike: with Drafts, steps of up to so many rows give a row the same bits, larger ones other
+	// bits unless the settings are Deterministic; 0: all steps give the same
 	Alike int
 
 	Discrete   bool    // it has a memory of its own, as a card has; else Memory is the host's
