@@ -35,6 +35,8 @@ var parts = []part{
 	{"experts", []engine.Kind{engine.Route, engine.GateUp, engine.Down, engine.Combine},
 		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"},
 			{StreamGateUp + "_wgmma", StreamDown + "_wgmma"}}},
+	{"router", []engine.Kind{engine.Norm, engine.Linear, engine.Route},
+		[][]Variant{{PrefillLinear}}},
 	{"dense", []engine.Kind{engine.Linear, engine.Rope, engine.WriteKV},
 		[][]Variant{{QKVUnit, LinearUnit}, {"half_pieces"}, {"twice_pieces"}}},
 }
@@ -76,16 +78,17 @@ func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 			break
 		}
 		for _, p := range parts {
+			usual := Variant("")
 			for _, way := range append([][]Variant{{""}}, p.ways...) {
-				t, failed := v.timeWay(p, way)
+				t, failed := v.timeWay(p, way, usual)
 				switch {
 				case errors.Is(failed, driver.ErrLost):
 					return nil, failed
 				case failed != nil:
 					err = cmp.Or(err, fmt.Errorf("%s by %s in steps of %d rows: %w", p.name,
 						cmp.Or(way[0], "default"), rows, failed))
-				case way[0] == "" || t.Kernels == way[0]:
-					list = append(list, t)
+				case t.Rows > 0:
+					list, usual = append(list, t), cmp.Or(usual, t.Kernels)
 				}
 			}
 		}
@@ -94,8 +97,9 @@ func (d *Device) Tune(ctx context.Context) (list []Timing, err error) {
 	return list, err
 }
 
-// timeWay times a part of the program, compiled with these variants.
-func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
+// timeWay times a part of the program, compiled with these variants, unless they are the usual ones
+// or not for so many rows. The router's phases are next to its Route.
+func (v *prover) timeWay(p part, way []Variant, usual Variant) (t Timing, err error) {
 	s, err := v.d.compile(&step{p: v.program, forced: way})
 	if err != nil {
 		return t, err
@@ -106,13 +110,16 @@ func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
 	}
 	s.phases = slices.DeleteFunc(s.phases, func(ph phase) bool {
 		last := s.p.Ops[ph.to-1]
-		skipped := !slices.Contains(p.kinds, last.Kind) || last.Out[0].Home == engine.Logits
-		if t.Kernels == "" && !skipped && last.Kind != engine.Route {
+		first := slices.Index(p.kinds, last.Kind)
+		skipped := first < 0 || last.Out[0].Home == engine.Logits ||
+			p.kinds[0] == engine.Norm && s.run(ph.to-1, p.kinds[first:]...) == nil
+		named := last.Kind != engine.Route || p.kinds[0] == engine.Norm
+		if t.Kernels == "" && !skipped && named {
 			t.Kernels = ph.variant
 		}
 		return skipped
 	})
-	if way[0] != "" && t.Kernels != way[0] { // it is not for so many rows
+	if way[0] != "" && (t.Kernels != way[0] || t.Kernels == usual) {
 		return t, nil
 	}
 	if err := s.Forward(v.batch, nil, nil); err != nil { // which routes the rows
@@ -131,7 +138,10 @@ func (v *prover) timeWay(p part, way []Variant) (t Timing, err error) {
 	t.Micros = math.Round(took.Seconds()*1e8/float64(m.Layers)) / 100
 	idle := math.Pow(1-float64(m.ExpertsPerToken)/float64(m.Experts), float64(t.Rows))
 	weights := float64(3*m.Experts*m.Hidden*m.Intermediate) * 17 / 32 * (1 - idle)
-	if p.kinds[0] != engine.Route {
+	switch p.kinds[0] {
+	case engine.Norm:
+		weights = float64(2 * m.Hidden * m.Experts)
+	case engine.Linear:
 		weights = float64(4 * m.Hidden * m.HeadDim * (m.Heads + m.KVHeads))
 	}
 	t.Rate = weights / max(t.Micros, 0.01) / 1e3

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,50 @@ func TestTheCardDecides(t *testing.T) {
 	if experts := of("experts"); err != nil || len(experts) != 8 ||
 		experts[0].Kernels != DecodeGateUp || !experts[0].Chosen {
 		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// TestTheRouterByTimes: steps of many rows have the way that the card timed faster in their bucket;
+// steady ones and those of few rows have decode_route, and so has a card without times.
+func TestTheRouterByTimes(t *testing.T) {
+	tuneSmall(t, 8, 16, 300)
+	dev, f := openWith(t, driver.CUDA, Options{Arch: "sm_80"}) // norm is a launch of its own
+	for kernel, n := range map[string]time.Duration{"decode_route": 5, "norm": 1,
+		"prefill_linear_3": 1, "route_choose": 1, "route_group": 1} {
+		f.Cost(kernel, n*time.Microsecond)
+	}
+	list, err := dev.Tune(t.Context())
+	hosttest.Check(t, err)
+	list = slices.DeleteFunc(list, func(x Timing) bool { return x.Part != "router" })
+	if !slices.EqualFunc(list, []Timing{{"router", 8, DecodeRoute, 5, 0, true},
+		{"router", 16, DecodeRoute, 5, 0, false}, {"router", 16, PrefillLinear, 4, 0, true},
+		{"router", 300, PrefillLinear, 4, 0, true}}, func(got, want Timing) bool {
+		want.Rate = got.Rate
+		return got == want && got.Rate > 0
+	}) {
+		t.Errorf("%+v", list)
+	}
+	for _, x := range []struct {
+		list   []Timing
+		forced []Variant
+		rows   int
+		steady bool
+		router Variant
+	}{
+		{nil, nil, 16, false, DecodeRoute}, {list, nil, 16, false, PrefillLinear},
+		{list, nil, 8, false, DecodeRoute}, {list, nil, 16, true, DecodeRoute},
+		{list, []Variant{DecodeRoute}, 16, false, DecodeRoute},
+		{nil, []Variant{PrefillLinear}, 16, false, PrefillLinear},
+		{list, nil, 300, false, PrefillLinear},
+	} {
+		dev.Choose(x.list)
+		dev.forced = x.forced
+		got := shown(compiled(t, dev, engine.Settings{Pages: 4, Compute: engine.Rounded,
+			MaxNumBatchedTokens: 300, Deterministic: x.steady}, x.rows), 0)
+		if strings.Contains(got, string(DecodeRoute)+":") != (x.router == DecodeRoute) ||
+			strings.Contains(got, string(PrefillLinear)+":") != (x.router == PrefillLinear) {
+			t.Errorf("%d rows, steady %v: %s", x.rows, x.steady, got)
+		}
 	}
 }
 

@@ -258,7 +258,8 @@ func (s *step) decodeLinear(i int) phase {
 // decodeRoute leaves order and groups only where a reference expert kernel reads them.
 func (s *step) decodeRoute(i int) phase {
 	ops := s.run(i, engine.Norm, engine.Linear, engine.Route)
-	if ops == nil || !s.dev.enabled(DecodeRoute) {
+	if ops == nil || !s.dev.enabled(DecodeRoute) ||
+		s.p.Rows > kernels.DecodeRows && !s.steady && s.preferred(PrefillLinear) {
 		return phase{}
 	}
 	norm, linear, route := ops[0], ops[1], ops[2]

@@ -9,7 +9,7 @@ import "fmt"
 // 1.2 times as long by them as by the kernels of many rows.
 const DecodeRows = 8
 
-// RouteRows is the most rows of a step whose router is DecodeRoute, which reads all weights for
+// RouteRows is the most rows of a step whose router may be DecodeRoute, which reads all weights for
 // each row. By count the matrix unit's kernel is faster from there on.
 const RouteRows = 256
 
