@@ -113,8 +113,7 @@ func (v *prover) timeWay(p part, way []Variant, usual Variant) (t Timing, err er
 		first := slices.Index(p.kinds, last.Kind)
 		skipped := first < 0 || last.Out[0].Home == engine.Logits ||
 			p.kinds[0] == engine.Norm && s.run(ph.to-1, p.kinds[first:]...) == nil
-		named := last.Kind != engine.Route || p.kinds[0] == engine.Norm
-		if t.Kernels == "" && !skipped && named {
+		if t.Kernels == "" && !skipped && (last.Kind != engine.Route || p.kinds[0] == engine.Norm) {
 			t.Kernels = ph.variant
 		}
 		return skipped
@@ -151,17 +150,14 @@ func (v *prover) timeWay(p part, way []Variant, usual Variant) (t Timing, err er
 // choose marks the fastest way of each bucket. One that failed in a bucket of few rows serves none
 // of them, since with drafts the way of one row serves all.
 func choose(list []Timing) {
-	buckets := map[[2]string]float64{} // of few rows
-	cost := func(t Timing) float64 {   // a bucket more outweighs any time
-		if t.Rows > kernels.DecodeRows {
-			return t.Micros
+	cost := func(t Timing) float64 { // a bucket more outweighs any time
+		for _, o := range list {
+			if o.Part == t.Part && o.Kernels == t.Kernels &&
+				max(o.Rows, t.Rows) <= kernels.DecodeRows {
+				t.Micros -= 1e9
+			}
 		}
-		return t.Micros - 1e9*buckets[[2]string{t.Part, string(t.Kernels)}]
-	}
-	for _, t := range list {
-		if t.Rows <= kernels.DecodeRows {
-			buckets[[2]string{t.Part, string(t.Kernels)}]++
-		}
+		return t.Micros
 	}
 	for i, t := range list {
 		list[i].Chosen = !slices.ContainsFunc(list, func(o Timing) bool {

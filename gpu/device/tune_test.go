@@ -142,6 +142,7 @@ func TestTheRouterByTimes(t *testing.T) {
 		{list, []Variant{DecodeRoute}, 16, false, DecodeRoute},
 		{nil, []Variant{PrefillLinear}, 16, false, PrefillLinear},
 		{list, nil, 300, false, PrefillLinear},
+		{nil, []Variant{PrefillLinear}, 8, false, DecodeRoute},
 	} {
 		dev.Choose(x.list)
 		dev.forced = x.forced
