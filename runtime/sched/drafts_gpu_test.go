@@ -51,10 +51,6 @@ func TestDraftsOnAGPU(t *testing.T) {
 		requests = append(requests, TokenRequest{Prompt: cases[at].Tokens[:8+k], MaxTokens: most,
 			Params: p})
 	}
-	dev.Choose([]device.Timing{ // ways whose bits differ, of which a draft must choose no other
-		{Part: "dense", Rows: 1, Kernels: device.DecodeQKV, Chosen: true},
-		{Part: "dense", Rows: 8, Kernels: device.QKVUnit, Chosen: true},
-		{Part: "experts", Rows: 8, Kernels: device.StreamGateUp, Chosen: true}})
 	for _, c := range []struct {
 		name string
 		s    engine.Settings
