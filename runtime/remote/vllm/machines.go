@@ -25,29 +25,14 @@ func (p *planner) usesRay() bool { return p.r.Spread != "" && isBefore(p.r.Versi
 
 // spreadArgs adds the arguments that all machines of one model have.
 func (p *planner) spreadArgs() {
-	n := len(p.r.Machines)
 	p.Plan.spread = p.r.Spread
-	switch {
-	case p.r.Spread == "":
+	if p.r.Spread == "" {
 		return
-	case p.usesRay():
-		p.Args.add("--distributed-executor-backend ray", "the launcher of this version", NotInGuide)
-	default:
-		for _, name := range []string{"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} {
-			p.Env.add(name+"=$IFACE_NAME", "the network between the machines", placeStrategies)
-		}
-		p.Args.add(fmt.Sprint("--nnodes ", n), "the machines", placeStrategies)
 	}
-	switch p.r.Spread {
-	case "tp":
-		p.replace(fmt.Sprint("--tensor-parallel-size ", p.TensorParallel*n))
-	case "tp-pp":
-		p.Args.add(fmt.Sprint("--pipeline-parallel-size ", n), "each machine has some layers",
-			placeStrategies)
-	case "dep":
-		p.Args.add("--enable-expert-parallel", "each GPU has some experts", placeStrategies)
-		p.Args.add(fmt.Sprint("--data-parallel-size ", n), "each machine has its requests",
-			placeStrategies)
+	p.add(&p.Env, p.book.SpreadEnv)
+	p.add(&p.Args, p.book.Spread)
+	if p.r.Spread == "tp" {
+		p.replace(fmt.Sprint("--tensor-parallel-size ", p.TensorParallel*len(p.r.Machines)))
 	}
 }
 

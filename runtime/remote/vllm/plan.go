@@ -106,7 +106,6 @@ const (
 	placeParameters = "guide, Configs and Parameters"
 	placeBalance    = "guide, Balancing between Throughput and Latencies"
 	placeLimits     = "guide, Known Limitations"
-	placeStrategies = "recipes, strategies of several machines"
 	placeBenchmarks = "vLLM v0.10.1, Serve a model via docker"
 )
 

@@ -29,7 +29,8 @@ type recipes struct {
 	Troubles []Trouble
 
 	Weights, Warnings, File, Env, Args, Limits, Eval, Address, Install, Prepare []row
-	Docker, Benchmarks, Look                                                    []row
+	Spread, Docker, Benchmarks, Look                                            []row
+	SpreadEnv                                                                   []row `yaml:"spread_env"`
 }
 
 type kind struct {
@@ -62,7 +63,7 @@ type row struct {
 	Model, From, To       string
 	TP                    int
 	Speculative, Firmware string
-	Launch                string
+	Launch, Spread        string
 	Front                 *bool
 	Text, Why, Place      string
 	Guide                 bool
@@ -108,6 +109,7 @@ func (p *planner) fill(text string) (_ string, ok bool) {
 		"vocabulary": r.Vocabulary, "image": p.Image, "pull": p.Pull, "platform": r.Platform,
 		"host": p.host, "port": strconv.Itoa(r.Port), "length": strconv.Itoa(r.Input + r.Output),
 		"input": strconv.Itoa(r.Input), "output": strconv.Itoa(r.Output), "folder": "",
+		"machines":  strconv.Itoa(len(r.Machines)),
 		"published": fmt.Sprintf("-p %d:%[1]d", r.Port), "vllm": "vllm " + p.kind.Install}
 	if r.Input == 0 || r.Output == 0 || r.Preset == "eval" {
 		values["length"] = ""
@@ -150,7 +152,7 @@ func (p *planner) applies(w row) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
 	return (w.Hardware == nil || slices.ContainsFunc(w.Hardware, p.chip.is(p.r.Hardware))) &&
 		is(w.Model, size) && is(w.Speculative, p.r.Speculative) && is(w.Firmware, firmware) &&
-		is(w.Launch, p.r.Launch) &&
+		is(w.Launch, p.r.Launch) && is(w.Spread, p.r.Spread) &&
 		(w.TP == 0 || w.TP == p.TensorParallel) && (w.Front == nil || *w.Front == p.hasFront()) &&
 		(w.From == "" || !isBefore(p.r.Version, w.From))
 }
