@@ -15,6 +15,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -140,35 +141,29 @@ func fieldSchema(kind string, bounds []string) schema {
 
 var pathVariable = regexp.MustCompile(`\{(\w+)\}`)
 
-// faultAnswers are the error answers that any request can get.
-var faultAnswers = map[string]string{"400": "refused, with the field that is wrong",
-	"401": "the key is missing or wrong", "403": "the host or the page's origin is not allowed",
-	"404": "no such thing", "405": "not with this method", "408": "the body did not come in time",
-	"409": "not in this state", "413": "the body is too large", "415": "not application/json",
-	"429": "the queue is full; Retry-After", "500": "a fault of the server",
-	"503": "loading or draining; Retry-After"}
+// documentFrame is page/openapi.json: the document without paths, and the errors of any request.
+type documentFrame struct {
+	Document schema
+	Faults   schema // by status
+}
 
 func (p *port) document() schema {
+	text := strings.Replace(pageFile("openapi.json"), "VERSION", cmp.Or(p.Version, "0"), 1)
+	var frame documentFrame
+	_ = json.Unmarshal([]byte(text), &frame) // a test reads the document
 	paths := map[string]schema{}
 	for _, o := range p.documented() {
 		method, path, _ := strings.Cut(o.route, " ")
 		if paths[path] == nil {
 			paths[path] = schema{}
 		}
-		paths[path][strings.ToLower(method)] = o.document(path)
+		paths[path][strings.ToLower(method)] = o.document(path, frame.Faults)
 	}
-	fault := schema{"type": "object", "required": []string{"error"}}
-	return schema{"openapi": "3.1.0",
-		"info": schema{"title": "ossrun", "version": cmp.Or(p.Version, "0"),
-			"description": "What this server honours. Fields that a route does not know are " +
-				"left out and named in the header X-Ossrun-Ignored."},
-		"paths": paths,
-		"components": schema{"schemas": schema{"Fault": fault},
-			"securitySchemes": schema{"key": schema{"type": "http", "scheme": "bearer"}}},
-		"security": []schema{{}, {"key": []string{}}}}
+	frame.Document["paths"] = paths
+	return frame.Document
 }
 
-func (o describedOperation) document(path string) schema {
+func (o describedOperation) document(path string, faults schema) schema {
 	id := strings.Trim(notLetters.ReplaceAllString(strings.ToLower(o.route), "_"), "_")
 	d := schema{"summary": o.Summary, "operationId": id}
 	var parameters []schema
@@ -192,11 +187,7 @@ func (o describedOperation) document(path string) schema {
 			"content": schema{"application/json": schema{"schema": o.bodySchema()}}}
 	}
 	responses := schema{"200": schema{"description": "done", "content": o.content()}}
-	fault := schema{"$ref": "#/components/schemas/Fault"}
-	for status, why := range faultAnswers {
-		responses[status] = schema{"description": why,
-			"content": schema{"application/json": schema{"schema": fault}}}
-	}
+	maps.Copy(responses, faults)
 	if o.Members == "status" && o.Body == nil { // health has a body of its own
 		responses["503"] = responses["200"]
 	}
