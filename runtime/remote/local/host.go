@@ -106,8 +106,8 @@ func answer(ctx context.Context, conn net.Conn, h Host) {
 	case doStatus:
 		_ = write.Encode(h.Status())
 	case doStop:
+		_ = write.Encode(struct{}{}) // before it ends this connection
 		h.Stop(o.Now)
-		_ = write.Encode(struct{}{})
 	case doTurn:
 		if o.Request != nil {
 			turn(ctx, read, write, h, o)

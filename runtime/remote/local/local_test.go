@@ -4,6 +4,7 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"os"
@@ -198,6 +199,27 @@ func TestStop(t *testing.T) {
 	h := hostOf(nil)
 	g := host(t, h)
 	if err := g.Server.Stop(t.Context(), true); err != nil || !<-h.stopped {
+		t.Error(err)
+	}
+}
+
+type endingHost struct {
+	*scriptedHost
+	end func() error
+}
+
+func (h endingHost) Stop(bool) { _ = h.end() }
+
+// A server that ends at once has told so before.
+func TestStopIsAnsweredFirst(t *testing.T) {
+	ours, theirs := net.Pipe()
+	var served sync.WaitGroup
+	served.Go(func() { answer(t.Context(), theirs, endingHost{hostOf(nil), theirs.Close}) })
+	defer served.Wait()
+	defer ours.Close()
+	var done struct{}
+	if err := errors.Join(json.NewEncoder(ours).Encode(order{Do: doStop}),
+		json.NewDecoder(ours).Decode(&done)); err != nil {
 		t.Error(err)
 	}
 }
