@@ -30,6 +30,8 @@ type ollamaAnswer struct {
 	Thinking  string         `json:"thinking,omitempty"` // of /api/generate
 	Done      bool           `json:"done"`
 	*ollamaEnd
+
+	Logprobs []answer.TokenLogprob `json:"logprobs,omitempty"` // of the answer's tokens
 }
 
 type ollamaMessage struct {
@@ -63,7 +65,8 @@ type form struct {
 	*answer.Answer
 	req               *ollamaRequest
 	thinking, content strings.Builder
-	commentary        bool // the content so far is a preamble
+	commentary        bool                  // the content so far is a preamble
+	logprobs          []answer.TokenLogprob // in a stream: of the next line
 	calls             []ollamaCall
 	started           time.Time
 }
@@ -88,6 +91,7 @@ func (l *form) Take(_ int, e session.Event) {
 		if l.commentary { // a preamble and the answer share one field
 			text, l.commentary = "\n\n"+text, false
 		}
+		l.logprobs = append(l.logprobs, answer.WireLogprobs(e.Logprobs)...)
 		l.addText(text)
 	case session.CallStart:
 		call := ollamaCall{ID: e.ID}
@@ -110,7 +114,11 @@ func (l *form) piece(m ollamaMessage) { l.Emit("", l.line(m)) }
 func (l *form) Beat() { l.piece(ollamaMessage{}) }
 
 func (l *form) line(m ollamaMessage) ollamaAnswer {
-	a := ollamaAnswer{Model: l.Model, CreatedAt: time.Now().UTC().Format(time.RFC3339Nano)}
+	a := ollamaAnswer{Model: l.Model, CreatedAt: time.Now().UTC().Format(time.RFC3339Nano),
+		Logprobs: l.logprobs}
+	if l.req.Stream {
+		l.logprobs = nil
+	}
 	if l.req.generate {
 		a.Response, a.Thinking = &m.Content, m.Thinking
 	} else {
@@ -163,13 +171,13 @@ func FaultBody(f *fields.Fault, _ string) any {
 const Version = "0.13.4"
 
 type ollamaModel struct {
-	Name          string        `json:"name"`
-	Model         string        `json:"model"`
-	ModifiedAt    string        `json:"modified_at"`
-	Size          int64         `json:"size"`   // 0: not known here
-	Digest        string        `json:"digest"` // of the name; clients cut it to 12 digits
-	Details       ollamaDetails `json:"details"`
-	ContextLength int           `json:"context_length"`
+	Name          string         `json:"name"`
+	Model         string         `json:"model"`
+	ModifiedAt    string         `json:"modified_at"`
+	Size          int64          `json:"size"`   // 0: not known here
+	Digest        string         `json:"digest"` // of the name; clients cut it to 12 digits
+	Details       map[string]any `json:"details"`
+	ContextLength int            `json:"context_length"`
 }
 
 // loadedModel is a model in memory, with fields that typed clients need. The server's --keep-alive
@@ -180,17 +188,10 @@ type loadedModel struct {
 	SizeVRAM  int64     `json:"size_vram"` // 0: not known here
 }
 
-type ollamaDetails struct {
-	ParentModel   string   `json:"parent_model"`
-	Format        string   `json:"format"`
-	Family        string   `json:"family"`
-	Families      []string `json:"families"`
-	ParameterSize string   `json:"parameter_size"` // "": not known here
-	Quantization  string   `json:"quantization_level"`
-}
-
-var gptOSSDetails = ollamaDetails{Format: "safetensors", Family: "gptoss",
-	Families: []string{"gptoss"}, Quantization: "MXFP4"}
+// gptOSSDetails are those of every model here; "" is not known.
+var gptOSSDetails = map[string]any{"parent_model": "", "format": "safetensors",
+	"family": "gptoss", "families": []string{"gptoss"}, "parameter_size": "",
+	"quantization_level": "MXFP4"}
 
 // API has the routes under /api.
 type API struct{ *answer.Driver }
@@ -249,17 +250,10 @@ func (p API) Show(e *answer.Exchange, r *http.Request, o *fields.Object) (any, *
 	if f != nil {
 		return nil, f
 	}
-	return struct {
-		Modelfile    string         `json:"modelfile"`
-		Parameters   string         `json:"parameters"`
-		Template     string         `json:"template"`
-		Details      ollamaDetails  `json:"details"`
-		Info         map[string]any `json:"model_info"`
-		Capabilities []string       `json:"capabilities"`
-	}{"", "temperature 1", "", gptOSSDetails,
-		map[string]any{"general.architecture": "gptoss",
-			"gptoss.context_length": runner.ContextLength()},
-		[]string{"completion", "tools", "thinking"}}, nil
+	return map[string]any{"modelfile": "", "parameters": "temperature 1", "template": "",
+		"details": gptOSSDetails, "capabilities": []string{"completion", "tools", "thinking"},
+		"model_info": map[string]any{"general.architecture": "gptoss",
+			"gptoss.context_length": runner.ContextLength()}}, nil
 }
 
 // Pull succeeds for a model that is already here. Others must be downloaded by the operator with

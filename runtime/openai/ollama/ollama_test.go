@@ -61,6 +61,51 @@ func TestOllamaChat(t *testing.T) {
 	}
 }
 
+// The bodies are those of Ollama's clients for Python and JavaScript 0.6.
+func TestOllamaLogprobs(t *testing.T) {
+	srv, f := porttest.Server(t, func(session.Request) ([]session.Event, error) {
+		lp := func(s string, p float32) session.TokenLogprob {
+			return session.TokenLogprob{Token: s, Bytes: []byte(s), Logprob: p}
+		}
+		he := lp("He", -0.5)
+		he.Top = []session.TokenLogprob{lp("Oh", -1)}
+		return []session.Event{session.Reasoning{Text: "Hm."},
+			session.Answer{Text: "He", Logprobs: []session.TokenLogprob{he}},
+			session.Answer{Text: "y", Logprobs: []session.TokenLogprob{lp("y", -0.25)}},
+			sessiontest.Done(session.FinishStop)}, nil
+	})
+	const want = `[` + `{"bytes":[72,101],"logprob":-0.5,"token":"He","top_logprobs":[{"bytes":[79,104],` +
+		`"logprob":-1,"token":"Oh"}]},{"bytes":[121],"logprob":-0.25,"token":"y","top_logprobs":[]}]`
+	for _, c := range []struct {
+		path, body string
+		params     int
+	}{
+		{"/api/chat", ollamaHello + `,"tools":[],"stream":false,"logprobs":true,"top_logprobs":2`, 2},
+		{"/api/chat", ollamaHello + `,"tools":[],"stream":true,"logprobs":true,"top_logprobs":2`, 2},
+		{"/api/generate", `"model":"gpt-oss:20b","prompt":"hi","stream":false,"logprobs":true`, 0},
+		{"/api/generate", `"model":"gpt-oss:20b","prompt":"hi","logprobs":true`, 0},
+		{"/api/generate", `"model":"gpt-oss:20b","prompt":"hi","raw":true,"stream":false,` +
+			`"logprobs":true`, 0},
+	} {
+		r := porttest.Post(t, srv, c.path, "{"+c.body+"}")
+		var list []any // of all lines
+		for line := range strings.Lines(r.Body) {
+			more, _ := porttest.Decode(t, line)["logprobs"].([]any)
+			list = append(list, more...)
+		}
+		if got, _ := json.Marshal(list); string(got) != want || r.Header.Get("X-Ossrun-Ignored") != "" {
+			t.Errorf("%s %s\n got %s\nwant %s", c.path, c.body, got, want)
+		}
+		if n := f.Last(t).Params.Logprobs; n != c.params {
+			t.Errorf("%s: %d alternatives", c.body, n)
+		}
+	}
+	porttest.Post(t, srv, "/api/chat", `{`+ollamaHello+`,"top_logprobs":3}`)
+	if n := f.Last(t).Params.Logprobs; n != -1 {
+		t.Errorf("%d alternatives without logprobs", n)
+	}
+}
+
 func TestOllamaCalls(t *testing.T) {
 	srv, f := porttest.Server(t, sessiontest.Agent)
 	tools := `,"tools":[` + porttest.WeatherTool + `]`
@@ -164,6 +209,7 @@ func TestOllamaRefuses(t *testing.T) {
 		{"/api/chat", `{` + ollamaHello + `,"options":{"temperature":9}}`, 400,
 			"options.temperature"},
 		{"/api/chat", `{` + ollamaHello + `,"format":"xml"}`, 400, "format"},
+		{"/api/chat", `{` + ollamaHello + `,"top_logprobs":21}`, 400, "top_logprobs"},
 		{"/api/chat", `{"model":"20b","messages":[{"role":"user","content":" ","images":["x"]}]}`,
 			400, "text only"},
 		{"/api/generate", `{"model":"gpt-oss:20b","prompt":"a","template":"x"}`, 400, "template"},

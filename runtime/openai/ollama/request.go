@@ -15,6 +15,7 @@ import (
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
 	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/openai/request"
+	"github.com/ossrun/ossrun/runtime/sample"
 	"github.com/ossrun/ossrun/runtime/session"
 )
 
@@ -50,6 +51,7 @@ func (r *ollamaRequest) generateParameters() []fields.Parameter {
 }
 
 func (r *ollamaRequest) sharedRows() []fields.Parameter {
+	top := 0
 	return append(r.Constraints("format any"),
 		fields.Row("model! string", func(o *fields.Object, name string) {
 			if r.Model = o.Text(name); r.Model == "" {
@@ -57,6 +59,12 @@ func (r *ollamaRequest) sharedRows() []fields.Parameter {
 			}
 		}),
 		fields.Boolean("stream", true, &r.Stream),
+		fields.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &top),
+		fields.Row("logprobs boolean", func(o *fields.Object, name string) {
+			if o.Flag(name) {
+				r.Turn.Params.Logprobs = top
+			}
+		}),
 		fields.Row("options object", r.readOptions),
 		fields.Row("think any", r.readThink),
 		fields.Row("keep_alive any", nil)) // the server's own --keep-alive decides
