@@ -52,7 +52,7 @@ func TestLoopsAreNamed(t *testing.T) {
 	for _, body := range []string{`{"input":"hi"}`, `{"input":"hi","stream":true}`} {
 		r := porttest.Post(t, srv, "/v1/responses", body)
 		if !strings.Contains(r.Body, `"status":"failed"`) ||
-			!strings.Contains(r.Body, `"code":"invalid_prompt"`) ||
+			!strings.Contains(r.Body, `{"type":"server_error","code":"invalid_prompt",`) ||
 			!strings.Contains(r.Body, "repeated the same tokens") ||
 			strings.Contains(r.Body, "max_output_tokens\"}") {
 			t.Errorf("%s", r.Body)

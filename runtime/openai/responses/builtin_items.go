@@ -84,14 +84,12 @@ type mcpListItem struct {
 	itemHead
 	ServerLabel string    `json:"server_label"`
 	Tools       []mcpTool `json:"tools"`
-	Error       *string   `json:"error"`
 }
 
 type mcpTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
-	Annotations *struct{}       `json:"annotations"`
 }
 
 // toolCall is a call and its item. The item of a search or of client_items.go is nil until the

@@ -30,11 +30,7 @@ type clientItem struct {
 	Arguments json.RawMessage  `json:"arguments,omitempty"`
 	Status    string           `json:"status"`
 	// of shell_call
-	Environment *toolEnvironment `json:"environment,omitempty"`
-}
-
-type toolEnvironment struct {
-	Type string `json:"type"` // local
+	Environment map[string]string `json:"environment,omitempty"`
 }
 
 type shellAction struct {
@@ -47,9 +43,9 @@ type localShellAction struct {
 	Type      string            `json:"type"` // exec
 	Command   []string          `json:"command"`
 	Env       map[string]string `json:"env"`
-	Folder    *string           `json:"working_directory"`
-	TimeoutMS *int              `json:"timeout_ms"`
-	User      *string           `json:"user"`
+	Folder    *string           `json:"working_directory,omitempty"`
+	TimeoutMS *int              `json:"timeout_ms,omitempty"`
+	User      *string           `json:"user,omitempty"`
 }
 
 // idPrefixes begin the ids of clientItems.
@@ -68,7 +64,7 @@ func (c *composer) newClientItem(kind string, call session.CallStart,
 	switch kind {
 	case "shell_call":
 		item.Action = read(&shellAction{Commands: []string{}})
-		item.Environment = &toolEnvironment{"local"}
+		item.Environment = map[string]string{"type": "local"}
 	case "local_shell_call":
 		item.Action = read(&localShellAction{Type: "exec", Command: []string{},
 			Env: map[string]string{}})

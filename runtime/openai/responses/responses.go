@@ -174,7 +174,7 @@ func (r *form) End(usage session.Usage, f *fields.Fault) {
 			"the response is not stored: "+err.Error())
 		r.Exchange.Fault = f
 		r.response.Status, r.response.CompletedAt = "failed", nil
-		r.response.Error = &responseError{Code: f.Code, Message: f.Message}
+		r.response.Error = &responseError{f.Kind, f.Code, f.Message}
 		r.req.conversation = ""
 		if last, err = r.store(); err != nil { // even alone it is too large
 			r.api.Log.Error("a response is not stored", "id", r.response.ID, "error", err)
@@ -229,15 +229,15 @@ func (r *form) finish(usage session.Usage, failed *fields.Fault) {
 		r.response.Status = "cancelled"
 	case failed != nil:
 		r.closeIncomplete()
-		r.response.Status, r.response.Error = "failed", &responseError{Code: errorCode(failed),
-			Message: failed.Message}
+		r.response.Status, r.response.Error = "failed", &responseError{failed.Kind,
+			errorCode(failed), failed.Message}
 	case r.req.Turn.PromptOnly:
 		r.response.Status, r.response.CompletedAt = "completed", new(now())
 	case r.Dones[0].Finish == session.FinishLoop:
 		r.closeIncomplete()
 		// Codex would repeat the request after any other code of OpenAI's list
-		r.response.Status, r.response.Error = "failed", &responseError{Code: "invalid_prompt",
-			Message: session.ErrLoop.Error()}
+		r.response.Status, r.response.Error = "failed", &responseError{fields.KindServer,
+			"invalid_prompt", session.ErrLoop.Error()}
 	case r.Dones[0].Cut():
 		r.closeIncomplete()
 		r.response.Status, r.response.IncompleteDetails = "incomplete",

@@ -80,8 +80,8 @@ func (r *storedResponse) fail() {
 		return
 	}
 	body["status"] = json.RawMessage(`"failed"`)
-	body["error"], _ = answer.Marshal(responseError{Code: fields.KindServer,
-		Message: "the server ended while it wrote this response; send the request again"})
+	body["error"], _ = answer.Marshal(responseError{fields.KindServer, fields.KindServer,
+		"the server ended while it wrote this response; send the request again"})
 	var output []map[string]json.RawMessage
 	if json.Unmarshal(body["output"], &output) == nil && len(output) > 0 {
 		last := output[len(output)-1] // no process will finish it

@@ -57,6 +57,7 @@ type response struct {
 }
 
 type responseError struct {
+	Type    string `json:"type"` // not in OpenAI's document; Vercel's AI SDK wants it
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }

@@ -21,8 +21,8 @@ func TestClientToolsAreCalledAndReadAgain(t *testing.T) {
 			`"commands":["ls","pwd"],"timeout_ms":9,"max_output_length":null}`,
 			`"output":[{"stdout":"a","stderr":"","outcome":{"type":"exit","exit_code":0}}]`},
 		{`{"type":"local_shell"}`, "local_shell", `{"command":["ls","-l"],"working_directory":"/a"}`,
-			`"action":{"type":"exec","command":["ls","-l"],"env":{},"working_directory":"/a",` +
-				`"timeout_ms":null,"user":null}`, `"output":"a"`},
+			`"action":{"type":"exec","command":["ls","-l"],"env":{},"working_directory":"/a"}`,
+			`"output":"a"`}, // ai refuses null for the others
 		{`{"type":"apply_patch"}`, "apply_patch", update, `"operation":{"type":"update_file",` +
 			`"path":"a b.go","diff":"@@ func f\n x\n-y\n+\n"}`, `"status":"completed","output":"a"`},
 		{`{"type":"apply_patch"}`, "apply_patch", "*** Begin Patch\n*** Add File: n\n+a\n" +
