@@ -54,7 +54,7 @@ func TestCubinsHaveTheKernels(t *testing.T) {
 // kernelsOf are the names of the sources' kernels that are built for a matrix unit: all, but the
 // products of other units.
 func kernelsOf(t *testing.T, unit Unit) (names []string) {
-	signatures, err := Signatures(".")
+	signatures, err := readSignatures(".")
 	if err != nil {
 		t.Fatal(err)
 	}

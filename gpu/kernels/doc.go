@@ -14,4 +14,5 @@
 //     every other kernel is compared with them.
 package kernels
 
+//go:generate go test -run TestKernelTableIsNotStale -update .
 //go:generate go run ./generate

@@ -100,11 +100,11 @@ func launchesOn(t Target) []Launch {
 // A launch that has an argument too few, or one of the wrong size, reads garbage on a GPU: every
 // launch is held to its kernel's source.
 func TestLaunchesFitTheirKernels(t *testing.T) {
-	signatures, err := Signatures(".")
+	signatures, err := readSignatures(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	byName := map[string]Signature{}
+	byName := map[string]signature{}
 	for _, s := range signatures {
 		byName[s.Name] = s
 	}

@@ -19,7 +19,7 @@ import (
 // measured; docs/gpu-kernels.md has its table. What is done once for a tile's tokens is not
 // counted, so streams seem to use fewer issue slots with more columns.
 
-var update = flags.Bool("update", false, "write the table of steps in docs/gpu-kernels.md again")
+var update = flags.Bool("update", false, "write kernels.md, or docs/gpu-kernels.md's table, again")
 
 const countsPage = "../../docs/gpu-kernels.md"
 

@@ -1,5 +1,5 @@
-// Command generate builds the files derived from the kernel sources: assets/kernels/* with its
-// manifest, and kernels.md. It needs Debian's clang-19, lld-19, clang-22 and lld-22, and for the
+// Command generate builds the artefacts of the kernel sources: assets/kernels/* with its
+// manifest. It needs Debian's clang-19, lld-19, clang-22 and lld-22, and for the
 // cubins NVIDIA's assembler, which assembler.sh takes from PyPI. Run it as `go generate ./gpu/...`.
 //
 // Artefacts that exist and were built from these sources, with these flags, by this compiler, stay.
@@ -60,15 +60,7 @@ type builder struct {
 
 // run, in gpu/kernels, builds the named architectures, or all, into out.
 func run(ctx context.Context, out string, names []string) error {
-	const sources = "."
-	signatures, err := kernels.Signatures(sources)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile("kernels.md", []byte(kernels.Table(signatures)), 0o644); err != nil {
-		return err
-	}
-	sum, err := kernels.Digest(sources)
+	sum, err := kernels.Digest(".")
 	if err != nil {
 		return err
 	}
