@@ -11,6 +11,7 @@ package harmony
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/harmony/token"
@@ -105,12 +106,7 @@ func droppedBefore(messages []Message) int {
 	if !isFinal {
 		return 0
 	}
-	for i, m := range messages {
-		if m.Channel == ChannelFinal {
-			return i
-		}
-	}
-	return 0
+	return slices.IndexFunc(messages, func(m Message) bool { return m.Channel == ChannelFinal })
 }
 
 // RenderMessage appends the ids of one message, including <|start|> and <|end|> or <|call|>. The

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ossrun/ossrun/gpu/kernels"
@@ -44,13 +45,10 @@ func (d *Device) proveLayouts() (wrong map[kernels.Unit]error, err error) {
 	return wrong, nil
 }
 
-func variantsOf(u kernels.Unit) (list []Variant) {
-	for _, f := range Variants() {
-		if strings.HasPrefix(string(f), "prefill_") && unitOf(f) == u {
-			list = append(list, f)
-		}
-	}
-	return list
+func variantsOf(u kernels.Unit) []Variant {
+	return slices.DeleteFunc(Variants(), func(f Variant) bool {
+		return !strings.HasPrefix(string(f), "prefill_") || unitOf(f) != u
+	})
 }
 
 // productBF16 is in bf16, for MMA or WGMMA, which has 64 rows twice.

@@ -2,6 +2,7 @@ package multi
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ossrun/ossrun/runtime/engine"
@@ -97,10 +98,7 @@ func aliveAfter(p *engine.Program) []map[*engine.Buffer]bool {
 	alive := make([]map[*engine.Buffer]bool, len(p.Ops))
 	now := map[*engine.Buffer]bool{}
 	for i, op := range slices.Backward(p.Ops) {
-		alive[i] = make(map[*engine.Buffer]bool, len(now))
-		for b := range now {
-			alive[i][b] = true
-		}
+		alive[i] = maps.Clone(now)
 		for _, b := range op.Out {
 			delete(now, b)
 		}

@@ -66,12 +66,7 @@ func indexOf[V any](list []Named[V], places map[string]int, name string) int {
 		}
 		return -1
 	}
-	for i := range list {
-		if list[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(list, func(m Named[V]) bool { return m.Name == name })
 }
 
 func appendMember[V any](list *[]Named[V], places *map[string]int, name string, value V) {

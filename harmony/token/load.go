@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/ossrun/ossrun/assets"
@@ -99,10 +100,7 @@ func (t *Tokenizer) loadTokens(singles []byte, merges mergePlanes) {
 
 func (t *Tokenizer) loadPairs(singles []byte, merges mergePlanes) {
 	t.pairs = make(pairTable, 1<<tableBits)
-	t.bytePair = make([]uint32, 1<<16)
-	for i := range t.bytePair {
-		t.bytePair[i] = absent
-	}
+	t.bytePair = slices.Repeat([]uint32{absent}, 1<<16)
 	for id := single; id < ordinary; id++ {
 		left, right := merges.halves(id)
 		t.pairs.put(left, right, uint32(id))

@@ -171,11 +171,9 @@ func (c *Checkpoint) Merge(ctx context.Context, without func(tensor string) bool
 	if !ok {
 		return nil
 	}
-	var names []string
-	for _, name := range a.order {
-		if without == nil || !without(name) {
-			names = append(names, name)
-		}
+	names := slices.Clone(a.order)
+	if without != nil {
+		names = slices.DeleteFunc(names, without)
 	}
 	return a.merge(ctx, names, progress)
 }

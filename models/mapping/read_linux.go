@@ -5,6 +5,7 @@ package mapping
 import (
 	"errors"
 	"os"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -107,10 +108,5 @@ func allIn(pages []byte) bool {
 		uintptr(unsafe.Pointer(unsafe.SliceData(resident)))); errno != 0 {
 		return false
 	}
-	for _, in := range resident {
-		if in&1 == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(resident, func(in byte) bool { return in&1 == 0 })
 }

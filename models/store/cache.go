@@ -177,14 +177,10 @@ func Select(root string, repo Repo, revision string) ([]Snapshot, error) {
 		return nil, fmt.Errorf("%q is not a revision: a branch, a tag or a commit", revision)
 	}
 	commit := readRef(filepath.Join(root, repo.Folder()), revision)
-	var chosen []Snapshot
-	for _, s := range list {
-		if s.Commit == commit || s.Commit == revision || len(revision) >= 7 &&
-			strings.HasPrefix(s.Commit, revision) {
-			chosen = append(chosen, s)
-		}
-	}
-	return chosen, nil
+	return slices.DeleteFunc(list, func(s Snapshot) bool {
+		isPrefix := len(revision) >= 7 && strings.HasPrefix(s.Commit, revision)
+		return s.Commit != commit && s.Commit != revision && !isPrefix
+	}), nil
 }
 
 // ValidRevision reports whether a revision is a name that cannot leave the refs folder.

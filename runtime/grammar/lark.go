@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -179,11 +180,7 @@ func (r *ruleReader) counted(s element) (element, error) {
 	for range most - least { // from the inside out: each is followed by the rest, or ends
 		rest = r.repeated(r.group([]element{s, rest}), '?')
 	}
-	sequence := make([]element, least, least+1)
-	for i := range sequence {
-		sequence[i] = s
-	}
-	return r.group(append(sequence, rest)), nil
+	return r.group(append(slices.Repeat([]element{s}, least), rest)), nil
 }
 
 // flags reads the flags after an expression, and rewrites it for this syntax: Lark's dot only

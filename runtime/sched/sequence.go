@@ -77,11 +77,8 @@ func newSequence(r TokenRequest, forced []int32, spec models.Spec, context int,
 	q.draft.prediction = slices.Clone(r.Prediction)
 	q.sampler = sample.New(r.Params, spec.Vocab, r.Prompt)
 	q.sampler.HoldStops(r.Stop)
-	for _, id := range r.Stop {
-		if !(r.Params.IgnoreEOS && slices.Contains(spec.EOS, id)) {
-			q.stop = append(q.stop, id)
-		}
-	}
+	q.stop = slices.DeleteFunc(slices.Clone(r.Stop),
+		func(id int32) bool { return r.Params.IgnoreEOS && slices.Contains(spec.EOS, id) })
 	forced = forced[:min(len(forced), q.maxTokens-q.prompt)]
 	if index := slices.IndexFunc(forced, q.stops); index >= 0 {
 		forced = forced[:index+1]

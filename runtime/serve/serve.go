@@ -294,10 +294,8 @@ func (m *Models) names(f checkpoint.Model) []string {
 // models of the catalogue.
 func (m *Models) all() []checkpoint.Model {
 	list := append([]checkpoint.Model{m.first}, m.adapters...)
-	for i := range m.upstreams {
-		if i > 0 {
-			list = append(list, m.upstreams[i].source)
-		}
+	for i := 1; i < len(m.upstreams); i++ {
+		list = append(list, m.upstreams[i].source)
 	}
 	if len(m.upstreams) > 0 || len(m.options.ServedNames) > 0 {
 		return list
@@ -306,12 +304,9 @@ func (m *Models) all() []checkpoint.Model {
 	if err != nil {
 		return list // an unreadable cache adds no models
 	}
-	for _, f := range cached {
-		if f.Complete && keyOf(f) != keyOf(m.first) {
-			list = append(list, f)
-		}
-	}
-	return list
+	return append(list, slices.DeleteFunc(cached, func(f checkpoint.Model) bool {
+		return !f.Complete || keyOf(f) == keyOf(m.first)
+	})...)
 }
 
 // List is the default model, then those that a request can switch to.

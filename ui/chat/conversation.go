@@ -80,13 +80,8 @@ func (c *conversation) path() []*exchange {
 	return path
 }
 
-func (c *conversation) questions() (all []*exchange) {
-	for _, e := range c.path() {
-		if e.answer != nil {
-			all = append(all, e)
-		}
-	}
-	return all
+func (c *conversation) questions() []*exchange {
+	return slices.DeleteFunc(c.path(), func(e *exchange) bool { return e.answer == nil })
 }
 
 // fork is the last exchange of the visible branch with siblings, or nil.

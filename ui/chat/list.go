@@ -312,13 +312,9 @@ func (f *historyFile) forget(lines map[string]bool) error {
 	return f.write(remaining)
 }
 
-func exclude(all []string, lines map[string]bool) (rest []string) {
-	for _, text := range all {
-		if !lines[strings.TrimSpace(text)] {
-			rest = append(rest, text)
-		}
-	}
-	return rest
+func exclude(all []string, lines map[string]bool) []string {
+	return slices.DeleteFunc(slices.Clone(all),
+		func(text string) bool { return lines[strings.TrimSpace(text)] })
 }
 
 // forget runs work, which deletes a conversation, and drops its pending snapshot.

@@ -81,14 +81,11 @@ func (m *Model) choices() []choice {
 	return filterChoices(all, words)
 }
 
-func filterChoices(all []choice, words string) (rows []choice) {
+func filterChoices(all []choice, words string) []choice {
 	terms := strings.Fields(strings.ToLower(words))
-	for _, row := range all {
-		if !slices.ContainsFunc(terms, func(w string) bool { return !row.matches(w) }) {
-			rows = append(rows, row)
-		}
-	}
-	return rows
+	return slices.DeleteFunc(slices.Clone(all), func(row choice) bool {
+		return slices.ContainsFunc(terms, func(w string) bool { return !row.matches(w) })
+	})
 }
 
 // loadMenu loads the values of a command once its name is typed.

@@ -204,10 +204,7 @@ func (d *DFA) markTotal() { d.marked.Do(d.findTotal) }
 
 func (d *DFA) findTotal() {
 	pick := d.representatives
-	phase := make([]int8, len(d.accept))
-	for i := range phase {
-		phase[i] = -1
-	}
+	phase := slices.Repeat([]int8{-1}, len(d.accept))
 	phase[0] = 0
 	order := []int32{0}
 	for i := 0; i < len(order); i++ {

@@ -111,15 +111,9 @@ type vocabulary struct {
 // plainText reports whether b is literal inside a JSON string: complete characters, no quote,
 // backslash or control.
 func plainText(b []byte) bool {
-	if !utf8.Valid(b) {
-		return false
-	}
-	for _, c := range b {
-		if c < 0x20 || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
+	return utf8.Valid(b) && !slices.ContainsFunc(b, func(c byte) bool {
+		return c < 0x20 || c == '"' || c == '\\'
+	})
 }
 
 // wordBytes are letters, digits and the space: half of the tokens have no other bytes.

@@ -41,12 +41,8 @@ func (p textPrompt) echoText() string {
 	if p.text != "" {
 		return p.text
 	}
-	var ordinary []int32
-	for _, id := range p.ids {
-		if id < token.StartOfText {
-			ordinary = append(ordinary, id)
-		}
-	}
+	ordinary := slices.DeleteFunc(slices.Clone(p.ids),
+		func(id int32) bool { return id >= token.StartOfText })
 	return token.Text(token.Get().Decode(nil, ordinary))
 }
 

@@ -155,11 +155,8 @@ func (l *form) End(usage session.Usage, f *fields.Fault) {
 
 func (l *form) Body(usage session.Usage) any {
 	m := ollamaMessage{Content: l.content.String(), Thinking: l.thinking.String()}
-	for _, c := range l.calls {
-		if c.Function.Arguments != nil { // an incomplete call cannot be run
-			m.ToolCalls = append(m.ToolCalls, c)
-		}
-	}
+	m.ToolCalls = slices.DeleteFunc(slices.Clone(l.calls), // an incomplete call cannot be run
+		func(c ollamaCall) bool { return c.Function.Arguments == nil })
 	return l.lastLine(m, usage)
 }
 

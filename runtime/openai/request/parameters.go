@@ -256,17 +256,14 @@ func stops(o *fields.Object, name string) []string {
 }
 
 // stopTokens reads vLLM's stop_token_ids, without those that end every turn anyway.
-func stopTokens(o *fields.Object, name string) (ids []int32) {
+func stopTokens(o *fields.Object, name string) []int32 {
 	list := o.List(name)
 	if len(list) > maxStops {
 		o.Get(name).Invalid(" has %d ids, at most %d are possible", len(list), maxStops)
 	}
-	for _, id := range fields.IDsOf(list) {
-		if id != token.Return && id != token.Call && id != token.EndOfText {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return slices.DeleteFunc(fields.IDsOf(list), func(id int32) bool {
+		return id == token.Return || id == token.Call || id == token.EndOfText
+	})
 }
 
 // banWords forbids vLLM's bad_words: their tokens at the start of a text and after a space. A word

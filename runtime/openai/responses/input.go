@@ -184,11 +184,9 @@ func thoughtOf(o *fields.Object) string {
 func texts(parts []fields.Value) string {
 	var list []string
 	for _, p := range parts {
-		if t := p.Object().Text("text"); t != "" {
-			list = append(list, t)
-		}
+		list = append(list, p.Object().Text("text"))
 	}
-	return strings.Join(list, "\n\n")
+	return request.JoinParagraphs(list...)
 }
 
 // toolItems are the types of items that offer tools.
