@@ -64,7 +64,8 @@ var kinds = strings.NewReplacer("text-or-strings", "string or list of strings", 
 	"none, minimal, low, medium, high, xhigh or max", "|", " or ")
 
 func (r reference) rowsOf(path string, lines []string) (all []docField) {
-	for _, p := range parseAll(lines) {
+	for _, line := range lines {
+		p := parse(line)
 		row, words := docField{parameter: p}, strings.Fields(p.Type)
 		row.Kind = kinds.Replace(words[0])
 		if row.Range = strings.Join(words[1:], " to "); len(words) == 2 {

@@ -91,3 +91,10 @@ func SetMaxSockets(n int64) (restore func()) {
 	maxSockets = n
 	return func() { maxSockets = old }
 }
+
+func parseAll(lines []string) (all []parameter) {
+	for _, line := range lines {
+		all = append(all, parse(line))
+	}
+	return all
+}

@@ -101,13 +101,6 @@ func parse(line string) parameter {
 		words[2:])}
 }
 
-func parseAll(lines []string) (all []parameter) {
-	for _, line := range lines {
-		all = append(all, parse(line))
-	}
-	return all
-}
-
 // fieldSchema is the schema of a field. Null always means absent.
 func fieldSchema(kind string, bounds []string) schema {
 	list := func(item string) schema {
@@ -147,7 +140,7 @@ type documentFrame struct {
 	Faults   schema // by status
 }
 
-func (p *port) document() schema {
+func (p *port) showDocument(*answer.Exchange, *http.Request) (any, *fields.Fault) {
 	text := strings.Replace(pageFile("openapi.json"), "VERSION", cmp.Or(p.Version, "0"), 1)
 	var frame documentFrame
 	_ = json.Unmarshal([]byte(text), &frame) // a test reads the document
@@ -160,7 +153,7 @@ func (p *port) document() schema {
 		paths[path][strings.ToLower(method)] = o.document(path, frame.Faults)
 	}
 	frame.Document["paths"] = paths
-	return frame.Document
+	return frame.Document, nil
 }
 
 func (o describedOperation) document(path string, faults schema) schema {
@@ -171,7 +164,8 @@ func (o describedOperation) document(path string, faults schema) schema {
 		parameters = append(parameters, schema{"name": m[1], "in": "path", "required": true,
 			"schema": schema{"type": "string", "minLength": 1}})
 	}
-	for _, p := range parseAll(o.Query) {
+	for _, line := range o.Query {
+		p := parse(line)
 		if kind, ok := p.schema["type"].([]string); ok {
 			p.schema["type"] = kind[0] // a query has no null
 		} else if words, ok := p.schema["enum"].([]any); ok {
@@ -197,7 +191,8 @@ func (o describedOperation) document(path string, faults schema) schema {
 
 func (o describedOperation) bodySchema() schema {
 	properties, required := schema{}, []string{}
-	for _, p := range parseAll(o.Body) {
+	for _, line := range o.Body {
+		p := parse(line)
 		properties[p.Name] = p.schema
 		if p.Required {
 			required = append(required, p.Name)
@@ -224,7 +219,3 @@ func (o describedOperation) content() schema {
 }
 
 var notLetters = regexp.MustCompile(`[^A-Za-z]+`)
-
-func (p *port) showDocument(*answer.Exchange, *http.Request) (any, *fields.Fault) {
-	return p.document(), nil
-}
