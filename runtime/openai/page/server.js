@@ -87,7 +87,8 @@ async function said(turn) {
 }
 async function request(chat, turn) {
   const input = [], tools = chosenTools(), s = settings, path = pathOf({ ...chat, leaf: turn.id });
-  for (const t of path) input.push(await said(t), ...(t.items ?? []).filter(spoken));
+  for (const t of path)
+    if (t === turn || !t.refused) input.push(await said(t), ...(t.items ?? []).filter(spoken));
   const include = ["reasoning.encrypted_content"];
   if (tools.some((t) => t.container)) include.push("code_interpreter_call.outputs");
   return JSON.stringify({ model: $("model").value || undefined, input, stream: true,
@@ -159,6 +160,7 @@ async function run(chat, turn, files) {
     const r = await (resumed ? ask(pathTo(turn) + "?stream=true", { signal: stopper.signal })
       : ask("v1/responses", { method: "POST", body, signal: stopper.signal }));
     if (resumed && r.status === 404) delete turn.response;
+    turn.refused = r.status === 413; // too large: later questions would be, with it
     if (!r.ok) throw new Error(await fault(r));
     [here.posted, turn.items.length] = [true, base];
     const dropped = r.headers.get("X-Ossrun-Truncated");

@@ -318,6 +318,19 @@ def test_files(page):
     assert page.evaluate("(async () => (await asked(database.transaction('files').objectStore('files').getAllKeys())).length)()") == 0
 
 
+def test_a_question_that_was_too_large_spoils_no_later_one(page):
+    page.locator("#pick").set_input_files([{"name": "long.txt", "mimeType": "text/plain", "buffer": b"word " * (4 << 20)}])
+    expect(page.locator("#files .file")).to_have_count(1)
+    ask(page, "What does it say?")
+    expect(page.locator(".error")).to_contain_text("larger than")
+    with page.expect_request(lambda r: r.method == "POST") as sent:
+        ask(page, "Hello")
+    assert [m["content"] for m in sent.value.post_data_json["input"]] == ["Hello"]
+    expect(page.locator(".model .text")).to_contain_text(re.compile(r"\w"))
+    assert all("status of 413" in text for text in page.wrong)
+    page.wrong.clear()
+
+
 def test_settings(page):
     page.get_by_role("button", name="Settings").click()
     page.get_by_label("System prompt").fill("Be brief.")
