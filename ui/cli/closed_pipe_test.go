@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -44,5 +46,26 @@ func TestServersOutliveTheReaderOfTheirLog(t *testing.T) {
 	sockets, _ := filepath.Glob(filepath.Join(homeOf(cmd), "run", "ossrun", "*"))
 	if len(sockets) > 0 {
 		t.Errorf("%s remain", sockets)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A file on a full disk has a part of the output, so the exit code of a verb that prints is not 0.
+func TestFullOutputFails(t *testing.T) {
+	for _, line := range []string{"list", "list --json", "show demo", "launch",
+		"vllm plan 120b --hardware H100", "vllm plan 120b --hardware H100 --print shell",
+		"vllm plan 120b --hardware H100 --print k8s",
+		"vllm plan 120b --hardware H100 --print compose", "keys list --json", "ps --json",
+		"sessions list --json", "serve --print-config", "completion bash", "completion man",
+		"version", "version --json", "service print"} {
+		var errs strings.Builder
+		code := Run(t.Context(), append([]string{"ossrun"}, strings.Fields(line)...),
+			Terminal{In: strings.NewReader(""), Out: fullDisk{}, Err: &errs})
+		if code != exitFailure || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("ossrun %s: exit code %d, %q", line, code, errs.String())
+		}
 	}
 }

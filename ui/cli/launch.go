@@ -97,8 +97,8 @@ func launch(c *cli.Context, t Terminal, a agent, base, model, key string) error 
 		}
 		words = append(words, a.Program)
 		words = append(words, mapSlice(arguments, vllm.Quote)...)
-		fmt.Fprintln(t.Out, strings.Join(words, " "))
-		return nil
+		_, err := fmt.Fprintln(t.Out, strings.Join(words, " "))
+		return err
 	}
 	cmd := exec.Command(program, arguments...)
 	cmd.Env = append(os.Environ(), environment...)
@@ -210,17 +210,17 @@ func runsOnCPU(ctx context.Context, s agentPort) bool {
 
 // printAgents lists the agents, and which are installed.
 func printAgents(t Terminal) error {
-	row := func(cells ...any) { fmt.Fprintf(t.Out, "%-9s %-4s %7s %6s  %s\n", cells...) }
-	row("agent", "here", "prompt", "lean", "install")
+	w := columns(t.Out)
+	fmt.Fprintln(w, "AGENT\tPROMPT\tLEAN\tINSTALLED")
 	for _, a := range agents {
-		installed, lean := "no", "-"
-		if _, err := exec.LookPath(a.Program); err == nil {
-			installed = "yes"
+		installed, lean := "yes", "-"
+		if _, err := exec.LookPath(a.Program); err != nil {
+			installed = "no. Run " + a.Install
 		}
 		if a.Lean > 0 {
 			lean = term.Number(a.Lean)
 		}
-		row(a.Name, installed, term.Number(a.Prompt), lean, a.Install)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Name, term.Number(a.Prompt), lean, installed)
 	}
-	return nil
+	return w.Flush()
 }

@@ -234,8 +234,8 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 		text := map[string]func() string{"plan": p.String, "shell": p.Shell,
 			"k8s":     func() string { return p.K8s(r.Model, v.port) },
 			"compose": func() string { return p.Compose(r.Model, v.port) }}[s.print]
-		fmt.Fprint(v.terminal.Out, text())
-		return nil, true, nil
+		_, err := fmt.Fprint(v.terminal.Out, text())
+		return nil, true, err
 	}
 	// other programs on this machine can reach its port too
 	p.Key = rand.Text()

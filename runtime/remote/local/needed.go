@@ -45,7 +45,7 @@ func (n ServerFinder) Find(ctx context.Context, base string) (_ string, stop fun
 	case len(list) > 0:
 		return list[0].URL, func() {}, nil
 	case !n.MayStart:
-		return "", nil, errors.New("no server runs: ossrun serve starts one")
+		return "", nil, errors.New("no server is running. Run ossrun serve")
 	case n.Model != "" && n.Fetch != nil:
 		if err := n.Fetch(ctx, n.Model); err != nil {
 			return "", nil, err
@@ -82,7 +82,7 @@ func (n ServerFinder) start(ctx context.Context) (base string, stop func(), err 
 	if err := cmd.Start(); err != nil {
 		return "", nil, err
 	}
-	n.Report(fmt.Sprintf("no server runs, so one is started for %s; its log is %s", n.Caller, name))
+	n.Report(fmt.Sprintf("no server is running, so one is started for %s; its log is %s", n.Caller, name))
 	exited := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // its log says how it ended
