@@ -49,7 +49,7 @@ func TestErrors(t *testing.T) {
 		"bad revision": {options: func(o *hub.Options) { o.Revision = "../x" },
 			contains: "is not a revision"},
 		"always 503": {fault: all(hubtest.CDN, hubtest.Fault{Status: 503}),
-			contains: "cannot be reached: status 503 (8 tries)"},
+			contains: "cannot be reached: status 503 (attempts: 8)"},
 		"always corrupt": {fault: all(hubtest.CDN, hubtest.Fault{Corrupt: true}),
 			contains: "arrived damaged twice: its hash is "},
 		"always another ETag": {fault: all(hubtest.Get, hubtest.Fault{ETag: "another"}),

@@ -100,7 +100,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("%s cannot be reached: %s (%d tries)", e.Host, Cause(e.Err), e.Attempts)
+	return fmt.Sprintf("%s cannot be reached: %s (attempts: %d)", e.Host, Cause(e.Err), e.Attempts)
 }
 func (e *UnreachableError) Unwrap() error { return e.Err }
 

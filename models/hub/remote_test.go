@@ -121,9 +121,9 @@ func TestRemoteRefuses(t *testing.T) {
 		"damaged": {fault: hubtest.Fault{Corrupt: true}, of: hubtest.Get,
 			want: "config.json arrived damaged"},
 		"never there": {fault: hubtest.Fault{Status: http.StatusBadGateway}, of: hubtest.CDN,
-			want: "cannot be reached: status 502 (8 tries)"},
+			want: "cannot be reached: status 502 (attempts: 8)"},
 		"always cut": {fault: hubtest.Fault{Cut: -1}, of: hubtest.CDN,
-			want: "the connection was cut (8 tries)"},
+			want: "the connection was cut (attempts: 8)"},
 		"offline": {breaks: func(_ *hubtest.Server, _ *hubtest.Repo, c *hub.Client) {
 			c.Offline = true
 		}, want: "offline"},

@@ -58,6 +58,14 @@ func TestPlain(t *testing.T) {
 		}
 	}
 	out.until(t, "\n> ")
+	send("/help")
+	help := out.until(t, "(Ctrl+C, Ctrl+D)\n\n> ")
+	for keys, shown := range map[string]bool{"PgUp": false, "Ctrl+T": false, "Shift+Tab  ": false,
+		"!command ": true, "@path#20-45": true, "/undo ": true} {
+		if strings.Contains(help, keys) != shown {
+			t.Errorf("/help has %q: %v\n%s", keys, !shown, help)
+		}
+	}
 	send("/effort high")
 	out.until(t, "[Effort: high, from the next message.]\n\n> ")
 	send(`compute \`)

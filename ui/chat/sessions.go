@@ -484,7 +484,8 @@ func find(store records.Store, name string) (*savedChat, error) {
 	case name == "":
 		return nil, errors.New("no conversation is saved yet")
 	}
-	return nil, fmt.Errorf("no conversation is called %q. /sessions in a chat lists them", name)
+	return nil, fmt.Errorf("no conversation is called %q. Run /sessions or ossrun sessions list",
+		name)
 }
 
 // words is all text of a conversation in lower case, for searching.

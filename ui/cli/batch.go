@@ -128,7 +128,7 @@ func (b *batch) run() error {
 			"same command to resume\n", b.done+completed, b.done+all, name)
 		return b.c.Context.Err()
 	}
-	fmt.Fprintf(b.c.App.ErrWriter, "%d requests, %d of them new, %d refused: %s\n",
+	fmt.Fprintf(b.c.App.ErrWriter, "requests: %d, new: %d, refused: %d, in %s\n",
 		b.done+all, all, refused, name)
 	if refused > 0 {
 		return fail(exitFailure, "some requests were refused. Read the errors in %s", name)

@@ -95,8 +95,8 @@ func TestBatch(t *testing.T) {
 	code, errs := runBatch(t, t.Context(), in, out, "--base-url", srv.URL+"/v1", "--model", "20b")
 	all := results(t, out)
 	ownersOnly(t, out)
-	if code != exitFailure || len(all) != 5 || !strings.Contains(errs, "5 requests, 5 of them new, 1 "+
-		"refused") {
+	if code != exitFailure || len(all) != 5 || !strings.Contains(errs, "requests: 5, new: 5, "+
+		"refused: 1") {
 		t.Errorf("%d %s %v", code, errs, all)
 	}
 	if r := all["r0"].Response; r.StatusCode != 200 || r.RequestID != "of a" ||
@@ -115,7 +115,7 @@ func TestBatch(t *testing.T) {
 		t.Errorf("%v", s.asked)
 	}
 	if code, errs = runBatch(t, t.Context(), in, out, "--base-url", srv.URL); code != 0 ||
-		!strings.Contains(errs, "0 of them new") || s.asked["a"] != 1 {
+		!strings.Contains(errs, "new: 0") || s.asked["a"] != 1 {
 		t.Errorf("%d %s", code, errs)
 	}
 }
@@ -143,7 +143,7 @@ func TestBatchOfOtherReleases(t *testing.T) {
 	srv := httptest.NewServer(s)
 	defer srv.Close()
 	if code, errs := runBatch(t, t.Context(), in, out, "--base-url", srv.URL); code != 0 ||
-		!strings.Contains(errs, "5 requests, 1 of them new") {
+		!strings.Contains(errs, "requests: 5, new: 1") {
 		t.Errorf("%d %s", code, errs)
 	}
 	after, err := os.ReadFile(out)

@@ -156,7 +156,7 @@ func (b *benchSuite) run(c *cli.Context, t Terminal, model string) error {
 		}
 	}
 	if failed > 0 {
-		return fail(exitFailure, "%d runs of the suite failed", failed)
+		return fail(exitFailure, "failed runs of the suite: %d", failed)
 	}
 	return nil
 }

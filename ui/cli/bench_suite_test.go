@@ -97,7 +97,7 @@ func TestBenchSuiteFailures(t *testing.T) {
 	args := append([]string{"--output-file", file}, shortSuite...)
 	code, out, errs := runSuite(t.Context(), srv.URL, args...)
 	if code != exitFailure || !strings.Contains(errs, "guide: ") ||
-		!strings.Contains(errs, "4 runs of the suite failed") {
+		!strings.Contains(errs, "failed runs of the suite: 4") {
 		t.Errorf("%d %s%s", code, out, errs)
 	}
 	broken = false

@@ -208,7 +208,7 @@ func (v *evalVerb) print(c *cli.Context, scores []eval.Score) {
 
 func printCounts(c *cli.Context, counts map[string]int) {
 	for _, text := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(cleanWriter{c.App.ErrWriter}, "  %d times: %s\n", counts[text], text)
+		fmt.Fprintf(cleanWriter{c.App.ErrWriter}, "  %d x %s\n", counts[text], text)
 	}
 }
 

@@ -127,7 +127,7 @@ func TestEvalCompat(t *testing.T) {
 	code, out, errs = runEval(t, "compat", "--base-url", url)
 	if lines := strings.Split(out, "\n"); code != 0 || len(lines) != 6 ||
 		!strings.HasPrefix(lines[0], "API") || !strings.Contains(lines[1], "0.0 %") ||
-		!strings.Contains(errs, " times: ") {
+		!strings.Contains(errs, " x ") {
 		t.Errorf("%d %s%s", code, out, errs)
 	}
 }

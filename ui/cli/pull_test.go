@@ -94,7 +94,7 @@ func TestNoNetwork(t *testing.T) {
 		!strings.HasPrefix(lines[1], "ossrun: no answer: connection refused; try 2 of 2 in 0.") {
 		t.Errorf("said %q", lines)
 	}
-	for _, want := range []string{"cannot be reached: connect: connection refused (2 tries)",
+	for _, want := range []string{"cannot be reached: connect: connection refused (attempts: 2)",
 		"HTTPS_PROXY", "HF_ENDPOINT", "models--openai--gpt-oss-120b and use", "--offline"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)

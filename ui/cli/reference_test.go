@@ -116,7 +116,7 @@ func verbRows(commands []*cli.Command, before string) (rows string) {
 	return rows
 }
 
-// helpOfTheChat is what /help prints, as tables.
+// helpOfTheChat is the keys of the screen, and the commands as /help prints them, as tables.
 func helpOfTheChat(t *testing.T) string {
 	t.Helper()
 	cmd := ossrun(t, nil, "chat", "--plain", "--model", "demo", "--device", "cpu", "--no-history")
@@ -132,8 +132,14 @@ func helpOfTheChat(t *testing.T) string {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
+	keys, err := os.ReadFile("../chat/keys.txt") // a chat without a screen has few of them
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, commands, _ := strings.Cut(strings.ReplaceAll(string(said), "\r\n", "\n"), "Commands\n")
 	var b strings.Builder
-	for line := range strings.Lines(strings.ReplaceAll(string(said), "\r\n", "\n")) {
+	for line := range strings.Lines("Keys\n  " +
+		strings.ReplaceAll(strings.TrimSpace(string(keys)), "\n", "\n  ") + "\nCommands\n" + commands) {
 		line = strings.TrimPrefix(strings.TrimRight(line, "\n"), "> ")
 		if name, does, ok := strings.Cut(strings.TrimSpace(line), "  "); ok &&
 			strings.HasPrefix(line, "  ") {

@@ -179,7 +179,7 @@ func TestBatchProgress(t *testing.T) {
 	<-asked
 	term.wait(" of 4 requests")
 	release()
-	term.wait("4 requests, 4 of them new")
+	term.wait("requests: 4, new: 4")
 	if n := len(results(t, out)); n != 4 {
 		t.Errorf("%d results", n)
 	}

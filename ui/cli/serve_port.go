@@ -257,7 +257,7 @@ func (v *serveVerb) openSocket(h local.Host) (closeIt func()) {
 		l, err = local.Listen(folder)
 	}
 	if err != nil {
-		v.terminal.report("chats cannot join this server, and ossrun ps does not see it: %s", err)
+		v.terminal.report("chats cannot join, and ossrun ps does not see it: %s", rootCause(err))
 		return func() {}
 	}
 	return local.Background(l, h)

@@ -54,7 +54,7 @@ func TestSessionsVerb(t *testing.T) {
 	ossrun("was written to", "export", first, file)
 	fails("exists. Give another file", "export", first, file)
 	fails(".pdf files cannot be written", "export", first, "x.pdf")
-	fails("no conversation is called", "show", "nobody")
+	fails("or ossrun sessions list", "show", "nobody")
 	fails("needs IDs or names, or --before, or --all", "rm")
 	fails("needs IDs or names, or --before, or --all", "rm", "--all", first)
 	fails("Give --yes", "rm", first)
