@@ -157,10 +157,9 @@ func showHelp(m *Model) tea.Cmd {
 	rows := []line{styledLine(term.Bold, "Keys")}
 	for line := range strings.Lines(keysText) {
 		keys, help, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		if m.plain && !strings.Contains("@!", keys[:1]) {
-			continue // a terminal's own line editing
+		if !m.plain || strings.Contains("@!", keys[:1]) { // it has no other keys
+			rows = append(rows, plainLine(keys, strings.TrimSpace(help)))
 		}
-		rows = append(rows, plainLine(keys, strings.TrimSpace(help)))
 	}
 	rows = append(rows, line{}, styledLine(term.Bold, "Commands"))
 	for _, c := range commands {

@@ -484,8 +484,7 @@ func find(store records.Store, name string) (*savedChat, error) {
 	case name == "":
 		return nil, errors.New("no conversation is saved yet")
 	}
-	return nil, fmt.Errorf("no conversation is called %q. Run /sessions or ossrun sessions list",
-		name)
+	return nil, fmt.Errorf("unknown conversation %q. Run /sessions or ossrun sessions list", name)
 }
 
 // words is all text of a conversation in lower case, for searching.

@@ -36,8 +36,7 @@ func (n ServerFinder) Find(ctx context.Context, base string) (_ string, stop fun
 		return base, func() {}, nil
 	}
 	list, err := Running(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", nil, err
 	}
 	list = slices.DeleteFunc(list, func(s Server) bool { return len(s.Models) == 0 }) // downloads
