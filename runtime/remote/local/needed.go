@@ -81,7 +81,7 @@ func (n ServerFinder) start(ctx context.Context) (base string, stop func(), err 
 	if err := cmd.Start(); err != nil {
 		return "", nil, err
 	}
-	n.Report(fmt.Sprintf("no server is running, so one is started for %s; its log is %s", n.Caller, name))
+	n.Report(fmt.Sprintf("no server is running, so %s starts one; its log is %s", n.Caller, name))
 	exited := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // its log says how it ended
