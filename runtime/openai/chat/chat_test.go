@@ -183,6 +183,9 @@ func TestChatParameters(t *testing.T) {
 			if len(got.Stop) == 0 {
 				got.Stop = nil
 			}
+			if len(got.StopTokens) == 0 {
+				got.StopTokens = nil
+			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
