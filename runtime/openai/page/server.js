@@ -79,10 +79,9 @@ async function look() {
 const spoken = (i) => i && i.status !== "incomplete" && i.status !== "in_progress" &&
   (i.id !== undefined || i.type === "mcp_approval_response");
 async function said(turn) {
-  const content = [];
-  for (const f of turn.files ?? [])
-    content.push({ type: "input_file", filename: f.name, file_data: await contentOf(f.id) });
-  content.push({ type: "input_text", text: turn.text });
+  const content = [{ type: "input_text", text: turn.text }];
+  for (const { name: filename, id } of turn.files ?? [])
+    content.splice(-1, 0, { type: "input_file", filename, file_data: await contentOf(id) });
   return { role: "user", content: turn.files?.length ? content : turn.text };
 }
 async function request(chat, turn) {
@@ -92,10 +91,9 @@ async function request(chat, turn) {
   const include = ["reasoning.encrypted_content"];
   if (tools.some((t) => t.container)) include.push("code_interpreter_call.outputs");
   return JSON.stringify({ model: $("model").value || undefined, input, stream: true,
-    background: true, store: true,
+    background: true, store: true, truncation: "auto", tools, include,
     instructions: s.system || undefined, temperature: s.temperature ?? undefined,
-    max_output_tokens: s.most ?? undefined, reasoning: { effort: effort() }, truncation: "auto",
-    tools, include });
+    max_output_tokens: s.most ?? undefined, reasoning: { effort: effort() } });
 }
 async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
