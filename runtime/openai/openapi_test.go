@@ -84,8 +84,9 @@ func right(p openai.Parameter) any {
 		"tool_choice": nil, "function_call": nil, "functions": nil,
 		"guided_json": map[string]any{"type": "object"}, "keep_alive": "5m",
 		"metadata": map[string]any{"a": "b"}, "best_of": 1, "raw": false, "background": false,
-		"context_management": []any{map[string]any{"type": "compaction"}},
-		"logprobs":           nil, "top_logprobs": nil, "truncate_prompt_tokens": nil,
+		"context_management":      []any{map[string]any{"type": "compaction"}},
+		"previous_input_messages": []any{map[string]any{"role": "user", "content": "a"}},
+		"logprobs":                nil, "top_logprobs": nil, "truncate_prompt_tokens": nil,
 		"structured_outputs": map[string]any{"choice": []any{"a"}}, "system": "a"}
 	if v, ok := named[p.Name]; ok {
 		return v

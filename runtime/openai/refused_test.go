@@ -3,6 +3,7 @@ package openai_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,12 +120,31 @@ func TestParametersOfVLLM(t *testing.T) {
 		t.Errorf("request %+v", r)
 	}
 	for body, name := range map[string]string{
-		`{"input":"a","previous_input_messages":[]}`: "previous_input_messages",
-		`{"input":"a","include_reasoning":false}`:    "include_reasoning",
-		`{"prompt":"a","prompt_embeds":"aGk="}`:      "prompt_embeds"} {
+		`{"input":"a","include_reasoning":false}`: "include_reasoning",
+		`{"prompt":"a","prompt_embeds":"aGk="}`:   "prompt_embeds"} {
 		path := map[bool]string{true: textRoute, false: responseRoute}[strings.HasPrefix(body, `{"p`)]
 		porttest.WantFault(t, porttest.Ask(t, "POST", srv.URL+path, body), 400, fields.KindInvalid,
 			name, "unsupported_parameter", name)
+	}
+	const before = `{"input":"c","previous_input_messages":[{"role":"system","content":"s"},` +
+		`{"role":"user","content":"a"},{"role":"assistant","channel":"commentary",` +
+		`"recipient":"functions.f","content_type":"json","content":[{"type":"text","text":"{}"}]},`
+	porttest.Post(t, srv, responseRoute, before+`{"role":"tool","name":"functions.f","content":"b"}]}`)
+	var read []string
+	for _, m := range f.Last(t).Messages {
+		read = append(read, strings.Join([]string{string(m.Role) + m.Name, m.Recipient, m.Channel,
+			m.Text()}, "|"))
+	}
+	if want := []string{"user|||a", "assistant|functions.f|commentary|{}",
+		"toolfunctions.f|assistant|commentary|b", "user|||c"}; !slices.Equal(read, want) {
+		t.Errorf("messages %q, want %q", read, want)
+	}
+	for _, last := range []string{`1`, `{"role":"tool","content":"b"}`, `{"role":"user"}`,
+		`{"role":"user","content":[{"type":"system_content"}]}`} {
+		if r := porttest.Ask(t, "POST", srv.URL+responseRoute, before+last+`]}`); r.Status != 400 ||
+			!strings.Contains(r.Body, "previous_input_messages[3]") {
+			t.Errorf("%s: %d %s", last, r.Status, r.Body)
+		}
 	}
 	porttest.Post(t, srv, textRoute, `{"prompt":[1,2,3,4],"truncate_prompt_tokens":3,"stop_token_ids":[13]}`)
 	r = f.Last(t)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ossrun/ossrun/harmony"
 	"github.com/ossrun/ossrun/runtime/kv"
 	"github.com/ossrun/ossrun/runtime/openai/answer"
 	"github.com/ossrun/ossrun/runtime/openai/answer/tools"
@@ -72,7 +73,6 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 		fields.Row("context_management objects", r.readCompaction),
 		fields.Row("background boolean", r.readBackground),
 		fields.Refused("prompt", "", "send its text in instructions or input"),
-		fields.Refused("previous_input_messages", "", "send them as items of the input"), // vLLM's
 		fields.Integer("max_tool_calls", 1, math.MaxInt32, 0, &r.mostCalls),
 	}, r.Sampling(), []fields.Parameter{
 		fields.Integer("top_logprobs", 0, sample.MaxTopLogprobs, 0, &r.topLogprobs),
@@ -82,8 +82,9 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 		fields.Row("reasoning object", r.readSummary).WithMembers(request.ReasoningMembers...),
 		fields.Text("instructions", &r.instructions),
 		fields.Row("previous_response_id string", r.readPrevious),
-		fields.Row("conversation any", r.readConversation), // read after the previous response
-		fields.Row("input any", r.readInput),               // read after both
+		fields.Row("previous_input_messages objects", r.readMessages), // vLLM's
+		fields.Row("conversation any", r.readConversation),            // read after the two
+		fields.Row("input any", r.readInput),                          // read after these
 		fields.Row("tools objects", func(o *fields.Object, _ string) { // the input has more
 			r.offer = tools.Read(o, tools.Responses, r.itemTools(o)...)
 			builtins, ignored := p.tools.ReadRequested(o, &r.offer, true)
@@ -154,6 +155,26 @@ func (r *responseRequest) readPrevious(o *fields.Object, name string) {
 	}
 	r.conv, r.input = previous.Conv, append(previous.Input, previous.output()...)
 	r.in.openRequests(fields.StoredValues(o.Ctx(), previous.output(), name), o)
+}
+
+// readMessages puts messages in Harmony's form, as enable_response_messages gives them, before the
+// input. What the system and the developer said is the request's own to say.
+func (r *responseRequest) readMessages(o *fields.Object, name string) {
+	for _, v := range o.List(name) {
+		var m harmony.Message
+		err := json.Unmarshal(v.Raw, &m)
+		isOther := func(c harmony.Content) bool { return c.Type != harmony.KindText }
+		switch isTool := m.Role == harmony.RoleTool; {
+		case err == nil && (m.Role == harmony.RoleSystem || m.Role == harmony.RoleDeveloper):
+			continue
+		case err != nil || slices.ContainsFunc(m.Content, isOther) || isTool && m.Name == "":
+			v.Invalid(" must be a message of text in Harmony's form")
+			continue
+		case isTool:
+			m = m.WithChannel(harmony.ChannelCommentary).WithRecipient("assistant")
+		}
+		r.conv.Messages = append(r.conv.Messages, session.Message{Message: m})
+	}
 }
 
 func (r *responseRequest) readInput(o *fields.Object, _ string) {
