@@ -207,7 +207,8 @@ func (p *API) CompletionMessages(e *answer.Exchange, r *http.Request) (any, *fie
 		if ok {
 			m["content"] = nil
 		}
-		m["id"], m["name"], m["content_parts"] = fmt.Sprintf("%s-%d", id, i), m["name"], parts
+		name := m["name"] // null if there is none
+		m["id"], m["name"], m["content_parts"] = fmt.Sprintf("%s-%d", id, i), name, parts
 		items[i], _ = answer.Marshal(m)
 	}
 	return pageOf(r, items)
