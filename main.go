@@ -27,8 +27,10 @@ func main() {
 // findHome sets HOME where nothing has, as in a root service of systemd: models and settings are
 // then where the user's shell has them.
 func findHome() {
-	if me, err := user.Current(); os.Getenv("HOME") == "" && err == nil &&
-		runtime.GOOS != "windows" {
+	if os.Getenv("HOME") != "" || runtime.GOOS == "windows" {
+		return
+	}
+	if me, err := user.Current(); err == nil {
 		_ = os.Setenv("HOME", me.HomeDir) // the name is valid
 		xdg.Reload()
 	}
