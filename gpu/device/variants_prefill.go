@@ -83,8 +83,8 @@ func (s *step) prefillAttend(i int) phase {
 	return s.single(i, variant, runs, s.decodeAttend(a, s.array(aloneArray)))
 }
 
-// prefillLinear is a projection. Rounding the router's, a small one, would choose other experts,
-// which may happen on another device.
+// prefillLinear is a projection. The router's, a small one, is never rounded: that would choose
+// other experts. Its width tells it, since its Route may be on another device.
 func (s *step) prefillLinear(i int) phase {
 	op := s.p.Ops[i]
 	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 {

@@ -43,7 +43,8 @@ func readForced() (list []Variant, overlap bool, err error) {
 }
 
 // preferred tells whether a variant that is no default is in use, and forced or of the way that the
-// card timed as the fastest. With drafts that of one row serves all few: the text stays the same.
+// card timed as the fastest. With drafts the way of one row serves all steps of few rows, so that
+// a draft changes no text.
 func (s *step) preferred(v Variant) bool {
 	rows := s.p.Rows
 	if rows <= kernels.DecodeRows && s.p.Settings.Drafts > 0 {

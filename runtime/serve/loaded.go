@@ -31,7 +31,7 @@ type loadedModel interface {
 // others.
 var errNoRoom = errors.New("not enough memory beside the loaded models")
 
-// errInUse lets a batch wait, as its model would evict one that is in use or was within recentUse.
+// errInUse lets a batch wait: its model would evict one that was used within recentUse.
 var errInUse error = &session.BusyError{RetryAfter: time.Minute}
 
 const recentUse = 5 * time.Minute

@@ -74,8 +74,8 @@ func (f *File) Append(value any) error {
 
 func (f *File) Close() error { return f.file.Close() }
 
-// ForEach calls do(0..n-1), so many at once, until ctx ends or one fails. The functions that do
-// returns, unless they are nil, are called one at a time.
+// ForEach calls do(0..n-1), atOnce of them at once, until ctx ends or one fails. The functions that
+// do returns, unless they are nil, are called one at a time.
 func ForEach(ctx context.Context, n, atOnce int,
 	do func(ctx context.Context, i int) (add func() error)) error {
 	var mu sync.Mutex

@@ -5,8 +5,7 @@
 // one: in a journal of records of 16 KB, the last of which is stored again with each result.
 //
 // What must stay true: each line of a batch that has ended has one line in its output or error
-// file, whatever processes ended between; an answered line is not asked again, but those that ran
-// when a process was killed.
+// file, whatever processes ended between; a line with a stored result is not asked again.
 
 package responses
 
@@ -427,7 +426,7 @@ func (j *batchJob) answer(lines []BatchLine) {
 	_ = j.save("", nil) // tells why a line may have no answer
 }
 
-// store returns when a result is stored, so that a full disk stops the batch, or when it ends here.
+// store waits until a result is stored, so that a full disk stops the batch, or until it ends here.
 func (j *batchJob) store(r *BatchResult) error {
 	j.mu.Lock()
 	j.addResult(r)

@@ -158,7 +158,7 @@ func (r *responseRequest) readPrevious(o *fields.Object, name string) {
 }
 
 // readMessages puts messages in Harmony's form, as enable_response_messages gives them, before the
-// input. What the system and the developer said is the request's own to say.
+// input. The request's own instructions replace those of the system and the developer.
 func (r *responseRequest) readMessages(o *fields.Object, name string) {
 	for _, v := range o.List(name) {
 		var m harmony.Message
