@@ -185,12 +185,12 @@ func (m *Model) send() tea.Cmd {
 		return m.confirmCommand()
 	}
 	m.remember(text)
+	m.notices.hideEarlier()
 	if name, argument, ok := parseCommand(strings.TrimRight(text, " \n")); ok {
 		return m.runCommand(name, argument)
 	}
 	m.input.editor.set("")
 	m.record.changed = m.now
-	m.notices.hideEarlier()
 	if t := &m.talk; t.live != nil || t.compacting != nil || t.preparing != "" {
 		t.queued = append(t.queued, text)
 		if m.record.saver.store == nil {

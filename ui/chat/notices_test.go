@@ -45,6 +45,9 @@ func TestNoticesGo(t *testing.T) {
 	if after := strings.Count(s.text(), "\n\n"); after != before {
 		t.Errorf("it leaves blank rows:\n%s", s.text())
 	}
+	s.command("/effort none")
+	s.command("/effort low")
+	shows("a command without a notice", "Effort: low", `"none"`)
 	s.send(notice("one of the program"))
 	s.send(notice("and one more"))
 	s.clock.advance(time.Hour)
