@@ -256,6 +256,7 @@ type modelList struct {
 	Tools    []map[string]string  `json:"tools"` // of this server, named as in a response's tools
 	Servers  []mcp.State          `json:"servers,omitempty"`
 	Sessions bool                 `json:"sessions,omitempty"` // has /v1/sessions
+	MaxBody  int64                `json:"max_body"`           // bytes of a request
 	Models   *[]struct{}          `json:"models,omitempty"`
 }
 
@@ -292,7 +293,7 @@ func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fau
 		return page, nil
 	}
 	list := modelList{Object: "list", Data: p.driver.AllModels(e), Tools: []map[string]string{},
-		Sessions: p.Sessions != nil}
+		Sessions: p.Sessions != nil, MaxBody: p.driver.MaxBody}
 	if p.Offers != nil {
 		kinds, labels := p.Offers()
 		for _, kind := range kinds {

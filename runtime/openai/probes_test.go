@@ -242,7 +242,7 @@ func TestModelsNameTools(t *testing.T) {
 			o.Offers = func() ([]string, []string) { return c.kinds, c.labels }
 		})
 		r := porttest.Ask(t, "GET", srv.URL+"/v1/models", "")
-		if !strings.HasSuffix(strings.TrimSpace(r.Body), `"tools":`+c.want+`}`) {
+		if !strings.HasSuffix(strings.TrimSpace(r.Body), `"tools":`+c.want+`,"max_body":16777216}`) {
 			t.Errorf("%v %v: %s", c.kinds, c.labels, r.Body)
 		}
 	}

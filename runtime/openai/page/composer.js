@@ -3,7 +3,7 @@
 // What must stay true: a draft is only emptied once its message is in the conversation; a file is
 // refused here if the model could not read it.
 
-const mostFiles = 32 << 20; // bytes, together
+const room = () => Math.floor(has.body / 1.4e6); // for files, in base64 beside what is said; MB
 let editing = null, draft = "", attached = []; // {id, name, size, data}
 
 function grow() {
@@ -20,9 +20,10 @@ function edits(turn) {
 }
 async function attach(files) {
   for (const f of files) {
-    const total = attached.reduce((n, a) => n + a.size, f.size);
-    if (total > mostFiles) {
-      notice(f.name + " is too large. The limit of a message is 32 MB.");
+    const sent = pathOf(editing ? { ...chat, leaf: editing.parent } : chat)
+      .flatMap((t) => (!t.refused && t.files) || []);
+    if ([...sent, ...attached].reduce((n, a) => n + a.size, f.size) > room() * 1e6) {
+      notice(`${f.name} is too large. A conversation may have ${room()} MB of files.`);
       continue;
     }
     const bytes = new Uint8Array(await f.arrayBuffer());
@@ -35,8 +36,7 @@ async function attach(files) {
       reader.readAsDataURL(f);
     });
     const id = newID();
-    held.set(id, { data }); attached.push({ id, name: f.name, size: f.size });
-    chips();
+    held.set(id, { data }); attached.push({ id, name: f.name, size: f.size }); chips();
   }
 }
 function chips() {

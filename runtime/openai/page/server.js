@@ -10,7 +10,7 @@ function keepKey(text, stay) {
   key = text; kept.write("key", stay ? key : "");
   try { sessionStorage.setItem("ossrun.key", key); } catch { /* no storage */ }
 }
-const has = { models: [], tools: [], servers: [] }; // of the server
+const has = { models: [], tools: [], servers: [], body: Infinity }; // of the server
 const later = (seconds, signal) => new Promise((go, fail) => {
   const t = setTimeout(go, seconds * 1000);
   signal?.addEventListener("abort", () => { clearTimeout(t); fail(signal.reason); });
@@ -61,7 +61,7 @@ async function look() {
     for (const m of list.data)
       if (![m.id, ...(m.aliases ?? [])].some((n) => first.has(n))) first.set(m.id, m);
     Object.assign(has, { models: [...first.values()], tools: list.tools ?? [],
-      servers: list.servers ?? [], sessions: list.sessions });
+      servers: list.servers ?? [], sessions: list.sessions, body: list.max_body });
     status("");
     if (JSON.stringify(has) !== was) offers(); // not under a person's hand
     while (await loads()) { /* and says how far it is */ }
