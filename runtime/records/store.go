@@ -154,6 +154,10 @@ type Bound struct {
 	Forever bool          // records never expire
 }
 
+// storedFor is how long files, batches and completions are kept, as at OpenAI: who begins a batch
+// on a Friday finds it on Monday. Options that keep nothing do not keep these.
+const storedFor = 30 * 24 * time.Hour
+
 type amount struct{ records, bytes int }
 
 func (a amount) plus(b amount) amount  { return amount{a.records + b.records, a.bytes + b.bytes} }
@@ -180,10 +184,10 @@ var bounds = map[Kind]Bound{
 	KindConversation: {Bytes: 64e6, Count: 10_000},
 	KindChat:         {Bytes: 256e6, Forever: true},
 	KindUsage:        {Bytes: 16e6, TTL: 400 * 24 * time.Hour},
-	KindFile:         {Bytes: 16e6, Count: 10_000},
-	KindContent:      {Bytes: 256e6},
-	KindBatch:        {Bytes: 16e6, Count: 10_000},
-	KindCompletion:   {Bytes: 64e6, Count: 10_000},
+	KindFile:         {Bytes: 16e6, Count: 10_000, TTL: storedFor},
+	KindContent:      {Bytes: 256e6, TTL: storedFor},
+	KindBatch:        {Bytes: 16e6, Count: 10_000, TTL: storedFor},
+	KindCompletion:   {Bytes: 64e6, Count: 10_000, TTL: storedFor},
 }
 
 type Options struct {
@@ -223,7 +227,7 @@ func (o Options) oldest(kind Kind, now time.Time) time.Time {
 	switch {
 	case b.Forever:
 		return time.Time{}
-	case b.TTL > 0:
+	case b.TTL > 0 && (o.TTL > 0 || kind == KindUsage):
 		return now.Add(-b.TTL)
 	}
 	return now.Add(-o.TTL)

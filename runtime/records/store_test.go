@@ -263,6 +263,30 @@ func damage(t *testing.T, file string, random *rand.Rand) (what string) {
 	return what
 }
 
+// What a client stores by name outlives what this program remembers; nothing outlives no time.
+func TestHowLongRecordsAreKept(t *testing.T) {
+	for ttl, want := range map[time.Duration]map[Kind]int{ // days
+		0: {KindFile: 0, KindBatch: 0, KindCompletion: 0, KindResponse: 0, KindUsage: 400},
+		48 * time.Hour: {KindFile: 30, KindContent: 30, KindBatch: 30, KindCompletion: 30,
+			KindResponse: 2, KindTurn: 2, KindConversation: 2, KindRunning: 2, KindUsage: 400},
+	} {
+		s := newMemoryStore(Options{TTL: ttl}.withDefaults())
+		for kind, days := range want {
+			made := time.Now()
+			for _, age := range []time.Duration{time.Millisecond, -time.Millisecond} {
+				s.now = func() time.Time { return made }
+				hosttest.Check(t, s.Put(Record{Kind: kind, Key: "k"}))
+				s.now = func() time.Time {
+					return made.Add(time.Duration(days)*24*time.Hour - age)
+				}
+				if _, ok := s.Get(kind, "k"); ok != (age > 0) {
+					t.Errorf("%s, remembered for %s, after %d days: %v", kind, ttl, days, ok)
+				}
+			}
+		}
+	}
+}
+
 // The least recently used go first, and with a record all of its keys go.
 func TestTheStoreIsBounded(t *testing.T) {
 	small := map[Kind]Bound{KindResponse: {Count: 3, Bytes: 10_000}}
