@@ -280,15 +280,10 @@ func asAnthropic(m answer.ModelObject) anthropicModel {
 
 func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	if isAnthropic(r) {
-		var page struct {
-			Data    []anthropicModel `json:"data"`
-			HasMore bool             `json:"has_more"`
-			FirstID string           `json:"first_id"`
-			LastID  string           `json:"last_id"`
-		}
+		page, data := map[string]any{"has_more": false}, []anthropicModel{}
 		for _, m := range p.driver.AllModels(e) {
-			page.Data, page.LastID = append(page.Data, asAnthropic(m)), m.ID
-			page.FirstID = page.Data[0].ID
+			data = append(data, asAnthropic(m))
+			page["data"], page["first_id"], page["last_id"] = data, data[0].ID, m.ID
 		}
 		return page, nil
 	}
