@@ -280,7 +280,7 @@ func asAnthropic(m answer.ModelObject) anthropicModel {
 
 func (p *port) listModels(e *answer.Exchange, r *http.Request) (any, *fields.Fault) {
 	if isAnthropic(r) {
-		page, data := map[string]any{"has_more": false}, []anthropicModel{}
+		data, page := []anthropicModel{}, map[string]any{"data": []any{}, "has_more": false}
 		for _, m := range p.driver.AllModels(e) {
 			data = append(data, asAnthropic(m))
 			page["data"], page["first_id"], page["last_id"] = data, data[0].ID, m.ID
