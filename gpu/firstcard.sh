@@ -157,7 +157,12 @@ bench() {
     --rounds "$rounds" --steps "$steps" --plain --json "${@:6}" > "$W/log/bench-$1.json"
 }
 bench20() { bench 20b $shape $prefill $batches $contexts; }
-bench20q8() { bench 20b-q8 $shape "$(tiny 20 2048)" "$(tiny 1 1,8,64)" 0 --dense q8; }
+bench20q8() {
+  bench 20b-q8 $shape "$(tiny 20 2048)" "$(tiny 1 1,2,4,8,16,64,256)" 0 --dense q8
+}
+bench20f8() { # beside bench20's contexts
+  bench 20b-f8 $shape "$(tiny 20 8192)" "$(tiny 1 1,64)" $contexts --kv-cache-dtype fp8
+}
 bench120() { [ -n "$TINY" ] || bench 120b 120b 512,2048 1,8,32 4096; }
 # The kernels of before: none that a card must time to choose.
 bench20old() {
@@ -211,6 +216,7 @@ u.urlopen('http://127.0.0.1:$port/health', timeout=1)" 2> /dev/null && ok=1 && b
   kill -INT $server; sleep 1; kill -KILL $server 2> /dev/null; true
 }
 serve() { load "" 1:1024:256:4 8:1024:256:32 16:1024:256:64 64:1024:256:192 256:1024:256:768; }
+servesame() { SERVE_FLAGS=--deterministic load -same 1:1024:256:4 8:1024:256:32 64:1024:256:128; }
 serveisolated() { SERVE_FLAGS=--isolate load -isolated 1:1024:256:4 64:1024:256:128; }
 
 # Hardware counters of each kernel of one layer's worth of steps, of experts' kernels of few tokens,
@@ -377,8 +383,9 @@ ctypes.CDLL("libcuda.so.1").cuInit(0)
 time.sleep(900)' > /dev/null 2>&1 &
 holder=$!
 trap 'kill $holder 2> /dev/null' EXIT
-export -f has environment doctor golden demo tiny bench bench20 bench20old bench20q8 bench120 ops
-export -f selftest load serve serveisolated counters sanitize sanitizelong roofs cores
+export -f has environment doctor golden demo tiny bench bench20 bench20old bench20q8 bench20f8
+export -f bench120 ops selftest load serve servesame serveisolated counters sanitize sanitizelong
+export -f roofs cores
 export W O PY ROOT CARD OUT TINY TINYLIMIT shape prefill batches contexts steps rounds
 
 # What they took on an H200, without the machine's own start (30 s): doctor 3 s, demo 3, bench20 7,
@@ -391,7 +398,8 @@ step bench20       60 bash -c bench20            # speed, in serve's mode
 step bench20old    40 bash -c bench20old         # the same by the kernels of before
 step ops           30 bash -c ops
 step bench120      40 bash -c bench120
-step bench20q8     30 bash -c bench20q8
+step bench20q8     40 bash -c bench20q8
+step bench20f8     30 bash -c bench20f8
 step golden2       40 bash -c 'golden T2'        # numbers of whole models
 step serve        120 bash -c serve
 step counters      90 bash -c counters
@@ -399,6 +407,7 @@ step cores        100 bash -c cores              # the host's, of which such mac
 step golden1       60 bash -c 'golden T1'
 step roofs         40 bash -c roofs
 step sanitize     100 bash -c sanitize
+step servesame     60 bash -c servesame
 step serveisolated 60 bash -c serveisolated
 step sanitizelong  90 bash -c sanitizelong
 step selftest     200 bash -c selftest

@@ -49,8 +49,8 @@ func TestFirstCard(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"golden2", "demo", "golden1", "counters",
-		"sanitize", "roofs", "ops", "bench120", "bench20q8", "serveisolated", "sanitizelong",
-		"selftest", "cores"} {
+		"sanitize", "roofs", "ops", "bench120", "bench20q8", "bench20f8", "servesame",
+		"serveisolated", "sanitizelong", "selftest", "cores"} {
 		if results[name] == "" || results[name] == "HELD" {
 			t.Errorf("step %s: %q", name, results[name])
 		}
