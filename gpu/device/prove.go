@@ -81,15 +81,14 @@ func (d *Device) trials() []trial {
 			Dense: engine.DenseQ8}, many, 2, nil, nil},
 		{"many rows, rounded, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8,
 			Compute: engine.Rounded}, many, 2, &rounded, nil},
-		{"few rows, streamed", streamed, few, 1, nil, []Variant{StreamGateUp, StreamDown}},
-		{"many rows, streamed", streamed, many, 1, nil,
-			[]Variant{StreamGateUp + "_bf16", StreamDown + "_bf16"}},
+		{"few rows, streamed", streamed, few, 1, nil, []Variant{StreamExperts}},
+		{"many rows, streamed", streamed, many, 1, nil, []Variant{StreamExperts + "_bf16"}},
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
 		list = append(list, trial{"many rows, warpgroups", streamed, many, 1, &warpgroups, nil},
 			trial{"many rows, streamed by warpgroups", streamed, many, 1, nil,
-				[]Variant{StreamGateUp + "_wgmma", StreamDown + "_wgmma"}})
+				[]Variant{StreamExperts + "_wgmma"}})
 	case kernels.MX:
 		list = append(list, trial{"many rows, MXFP4", engine.Settings{KVCacheDtype: "bf16",
 			Compute: engine.MX}, many, 1, &mxfp4, nil})
@@ -320,7 +319,7 @@ func (v *prover) compare() error {
 	for i, ph := range v.fast.phases {
 		var got [][]byte
 		if ph.variant != "" {
-			if err := v.round(ph); err != nil {
+			if err := v.round(ph.variant, v.program.Ops[ph.from]); err != nil {
 				return err
 			}
 			arena, cache := make([]byte, v.arena.Bytes()), make([]byte, v.cache.Bytes())
@@ -346,7 +345,11 @@ func (v *prover) compare() error {
 			}
 		}
 		for j := ph.from; j < ph.to; j++ {
-			if err := v.d.wait(func() error { return v.reference.launch(j) }); err != nil {
+			err := v.d.wait(func() error { return v.reference.launch(j) })
+			if next := j + 1; err == nil && ph.form != kernels.InOrder && next < ph.to {
+				err = v.round(ph.variant, v.program.Ops[next]) // h
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -364,18 +367,15 @@ func (v *prover) compare() error {
 	return nil
 }
 
-// round rounds a phase's activations in advance, so that only products are compared.
-func (v *prover) round(ph phase) error {
+// round rounds an operation's activations in advance, so that only products are compared.
+func (v *prover) round(f Variant, op *engine.Op) error {
 	to := toBF16
 	switch {
-	case strings.HasSuffix(string(ph.variant), mxfp4.suffix):
+	case unitOf(f) == kernels.MX:
 		to = toMXFP4
-	case strings.HasSuffix(string(ph.variant), rounded.suffix),
-		strings.HasSuffix(string(ph.variant), warpgroups.suffix):
-	default:
+	case unitOf(f) == kernels.MMA && !strings.HasSuffix(string(f), rounded.suffix):
 		return nil
 	}
-	op := v.program.Ops[ph.from]
 	x := op.In[len(op.In)-1]
 	if op.Kind == engine.Attend {
 		x = op.In[0]
@@ -438,7 +438,8 @@ func (v *prover) proof(f Variant) *Proof {
 	if p == nil {
 		terms := float64(v.spec.Hidden) / float64(proofSpec().Hidden)
 		p = &Proof{Variant: f, Bound: proofBound * max(1, math.Sqrt(terms))}
-		if f == "prefill_attend_bf16" || f == PrefillGateUp+"_wgmma" || f == PrefillQKV {
+		if slices.Contains([]Variant{"prefill_attend_bf16", PrefillGateUp + "_wgmma", PrefillQKV,
+			StreamExperts + "_bf16", StreamExperts + "_wgmma"}, f) {
 			p.Bound = insideBound
 		}
 		v.proofs[f] = p

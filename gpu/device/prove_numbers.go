@@ -11,7 +11,8 @@ import (
 
 func toBF16(x []float32) {
 	for i, v := range x {
-		x[i] = math.Float32frombits(math.Float32bits(v) &^ 0xffff)
+		bits := math.Float32bits(v)
+		x[i] = math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
 	}
 }
 

@@ -33,8 +33,7 @@ type part struct {
 
 var parts = []part{
 	{"experts", []engine.Kind{engine.Route, engine.GateUp, engine.Down, engine.Combine},
-		[][]Variant{{StreamGateUp, StreamDown}, {StreamGateUp + "_bf16", StreamDown + "_bf16"},
-			{StreamGateUp + "_wgmma", StreamDown + "_wgmma"}}},
+		[][]Variant{{StreamExperts}, {StreamExperts + "_bf16"}, {StreamExperts + "_wgmma"}}},
 	{"router", []engine.Kind{engine.Norm, engine.Linear, engine.Route},
 		[][]Variant{{PrefillLinear}}},
 	{"dense", []engine.Kind{engine.Linear, engine.Rope, engine.WriteKV},

@@ -61,14 +61,14 @@ func TestTheCardDecides(t *testing.T) {
 	}
 	experts := of("experts")
 	for i, want := range []Timing{{"experts", 1, DecodeGateUp, 20, 0, false},
-		{"experts", 1, StreamGateUp, 17, 0, true},
-		{"experts", 4, DecodeGateUp, 20, 0, false}, {"experts", 4, StreamGateUp, 17, 0, true},
+		{"experts", 1, StreamExperts, 17, 0, true},
+		{"experts", 4, DecodeGateUp, 20, 0, false}, {"experts", 4, StreamExperts, 17, 0, true},
 		{"experts", 16, "prefill_gate_up_wgmma", 41, 0, false},
-		{"experts", 16, "stream_gate_up_bf16", 21, 0, true},
-		{"experts", 16, "stream_gate_up_wgmma", 61, 0, false},
+		{"experts", 16, "stream_experts_bf16", 21, 0, true},
+		{"experts", 16, "stream_experts_wgmma", 61, 0, false},
 		{"experts", 32, "prefill_gate_up_wgmma", 41, 0, true},
-		{"experts", 32, "stream_gate_up_bf16", 65, 0, false},
-		{"experts", 32, "stream_gate_up_wgmma", 61, 0, false}} {
+		{"experts", 32, "stream_experts_bf16", 65, 0, false},
+		{"experts", 32, "stream_experts_wgmma", 61, 0, false}} {
 		if i >= len(experts) {
 			t.Fatalf("%v", experts)
 		}
@@ -93,15 +93,15 @@ func TestTheCardDecides(t *testing.T) {
 	uses(dev, 1, "decode_qkv")
 	uses(dev, 4, "decode_qkv_unit")
 	uses(dev, 4, "decode_linear_unit")
-	for rows, kernel := range map[int]string{1: "stream_gate_up", 2: "stream_down",
-		8: "decode_gate_up", 12: "stream_gate_up_bf16", 16: "stream_down_bf16",
+	for rows, kernel := range map[int]string{1: "stream_experts", 2: "stream_experts",
+		8: "decode_gate_up", 12: "stream_experts_bf16", 16: "stream_experts_bf16",
 		20: "prefill_gate_up_wgmma", 64: "prefill_gate_up_wgmma"} {
 		uses(dev, rows, kernel)
 	}
 	dev.forced = []Variant{DecodeGateUp}
 	uses(dev, 4, "decode_gate_up")
 	dev.forced = nil
-	dev.Disable(StreamGateUp)
+	dev.Disable(StreamExperts)
 	uses(dev, 4, "decode_gate_up")
 	list, err = dev.Tune(t.Context())
 	if experts := of("experts"); err != nil || len(experts) != 8 ||
@@ -187,7 +187,7 @@ func TestWaysOnTheH200(t *testing.T) {
 		list = append(list, Timing{"dense", x.rows, DecodeQKV, x.qkv, 0, false},
 			Timing{"dense", x.rows, QKVUnit, x.unit, 0, false},
 			Timing{"experts", x.rows, DecodeGateUp, x.experts, 0, false},
-			Timing{"experts", x.rows, StreamGateUp, x.streamed, 0, false})
+			Timing{"experts", x.rows, StreamExperts, x.streamed, 0, false})
 	}
 	choose(list)
 	dev, _ := openWith(t, driver.CUDA, Options{Arch: "sm_90"})
@@ -198,7 +198,7 @@ func TestWaysOnTheH200(t *testing.T) {
 			o := engine.Settings{Pages: 4, Compute: engine.Rounded, Drafts: drafts}
 			got := shown(compiled(t, dev, o, 1<<i), 0)
 			if !strings.Contains(got, string(want)+":") ||
-				!strings.Contains(got, string(StreamGateUp)+":") {
+				!strings.Contains(got, string(StreamExperts)+":") {
 				t.Errorf("%d rows, %d drafts: %s", 1<<i, drafts, got)
 			}
 		}
@@ -209,8 +209,8 @@ func TestWaysOnTheH200(t *testing.T) {
 // steps have the same bits with drafts.
 func TestAWayNeedsAllBuckets(t *testing.T) {
 	list := []Timing{{"experts", 1, DecodeGateUp, 20, 0, false},
-		{"experts", 1, StreamGateUp, 10, 0, false}, {"experts", 8, DecodeGateUp, 90, 0, false},
-		{"experts", 16, StreamGateUp + "_bf16", 10, 0, false}, {"dense", 8, QKVUnit, 5, 0, false}}
+		{"experts", 1, StreamExperts, 10, 0, false}, {"experts", 8, DecodeGateUp, 90, 0, false},
+		{"experts", 16, StreamExperts + "_bf16", 10, 0, false}, {"dense", 8, QKVUnit, 5, 0, false}}
 	choose(list)
 	for i, want := range []bool{true, false, true, true, true} {
 		if list[i].Chosen != want {

@@ -36,6 +36,7 @@ const (
 	PrefillLinearQ8 Variant = "prefill_linear_q8"
 	PrefillGateUp   Variant = "prefill_gate_up"
 	PrefillDown     Variant = "prefill_down"
+	StreamExperts   Variant = "stream_experts" // in two terms, with the suffix _bf16 one
 	// tokens are chosen on the card, else on the host
 	Sampling Variant = "sample"
 )
@@ -43,13 +44,12 @@ const (
 func Variants() []Variant {
 	list := []Variant{DecodeQKV, QKVUnit, DecodeLinear, LinearUnit, DecodeRoute, DecodeGateUp,
 		DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
-	for _, kind := range []Variant{PrefillLinear, PrefillGateUp, PrefillDown, StreamGateUp,
-		StreamDown} {
+	for _, kind := range []Variant{PrefillLinear, PrefillGateUp, PrefillDown, StreamExperts} {
 		list = append(list, kind, kind+"_bf16")
 	}
 	return append(list, PrefillGateUp+"_mx", PrefillDown+"_mx", PrefillLinear+"_wgmma",
-		PrefillQKV, DirectLinear, PrefillGateUp+"_wgmma", StreamGateUp+"_wgmma",
-		StreamDown+"_wgmma", PrefillLinearQ8, Sampling)
+		PrefillQKV, DirectLinear, PrefillGateUp+"_wgmma", StreamExperts+"_wgmma", PrefillLinearQ8,
+		Sampling)
 }
 
 // Disable takes variants out of use for programs compiled from now on.
@@ -74,8 +74,8 @@ type phase struct {
 	launches []kernels.Launch
 	// its results that are read later; for the reference kernels all
 	results []*engine.Buffer
-	ready   []launch // the launches, packed
-	shared  bool     // the next one's activations are left as it wants them
+	ready   []launch     // the launches, packed
+	form    kernels.Form // of the activations that experts want, or their router leaves, rounded
 }
 
 func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
@@ -84,7 +84,7 @@ func (s *step) single(i int, v Variant, launches ...kernels.Launch) phase {
 
 // cut divides the program into phases, greedily: variants of most operations first.
 func (s *step) cut() error {
-	matchers := []func(int) phase{s.turn, s.qkv, s.prefillAttend, s.attend, s.streamExperts}
+	matchers := []func(int) phase{s.turn, s.qkv, s.prefillAttend, s.attend, s.expertPair}
 	switch {
 	case s.reference || s.steady && !s.decodes(0):
 		matchers = nil
@@ -98,7 +98,7 @@ func (s *step) cut() error {
 		if s.decodes(kernels.RouteRows) {
 			matchers = append(matchers, s.decodeRoute)
 		}
-		matchers = append(matchers, s.prefillLinear, s.expertPair, s.prefillExperts, s.linearQ8)
+		matchers = append(matchers, s.prefillLinear, s.prefillExperts, s.linearQ8)
 	}
 	for i := 0; i < len(s.p.Ops); {
 		var ph phase
@@ -269,23 +269,23 @@ func (s *step) decodeRoute(i int) phase {
 		return phase{}
 	}
 	results := []*engine.Buffer{linear.Out[0], route.Out[0], route.Out[1]}
-	var order, groups, normed, shares kernels.Pointer
+	var order, groups, normed, rounded kernels.Pointer
 	if s.grouped(route, i+3) {
 		order, groups = s.address(route.Out[2]), s.address(route.Out[3])
 		results = append(results, route.Out[2:]...)
 	}
-	if s.p.Rows > kernels.DecodeRows && !s.steady && s.streamExperts(i+3).to == 0 &&
-		s.expertPair(i+3).to > 0 && s.dead(t, i+4) {
-		shares = s.terms.address
+	form := s.expertPair(i + 3).form
+	if form != kernels.InOrder && s.dead(t, i+4) {
+		rounded = s.terms.address
 	} else {
-		results, normed = append(results, t), s.address(t)
+		form, results, normed = kernels.InOrder, append(results, t), s.address(t)
 	}
 	router := s.parts(linear)[0]
 	router.X.X = s.address(norm.In[0])
-	return phase{from: i, to: i + 3, variant: DecodeRoute, results: results, shared: shares != 0,
+	return phase{from: i, to: i + 3, variant: DecodeRoute, results: results, form: form,
 		launches: []kernels.Launch{s.dev.target.DecodeRoute(router, s.address(norm.W[0]),
-			s.address(route.Out[0]), s.address(route.Out[1]), order, groups, normed, shares,
-			s.arrived.address, s.p.Spec.ExpertsPerToken, norm.Eps)}}
+			s.address(route.Out[0]), s.address(route.Out[1]), order, groups, normed, rounded,
+			form, s.arrived.address, s.p.Spec.ExpertsPerToken, norm.Eps)}}
 }
 
 // grouped tells whether anything reads the slots sorted by expert that a route leaves.
@@ -295,7 +295,7 @@ func (s *step) grouped(route *engine.Op, i int) bool {
 			return false
 		}
 		if len(op.In) >= 2 && op.In[0] == route.Out[2] &&
-			(!s.decodes(kernels.DecodeRows) || s.streamExperts(i+j).to > 0 ||
+			(!s.decodes(kernels.DecodeRows) || s.expertPair(i+j).to > 0 ||
 				s.decodeGateUp(i+j).to == 0 && s.decodeDown(i+j).to == 0) {
 			return true
 		}

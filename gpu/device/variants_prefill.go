@@ -105,7 +105,8 @@ func (s *step) prefillLinear(i int) phase {
 	if w.unit != kernels.WGMMA {
 		return s.single(i, variant, t.PrefillLinears(parts, w.terms, s.scratch))
 	}
-	round := t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X.X, parts[0].K, false)
+	round := t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X.X, parts[0].K,
+		kernels.InOrder)
 	parts[0].X.X = s.terms.address
 	return s.single(i, variant, round, t.PrefillLinears(parts, w.terms, s.scratch))
 }
@@ -123,24 +124,6 @@ func (s *step) linearQ8(i int) phase {
 		return phase{}
 	}
 	return s.single(i, variant, l)
-}
-
-// expertPair are both matrices by warpgroups, if nothing else reads h: bf16 where float32 would be.
-func (s *step) expertPair(i int) phase {
-	ops := s.run(i, engine.GateUp, engine.Down)
-	if ops == nil || s.denseWays()[0] != warpgroups || !s.dev.enabled(PrefillGateUp+"_wgmma") ||
-		len(ops[0].In) != 3 || ops[1].In[2] != ops[0].Out[0] || !s.dead(ops[0].Out[0], i+2) {
-		return phase{}
-	}
-	t, up, x := s.dev.target, s.experts(ops[0]), s.terms.address
-	list := []kernels.Launch{t.RoundRows(s.rows(ops[0].In[2]), x, up.From.X, up.K, true)}
-	if n := len(s.phases); n > 0 && s.phases[n-1].shared {
-		list = nil
-	}
-	up.From.X = x
-	return phase{from: i, to: i + 2, variant: PrefillGateUp + "_wgmma", results: ops[1].Out,
-		launches: append(list, t.PrefillExperts(up, kernels.Rounded),
-			t.PrefillExperts(s.experts(ops[1]), kernels.Rounded))}
 }
 
 // prefillExperts is GateUp or Down on float32, which is first cut into terms for MX.
@@ -169,17 +152,18 @@ func (s *step) prefillExperts(i int) phase {
 	return s.single(i, variant, t.QuantizeMX(r, e.From, x, e.K), t.PrefillExperts(e, w.terms))
 }
 
-// termsBytes is the memory for activations as the matrix unit takes them, of one operation or of
-// the experts' two: in bf16, or as terms of MXFP4. 0: it takes float32.
-func termsBytes(spec models.Spec, compute string, rows int, unit kernels.Unit) int64 {
-	switch {
-	case unit == kernels.WGMMA && compute == engine.Rounded:
-		width := max(kernels.ShareWidth(spec.Hidden), spec.Heads*spec.HeadDim)
-		return 2 * int64(rows) * int64(width)
-	case unit == kernels.MX && compute == engine.MX:
+// termsBytes is the memory for activations as the matrix unit takes them, of one operation: in bf16
+// or as terms of MXFP4. 0: it takes float32.
+func termsBytes(spec models.Spec, compute string, rows int, unit kernels.Unit) (bytes int64) {
+	if compute == engine.Rounded || compute == engine.MX {
+		terms := max(rows, 2*min(rows, kernels.DecodeRows)) // two of few rows
+		width := kernels.ShareWidth(max(spec.Hidden, spec.Heads*spec.HeadDim))
+		bytes = 2 * int64(terms) * int64(width)
+	}
+	if compute == engine.MX && unit == kernels.MX {
 		width := max(spec.Hidden, spec.ExpertsPerToken*spec.Intermediate)
 		codes, scales := kernels.TermsMXBytes(rows, width)
-		return codes + scales
+		bytes = max(bytes, codes+scales)
 	}
-	return 0
+	return bytes
 }

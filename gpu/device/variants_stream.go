@@ -16,11 +16,6 @@ import (
 // What must stay true: with drafts they serve all steps of few rows or none (engine.Caps.Alike). If
 // no row may depend on its batch, the form that rounds serves steps of any size.
 
-const (
-	StreamGateUp Variant = "stream_gate_up" // of rounded activations with the suffix _bf16
-	StreamDown   Variant = "stream_down"
-)
-
 // forcedKernels is the variable that names variants to use wherever they fit, separated by commas;
 // serial among them keeps kernels from overlapping.
 const forcedKernels = "OSSRUN_KERNELS"
@@ -36,7 +31,7 @@ func readForced() (list []Variant, overlap bool, err error) {
 			overlap = false
 		case v != "":
 			return nil, false, fmt.Errorf("%s: there is no kernel %q. Use decode_down, "+
-				"stream_down or others of docs/gpu.md", forcedKernels, name)
+				"stream_experts or others of docs/gpu.md", forcedKernels, name)
 		}
 	}
 	return list, overlap, nil
@@ -54,26 +49,39 @@ func (s *step) preferred(v Variant) bool {
 		s.forced == nil && s.dev.chosen(v, rows, s.p.Spec))
 }
 
-func (s *step) streamExperts(i int) phase {
-	op, spec, t := s.p.Ops[i], s.p.Spec, s.dev.target
-	kind := map[engine.Kind]Variant{engine.GateUp: StreamGateUp, engine.Down: StreamDown}[op.Kind]
-	if kind == "" || len(op.In) != 3 || !t.Streams(spec.Hidden, spec.Intermediate) {
+// expertPair are both matrices of experts that round their activations in the same way, if nothing
+// else reads h: rounded where float32 would be.
+func (s *step) expertPair(i int) phase {
+	ops, spec, t := s.run(i, engine.GateUp, engine.Down), s.p.Spec, s.dev.target
+	if ops == nil || len(ops[0].In) != 3 || ops[1].In[2] != ops[0].Out[0] ||
+		!s.dead(ops[0].Out[0], i+2) {
 		return phase{}
 	}
-	terms, suffix := kernels.Split, Variant("")
+	variant, form := StreamExperts, kernels.TwoTerms
 	if s.p.Rows > kernels.DecodeRows || s.steady {
-		terms, suffix = kernels.Rounded, Variant(rounded.suffix)
+		variant, form = StreamExperts+"_bf16", kernels.OneTerm
 	}
-	many := s.p.Rows*spec.ExpertsPerToken > kernels.StreamTokens*spec.Experts && !s.steady
+	groups := s.denseWays()[0] == warpgroups && s.p.Rows > kernels.DecodeRows && !s.steady
+	streamed := t.Streams(spec.Hidden, spec.Intermediate) &&
+		(s.steady || s.p.Rows*spec.ExpertsPerToken <= kernels.StreamTokens*spec.Experts)
 	rounds := s.p.Settings.Compute == engine.Rounded ||
-		s.p.Settings.Compute == engine.MX && (terms == kernels.Split || s.steady)
-	variant, wide := kind+suffix, kind+Variant(warpgroups.suffix)
+		s.p.Settings.Compute == engine.MX && (form == kernels.TwoTerms || s.steady)
+	matrix := func(e kernels.Experts) kernels.Launch { return t.StreamExperts(e, form) }
 	switch {
-	case many || !rounds:
-	case t.Unit == kernels.WGMMA && terms == kernels.Rounded && !s.steady && s.preferred(wide):
-		return s.single(i, wide, t.StreamWarpgroups(s.experts(op)))
-	case s.steady && s.dev.enabled(variant) || s.preferred(variant):
-		return s.single(i, variant, t.StreamExperts(s.experts(op), terms))
+	case streamed && groups && s.preferred(StreamExperts+"_wgmma"):
+		variant, form, matrix = StreamExperts+"_wgmma", kernels.InShares, t.StreamWarpgroups
+	case streamed && rounds && (s.steady && s.dev.enabled(variant) || s.preferred(variant)):
+	case groups && s.dev.enabled(PrefillGateUp+"_wgmma"):
+		variant, form, matrix = PrefillGateUp+"_wgmma", kernels.InShares, t.PrefillWarpgroups
+	default:
+		return phase{}
 	}
-	return phase{}
+	up, x := s.experts(ops[0]), s.terms.address
+	list := []kernels.Launch{t.RoundRows(s.rows(ops[0].In[2]), x, up.From.X, up.K, form)}
+	if n := len(s.phases); n > 0 && s.phases[n-1].form == form {
+		list = nil
+	}
+	up.From.X = x
+	return phase{from: i, to: i + 2, variant: variant, results: ops[1].Out, form: form,
+		launches: append(list, matrix(up), matrix(s.experts(ops[1])))}
 }

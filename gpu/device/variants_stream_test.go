@@ -14,8 +14,8 @@ import (
 
 // The stream kernels: where they are used, what they compute, and the variable that names them.
 
-const streamKernels = "stream_gate_up,stream_down, stream_gate_up_bf16,stream_down_bf16"
-const streamWarpgroups = "stream_gate_up_wgmma,stream_down_wgmma"
+const streamKernels = "stream_experts, stream_experts_bf16"
+const streamWarpgroups = "stream_experts_wgmma"
 
 // TestStreamTaken: only where they are asked for, the mode rounds and experts have few tokens; a
 // wrong one is replaced like any other.
@@ -34,24 +34,22 @@ func TestStreamTaken(t *testing.T) {
 		{"nothing asked for", "sm_90", "", bf16, 8,
 			few + "decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"one row", "sm_90", streamKernels, bf16, 1,
-			few + "decode_route:1 stream_gate_up:1 stream_down:1 combine:1"},
+			few + "decode_route:1 stream_experts:2 combine:1"},
 		{"eight rows", "sm_90", streamKernels, bf16, 8,
-			few + "decode_route:1 stream_gate_up:1 stream_down:1 combine:1"},
-		{"down alone", "sm_90", "stream_down", bf16, 8,
-			few + "decode_route:1 decode_gate_up:1 stream_down:1 combine:1"},
+			few + "decode_route:1 stream_experts:2 combine:1"},
 		{"float32", "sm_90", streamKernels, engine.Settings{KVCacheDtype: "bf16"}, 8,
 			few + "decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"some rows", "sm_90", streamKernels, bf16, 64,
-			some + "decode_route:1 stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+			some + "decode_route:1 stream_experts_bf16:2 combine:1"},
 		{"by warpgroups", "sm_90", streamWarpgroups, bf16, 9,
-			some + "decode_route:1 stream_gate_up_wgmma:1 stream_down_wgmma:1 combine:1"},
+			some + "decode_route:1 stream_experts_wgmma:2 combine:1"},
 		{"many rows", "sm_90", streamKernels, bf16, 300,
 			many + "prefill_gate_up_wgmma:3 combine:1"},
 		{"eight rows on the unit", "sm_90", "decode_qkv_unit,decode_linear_unit", bf16, 8,
 			"decode_qkv_unit:1 decode_attend:1 decode_linear_unit:1 " +
 				"decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"few rows of MXFP4", "sm_120", streamKernels, mx, 8,
-			few + "decode_route:1 stream_gate_up:1 stream_down:1 combine:1"},
+			few + "decode_route:1 stream_experts:2 combine:1"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Setenv(forcedKernels, x.forced)
@@ -60,12 +58,12 @@ func TestStreamTaken(t *testing.T) {
 			if got := shown(compiled(t, dev, x.o, x.rows), 0); got != x.want {
 				t.Errorf("%s\nnot %s", got, x.want)
 			}
-			if !strings.Contains(x.want, "stream_gate_up:") {
+			if !strings.Contains(x.want, "stream_experts:") {
 				return
 			}
-			dev.Disable(StreamGateUp)
+			dev.Disable(StreamExperts)
 			if got := shown(compiled(t, dev, x.o, x.rows), 0); !strings.Contains(got,
-				"decode_gate_up:1 stream_down:1") {
+				"decode_gate_up:1 decode_down:1") {
 				t.Error(got)
 			}
 		})
@@ -87,7 +85,7 @@ func TestSerial(t *testing.T) {
 		arch, forced    string
 		steady, overlap bool
 	}{{"sm_90", "", false, true}, {"sm_86", "", false, false}, {"sm_90", "", true, false},
-		{"sm_90", "stream_down, serial", false, false}} {
+		{"sm_90", "stream_experts, serial", false, false}} {
 		t.Run(x.arch+" "+x.forced, func(t *testing.T) {
 			t.Setenv(forcedKernels, x.forced)
 			dev, f := openWith(t, driver.CUDA, Options{Arch: x.arch})

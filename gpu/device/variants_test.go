@@ -166,12 +166,11 @@ func TestSteadyKernels(t *testing.T) {
 		want string
 	}{
 		{"sm_90", engine.Settings{Compute: engine.Rounded}, "prefill_qkv_wgmma:2 decode_attend:1 " +
-			"prefill_linear_wgmma:2 decode_route:1 stream_gate_up_bf16:1 stream_down_bf16:1 " +
-			"combine:1"},
+			"prefill_linear_wgmma:2 decode_route:1 stream_experts_bf16:2 combine:1"},
 		{"sm_80", engine.Settings{Compute: engine.Rounded}, dense("prefill_linear_bf16:1") +
-			"stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+			"stream_experts_bf16:2 combine:1"},
 		{"sm_120", engine.Settings{Compute: engine.MX}, dense("prefill_linear_bf16:1") +
-			"stream_gate_up_bf16:1 stream_down_bf16:1 combine:1"},
+			"stream_experts_bf16:2 combine:1"},
 		{"sm_90", engine.Settings{}, dense("prefill_linear:1") + "decode_gate_up:1 decode_down:1"},
 		{"sm_90", engine.Settings{Compute: engine.Int8}, dense("prefill_linear:1") +
 			"quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
@@ -357,9 +356,9 @@ func TestDispatch(t *testing.T) {
 // TestLaunchesOfALayer: as docs/gpu-kernels.md counts them, by the usual kernels and with streams.
 func TestLaunchesOfALayer(t *testing.T) {
 	page := string(hosttest.Must(os.ReadFile("../../docs/gpu-kernels.md"))(t))
-	for rows, ways := range map[int][2][]Variant{8: {{}, {StreamGateUp, StreamDown}},
-		64:  {{}, {StreamGateUp + "_bf16", StreamDown + "_bf16"}},
-		128: {{}, {StreamGateUp + "_wgmma", StreamDown + "_wgmma"}}} {
+	for rows, ways := range map[int][2][]Variant{8: {{}, {StreamExperts}},
+		64:  {{}, {StreamExperts + "_bf16"}},
+		128: {{}, {StreamExperts + "_wgmma"}}} {
 		t.Run(fmt.Sprint(rows), func(t *testing.T) {
 			dev, _ := openWith(t, driver.CUDA, Options{Arch: "sm_90"})
 			var counts []string

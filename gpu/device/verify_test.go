@@ -45,7 +45,7 @@ func TestRecord(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "records")
 	about := Verification{Card: "H200, sm_90", Driver: "CUDA 12080", Kernels: "machine code sm_90a",
 		Program: "1"}
-	first := &scripted{proofs: outcome, timings: []Timing{{"experts", 8, StreamGateUp,
+	first := &scripted{proofs: outcome, timings: []Timing{{"experts", 8, StreamExperts,
 		1.5, 2, true}}}
 	got := verify(t.Context(), folder, about, first)
 	if first.proved != 1 || first.timed != 1 || got.recorded ||
@@ -276,7 +276,7 @@ func TestAbout(t *testing.T) {
 // a lack of memory may have passed at the next start.
 func TestTimesThatFail(t *testing.T) {
 	full := errors.New("no memory")
-	one := []Timing{{"experts", 8, StreamGateUp, 1.5, 2, true}}
+	one := []Timing{{"experts", 8, StreamExperts, 1.5, 2, true}}
 	for name, x := range map[string]struct {
 		list []Timing
 		err  error

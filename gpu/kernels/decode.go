@@ -138,12 +138,12 @@ func (t Target) DecodeAttend(a Attention, list Pointer, s Scratch, runs int) Lau
 }
 
 // DecodeRoute is Norm, the router's Product and Route; without order and groups if order is 0. If
-// normed is 0, Norm's result is left as RoundRows leaves it in shares.
-func (t Target) DecodeRoute(p Product, norm, experts, weights, order, groups, normed, shares,
-	arrived Pointer, top int, eps float32) Launch {
+// normed is 0, Norm's result is left as by RoundRows.
+func (t Target) DecodeRoute(p Product, norm, experts, weights, order, groups, normed,
+	round Pointer, f Form, arrived Pointer, top int, eps float32) Launch {
 	return launch("decode_route", grid(p.Rows.Most, divideUp(p.N, threads/t.Warp)), block(threads),
 		max(4*p.K, 4*p.N*(threads/t.Warp+1)), p.Rows.Live, experts, weights, order, groups, normed,
-		shares, p.Y, arrived, p.X.X, norm, p.W, p.Bias, i32(p.K), i32(p.N), i32(top), eps)
+		round, int32(f), p.Y, arrived, p.X.X, norm, p.W, p.Bias, i32(p.K), i32(p.N), i32(top), eps)
 }
 
 // DecodeGateUp is GateUp of rows, by experts i32 [rows, top].

@@ -6,13 +6,13 @@
 #include "route.h"
 
 // t[row] = RMSNorm(x[row]) by norm, router[row] = t · w + bias, then the choice. t f32 [rows, k],
-// or if it is null shares as round_rows leaves them; router f32 [rows, count], w bf16 [count, k];
+// or if it is null rounded as by round_rows; router f32 [rows, count], w bf16 [count, k];
 // arrived i32 [rows], 0 before and after.
 // Then, if order is not null, order and groups as by route_group, with which shared memory must do.
 // grid (bucket rows, ceil(count / (256 / WARP))), shared 4 * k
 KERNEL(256, 2)
 decode_route(const int* rows, int* experts, float* weights, int* order, int* groups, float* t,
-             bf16* shares, float* router, int* arrived, const float* x, const bf16* norm,
+             bf16* rounded, int form, float* router, int* arrived, const float* x, const bf16* norm,
              const bf16* w, const bf16* bias, int k, int count, int top, float eps) {
   DYNAMIC_SHARED(float4, staged);
   SHARED(float, part, kDecodeWarps);
@@ -38,13 +38,13 @@ decode_route(const int* rows, int* experts, float* weights, int* order, int* gro
     const float4 v = staged[staged_at(i)];
     return float4{v.x * scale, v.y * scale, v.z * scale, v.w * scale};
   };
-  const int wide = share_width(k), pieces = blockIdx.y > 0 ? 0 : t ? k / 4 : wide / 8;
+  const int pieces = blockIdx.y > 0 ? 0 : t ? k / 4 : rounded_width(k, form) / 8;
   for (int i = threadIdx.x; i < pieces; i += kDecodeThreads)
     if (t)
       reinterpret_cast<float4*>(t + static_cast<int64_t>(row) * k)[i] = normed(i);
     else
-      leave_shares(shares + static_cast<int64_t>(row) * wide, i, wide,
-                   i < k / 8 ? normed(2 * i) : float4{}, i < k / 8 ? normed(2 * i + 1) : float4{});
+      leave_rounded(rounded, row, i, k, form, i < k / 8 ? normed(2 * i) : float4{},
+                    i < k / 8 ? normed(2 * i + 1) : float4{});
   const auto choose = [&](int64_t row) {
     choose_by_warp(experts + row * top, weights + row * top, router + row * count, count, top,
                    lane);

@@ -43,17 +43,17 @@ __device__ __forceinline__ TokenTile even_tile_at(const int* groups, int tile, i
   return t;
 }
 
-// What one slot's columns c and, GATED, c + 1 of an expert's n come to: v with bias, bf16 [n] from
-// c on, or the SwiGLU of a gate and an up.
+// What a column or, GATED, two come to: v with bias, or the SwiGLU of a gate and an up.
 template <bool GATED>
-__device__ __forceinline__ void leave_expert(float* y, int64_t slot, int c, int n, const float* v,
-                                             const bf16* bias, float limit) {
+__device__ __forceinline__ float expert_result(const float* v, const bf16* bias, float limit) {
   const float first = v[0] + from_bf16(bias[0]);
-  if constexpr (GATED)
-    y[slot * (n / 2) + c / 2] = clamped_swiglu(first, v[1] + from_bf16(bias[1]), limit);
-  else
-    y[slot * n + c] = first;
+  return GATED ? clamped_swiglu(first, v[GATED] + from_bf16(bias[GATED]), limit) : first;
 }
+
+// How rows lie that are rounded to bf16 for MXFP4's products: a piece of eight elements is words of
+// 0 and 4, 1 and 5, 2 and 6, 3 and 7, as codes are unpacked. Pieces are in order, in one term or,
+// a row behind the other, in two; or in shares.
+constexpr int kOneTerm = 1, kTwoTerms = 2, kInShares = 3;
 
 // Where word i of a piece lies in a row in shares: of 128 elements, four pieces are the share of
 // each of the four lanes that have a row of the unit's first operand, and each product of 16 takes
@@ -63,17 +63,25 @@ __device__ __forceinline__ int share_word(int piece, int i, int wide) {
   return piece / (4 * own) * (16 * own) + piece % own * 16 + i * 4 + piece % (4 * own) / own;
 }
 
-// How many elements a row in shares has, the last ones zero.
-__device__ __forceinline__ int share_width(int k) { return (k + 63) / 64 * 64; }
+// How many elements such a row has; in shares the last ones are zero.
+__device__ __forceinline__ int rounded_width(int k, int form) {
+  return form == kInShares ? (k + 63) / 64 * 64 : k;
+}
 
-// A piece's elements, u and v, into its words of a row in shares: 0 and 4, 1 and 5, 2 and 6, 3 and
-// 7, as codes of MXFP4 are unpacked.
-__device__ __forceinline__ void leave_shares(bf16* row, int piece, int wide, float4 u, float4 v) {
-  unsigned* const words = reinterpret_cast<unsigned*>(row);
-  words[share_word(piece, 0, wide)] = to_bf16x2(u.x, v.x);
-  words[share_word(piece, 1, wide)] = to_bf16x2(u.y, v.y);
-  words[share_word(piece, 2, wide)] = to_bf16x2(u.z, v.z);
-  words[share_word(piece, 3, wide)] = to_bf16x2(u.w, v.w);
+// Leaves a piece's elements, u and v, of a row of k.
+__device__ __forceinline__ void leave_rounded(bf16* rows, int64_t row, int piece, int k, int form,
+                                              float4 u, float4 v) {
+  const int wide = rounded_width(k, form), terms = form == kTwoTerms ? 2 : 1;
+  unsigned* words = reinterpret_cast<unsigned*>(rows) + row * terms * (wide / 2);
+  float low[4] = {u.x, u.y, u.z, u.w}, high[4] = {v.x, v.y, v.z, v.w};
+  for (int t = 0; t < terms; t++, words += wide / 2)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const unsigned two = to_bf16x2(low[i], high[i]);
+      words[form == kInShares ? share_word(piece, i, wide) : piece * 4 + i] = two;
+      low[i] -= low_bf16(two);
+      high[i] -= high_bf16(two);
+    }
 }
 
 #endif  // OSSRUN_GPU_EXPERT_H_

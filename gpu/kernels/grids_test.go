@@ -46,11 +46,11 @@ func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
 		add(t.DecodeDown(r, 0, 0, 0, s.ExpertsPerToken, Experts{N: s.Hidden, K: s.Intermediate}),
 			s.Hidden)
 	}
-	for _, terms := range []Terms{Rounded, Split} {
-		columns := t.streamColumns(e, terms)
+	for _, f := range []Form{OneTerm, TwoTerms} {
+		columns := t.streamColumns(e, f)
 		_, shared := t.streamMemory(columns, e.K)
-		tiles := divideUp(e.Slots*int(terms), columns) + min(e.Slots, e.Experts)
-		l := t.StreamExperts(e, terms)
+		tiles := divideUp(e.Slots*int(f), columns) + min(e.Slots, e.Experts)
+		l := t.StreamExperts(e, f)
 		all = append(all, looping{l, streamResident(columns), shared, tiles * 2 * e.N / streamRows,
 			int(l.Grid[0])})
 	}

@@ -62,8 +62,8 @@ func launchesOn(t Target) []Launch {
 			e.Slots, d.Slots = slots, slots
 			all = append(all, t.StreamWarpgroups(e), t.StreamWarpgroups(d))
 		}
-		all = append(all, t.RoundRows(rows(100), p, p, 64, false),
-			t.RoundRows(rows(9), p, p, 96, true),
+		all = append(all, t.RoundRows(rows(100), p, p, 64, InOrder),
+			t.RoundRows(rows(9), p, p, 96, InShares),
 			t.MatrixRate(WGMMA, 4, two, 3))
 		card := t
 		card.Shared = SharedOf("sm_90")
@@ -79,15 +79,15 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),
 			t.MatrixRate(MX, 4, four, 3))
 	}
-	all = append(all, t.DecodeRoute(product(3, x), p, p, p, p, p, p, p, p, 2, 1e-5),
+	all = append(all, t.DecodeRoute(product(3, x), p, p, p, p, p, p, p, TwoTerms, p, 2, 1e-5),
 		t.DecodeGateUp(rows(3), p, gateUp(x)),
 		t.DecodeDown(rows(3), p, p, p, 2, down(x)))
 	for _, slots := range []int{8, 80, 160} { // of 8 experts: a form of each tile
 		e, d := gateUp(x), down(x)
 		e.Slots, d.Slots = slots, slots
-		all = append(all, t.StreamExperts(e, Rounded), t.StreamExperts(d, Rounded))
+		all = append(all, t.StreamExperts(e, OneTerm), t.StreamExperts(d, OneTerm))
 	}
-	all = append(all, t.StreamExperts(gateUp(x), Split), t.StreamExperts(down(x), Split))
+	all = append(all, t.StreamExperts(gateUp(x), TwoTerms), t.StreamExperts(down(x), TwoTerms))
 	all = append(all, t.Sample(rows(3), p, p, p, p, p, 50, 2)...)
 	return append(all, t.LogitStats(rows(3), p, p, 50), t.EditLogits(rows(9), p, p, 50),
 		t.TopLogits(rows(3), p, p, p, 50, 20),

@@ -146,9 +146,9 @@ func (m stepModel) tiles(rows int) float64 {
 
 // stream is the experts' time by the stream kernels; no less than a copy of the weights takes.
 func (m stepModel) stream(rows int) (ms float64, columns int) {
-	s, terms := m.spec, Rounded
+	s, terms := m.spec, OneTerm
 	if rows <= DecodeRows {
-		terms = Split
+		terms = TwoTerms
 	}
 	for _, e := range []Experts{{Slots: rows * s.ExpertsPerToken, Experts: s.Experts,
 		N: s.Intermediate, K: s.Hidden, Top: s.ExpertsPerToken}, {Slots: rows * s.ExpertsPerToken,
@@ -186,7 +186,7 @@ func TestStepModel(t *testing.T) {
 		streamed, columns := m.stream(x.rows)
 		streamed += rest(x.rows, true)
 		e := Experts{Slots: x.rows * 4, Experts: 32, N: 2880, K: 2880, Top: 4}
-		terms, launches := Rounded, "14, 12; now 8, 8"
+		terms, launches := OneTerm, "14, 12; now 8, 8"
 		var model float64
 		mended, grids := "", "tiles of 128"
 		if x.rows > 64 {
@@ -194,7 +194,7 @@ func TestStepModel(t *testing.T) {
 		}
 		if x.rows <= DecodeRows {
 			now, before := m.decodeBlocks(x.rows)
-			model, terms, launches = rest(x.rows, false)+m.decode(x.rows, before), Split, "6, 7"
+			model, terms, launches = rest(x.rows, false)+m.decode(x.rows, before), TwoTerms, "6, 7"
 			mended = fmt.Sprintf("%.2f", rest(x.rows, false)+m.decode(x.rows, now))
 			grids = fmt.Sprintf("%d, %d; now %d, %d of %d", before[0], before[1], now[0], now[1],
 				m.target.Processors*residentMany)

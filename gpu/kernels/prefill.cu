@@ -155,8 +155,8 @@ __device__ __forceinline__ void expert_tile(float* y, const int* order, const in
     const int place = begin + i / kColumns, c = column0 + i % kColumns * kStep;
     if (place >= end || c >= n) continue;
     const float* v = result + i / kColumns * kResultStride + i % kColumns * kStep;
-    leave_expert<GATED>(y, order[place], c, n, v, bias + static_cast<int64_t>(expert) * n + c,
-                        limit);
+    y[static_cast<int64_t>(order[place]) * (n / kStep) + c / kStep] =
+        expert_result<GATED>(v, bias + static_cast<int64_t>(expert) * n + c, limit);
   }
 }
 

@@ -46,11 +46,19 @@ var (
 	mxTile = tile{128, 33792}
 )
 
-// RoundRows is To bf16 [rows, width] of x f32 [rows, width], the operands of WGMMA: in order for a
-// dense matrix, in shares for MXFP4.
-func (t Target) RoundRows(r Rows, to, x Pointer, width int, mxfp4 bool) Launch {
-	return r.cover("round_rows", ShareWidth(width)/8, 128, to, x, i32(width),
-		flag(mxfp4))
+// Form is how rows rounded to bf16 lie for the matrix unit.
+type Form int32
+
+const (
+	InOrder  Form = iota // for a dense matrix by WGMMA
+	OneTerm              // for MXFP4 by streams
+	TwoTerms             // likewise, which keeps 16 bits of an activation
+	InShares             // for MXFP4 by WGMMA
+)
+
+// RoundRows is to bf16 of x f32 [rows, width].
+func (t Target) RoundRows(r Rows, to, x Pointer, width int, f Form) Launch {
+	return r.cover("round_rows", ShareWidth(width)/8, 128, to, x, i32(width), int32(f))
 }
 
 func ShareWidth(width int) int { return divideUp(width, 64) * 64 }
@@ -91,8 +99,10 @@ func sideBySide(list []Product, columns int) (args []any, tiles int) {
 		flag(list[0].Add)), tiles
 }
 
-// PrefillExperts is GateUp or Down on float32, by WGMMA on bf16 in shares, as it leaves h, or by MX
-// on terms of MXFP4 (QuantizeMX).
+// PrefillWarpgroups is GateUp or Down on rows InShares, as it leaves h.
+func (t Target) PrefillWarpgroups(e Experts) Launch { return t.PrefillExperts(e, Rounded) }
+
+// PrefillExperts is GateUp or Down on float32, or by MX on terms of MXFP4 (QuantizeMX).
 func (t Target) PrefillExperts(e Experts, terms Terms) Launch {
 	kernel, size := fmt.Sprintf("prefill_%s_%d", e.name(), terms), mmaTile
 	if terms == Rounded && t.Unit != MMA && (t.Unit == MX) == (e.From.Q != 0) {

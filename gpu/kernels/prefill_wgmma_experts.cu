@@ -60,27 +60,12 @@ struct WgTokens {
   }
 };
 
-// clamped_swiglu to about 2^-20, by the unit for such functions: bf16 keeps nine bits of it.
-__device__ __forceinline__ float quick_swiglu(float gate, float up, float limit) {
-  gate = fminf(gate, limit);
-  up = fminf(fmaxf(up, -limit), limit);
-  float v = 1.0f + fast_exp(-1.702f * gate);
-#if defined(GPU_NVIDIA)
-  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(v));
-#else
-  v = 1.0f / v;
-#endif
-  return gate * v * (up + 1.0f);
-}
-
 // A tile of an expert's rows by its tokens, at most N.
 template <int N, bool GATED, class Y>
-__device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* stages,
+__device__ __forceinline__ void direct_tile(const WgExperts<Y>& e, bf16* stages,
                                             const TokenTile* tile) {
   constexpr int kStages = kWgTokenStages, kStage = N * kWgStep;
   const int n = e.n, k = e.k, steps = (k + kWgStep - 1) / kWgStep;
-  // The unit's rows lane / 4 and eight below are an expert's gate and up, or eight apart too.
-  constexpr int kNext = GATED ? 1 : 8;
   const auto own_row = [](int thread) {
     return static_cast<int>(blockIdx.x) * (kWgUp * kWgRows) + thread / WARP * 16 +
            thread % WARP / 4 * (GATED ? 2 : 1);
@@ -88,7 +73,7 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* s
   const auto row_of = [&](int row) { return tile->expert * n + (row < n ? row : n - 1); };
   const int first = own_row(threadIdx.x), blocks = k / kBlock;  // of a row
   const WgShare weights = {
-      e.blocks, e.scales, {row_of(first) * blocks, row_of(first + kNext) * blocks}, steps};
+      e.blocks, e.scales, {row_of(first) * blocks, row_of(first + kWgNext<GATED>) * blocks}, steps};
   StreamChunk next_w = weights.fetch(0);
   WgTokens<N> tokens;
   tokens.x = e.x + threadIdx.x % 8 * 8;
@@ -130,42 +115,12 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y, bf16>& e, bf16* s
   }
   wait(pending, sum);
   arrive<true>(copies);
-  const int thread = thread_again(), own = own_row(thread), next = own + kNext;
-  const int begin = tile->begin, end = tile->end;
-  const float bias0 = from_bf16(e.bias[row_of(own)]), bias1 = from_bf16(e.bias[row_of(next)]);
-  if constexpr (GATED) {
-    // Lanes with elements of h four apart have the halves of words: each leaves one of two tokens'.
-    const int element = own / 2, wide = share_width(n / 2), upper = element % 8 / 4;
-    const int word = share_word(element / 8, element % 4, wide);
-    const unsigned keep = own < n ? ~0u : 0;  // zeros past the last element
-#pragma unroll
-    for (int i = 0; i < N / 2; i += 4) {  // of the gate; the up has its sums two behind
-      float v[2];
-#pragma unroll
-      for (int c = 0; c < 2; c++)
-        v[c] = quick_swiglu(fmaf(sum[i + c], kStreamUnscale, bias0),
-                            fmaf(sum[i + c + 2], kStreamUnscale, bias1), e.limit);
-      const float other = __shfl_xor_sync(FULL, upper ? v[0] : v[1], 16);
-      const unsigned two = upper ? to_bf16x2(other, v[1]) : to_bf16x2(v[0], other);
-      const int place = begin + wg_column(thread, i) + upper;
-      if (place < end && element < wide)
-        reinterpret_cast<unsigned*>(e.y)[static_cast<int64_t>(e.order[place]) * (wide / 2) + word] =
-            two & keep;
-    }
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < N / 2; i += i % 2 ? 3 : 1) {  // row 0; row 1 has its sums two behind
-    const int place = begin + wg_column(thread, i);
-    if (place >= end || own >= n) continue;
-    float* const to = reinterpret_cast<float*>(e.y) + static_cast<int64_t>(e.order[place]) * n;
-    to[own] = fmaf(sum[i], kStreamUnscale, bias0);
-    if (next < n) to[next] = fmaf(sum[i + 2], kStreamUnscale, bias1);
-  }
+  const int thread = thread_again();
+  leave_wg<N, GATED>(e, sum, thread, own_row(thread), *tile);
 }
 
 template <bool GATED, class Y>
-__device__ __forceinline__ void direct_experts(const WgExperts<Y, bf16>& e) {
+__device__ __forceinline__ void direct_experts(const WgExperts<Y>& e) {
   await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16* const stages = operands_in(dynamic);

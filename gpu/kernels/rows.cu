@@ -21,26 +21,24 @@ embed(const int* rows, float* x, const int* tokens, const bf16* embedding, int h
 }
 EMULATE(embed, 128)
 
-// x f32 [rows, width] rounded to bf16, for products by warpgroups; with shares as leave_shares has
-// them. width a multiple of 8, a thread a piece.
+// x f32 [rows, width] rounded to bf16: in order, or, if form is not 0, as leave_rounded has it.
+// width a multiple of 8, a thread a piece.
 // grid (ceil(width rounded up to 64 / 8 / 128), bucket rows)
 KERNEL(128)
-round_rows(const int* rows, bf16* y, const float* x, int width, int shares) {
+round_rows(const int* rows, bf16* y, const float* x, int width, int form) {
   await_grids();
   const int row = blockIdx.y, piece = blockIdx.x * blockDim.x + threadIdx.x;
-  const int wide = shares ? share_width(width) : width;
-  if (row >= *rows || piece * 8 >= wide) return;
+  if (row >= *rows || piece * 8 >= rounded_width(width, form)) return;
   float4 u = {0, 0, 0, 0}, v = {0, 0, 0, 0};
   if (piece * 8 < width) {
     const float* from = x + static_cast<int64_t>(row) * width + piece * 8;
     u = *reinterpret_cast<const float4*>(from);
     v = *reinterpret_cast<const float4*>(from + 4);
   }
-  bf16* const to = y + static_cast<int64_t>(row) * wide;
-  if (shares)
-    leave_shares(to, piece, wide, u, v);
+  if (form)
+    leave_rounded(y, row, piece, width, form, u, v);
   else
-    reinterpret_cast<uint4*>(to)[piece] =
+    reinterpret_cast<uint4*>(y + static_cast<int64_t>(row) * width)[piece] =
         uint4{to_bf16x2(u.x, u.y), to_bf16x2(u.z, u.w), to_bf16x2(v.x, v.y), to_bf16x2(v.z, v.w)};
 }
 EMULATE(round_rows, 128)

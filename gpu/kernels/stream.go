@@ -7,10 +7,7 @@ import "fmt"
 const (
 	StreamTokens  = 32  // the most of an expert, in the mean, that these kernels are meant for
 	WeightsBehind = 512 // bytes past a matrix that they may read
-
-	Split Terms = 2 // two bf16 terms, which keep 16 bits of an activation
-
-	streamRows = 32 // of a matrix that a unit of work has
+	streamRows    = 32  // of a matrix that a unit of work has
 )
 
 // streamResident is how many blocks the source leaves registers for.
@@ -29,25 +26,25 @@ func (t Target) Streams(width, inner int) bool {
 	return width%32 == 0 && inner%32 == 0 && all <= t.Shared
 }
 
-// StreamExperts is GateUp or Down on float32, cut into one term or Split. A row has the same bits
-// in steps of any size.
-func (t Target) StreamExperts(e Experts, terms Terms) Launch {
-	n, columns := e.N<<min(e.Top, 1), t.streamColumns(e, terms) // rows of a gate and an up
+// StreamExperts is GateUp or Down on rows in OneTerm or TwoTerms, as it leaves h. A row has one
+// result in steps of any size.
+func (t Target) StreamExperts(e Experts, f Form) Launch {
+	n, columns := e.N<<min(e.Top, 1), t.streamColumns(e, f) // a gate and an up
 	dynamic, all := t.streamMemory(columns, e.K)
 	// all blocks at once: each stages its tokens
 	fit := t.Processors * t.fits(streamResident(columns), all)
-	tiles := divideUp(e.Slots*int(terms), columns) + min(e.Slots, e.Experts)
+	tiles := divideUp(e.Slots*int(f), columns) + min(e.Slots, e.Experts)
 	name := fmt.Sprintf("stream_%s_%d", e.name(), columns)
-	if terms == Split {
+	if f == TwoTerms {
 		name += "_2"
 	}
 	return launch(name, grid(min(fit, tiles*n/streamRows)), block(threads), dynamic, e.args()...)
 }
 
 // streamColumns is the smallest tile for 1.5 times an expert's tokens, or the largest that fits.
-func (t Target) streamColumns(e Experts, terms Terms) int {
+func (t Target) streamColumns(e Experts, f Form) int {
 	columns := 8
-	for terms == Rounded && columns < 32 && 3*e.Slots > 2*columns*e.Experts {
+	for f == OneTerm && columns < 32 && 3*e.Slots > 2*columns*e.Experts {
 		if _, all := t.streamMemory(2*columns, e.K); all > t.Shared {
 			break
 		}
@@ -56,8 +53,8 @@ func (t Target) streamColumns(e Experts, terms Terms) int {
 	return columns
 }
 
-// StreamWarpgroups is GateUp or Down on float32, rounded, by sm_90a's warpgroups, in tiles of 16,
-// 24 or 32 columns, as streamColumns.
+// StreamWarpgroups is GateUp or Down by sm_90a's warpgroups on rows InShares, as it leaves h, in
+// tiles of 16, 24 or 32 columns, as streamColumns.
 func (t Target) StreamWarpgroups(e Experts) Launch {
 	column := 128 * divideUp(e.K, 64)
 	fit := (t.Shared - blockReserve - wgmmaSlack) / column

@@ -187,13 +187,13 @@ __device__ __forceinline__ void multiply_chunk(Sums (&sum)[(COLUMNS + 15) / 16],
 }
 
 #if defined(MATRIX_WGMMA)
-// Both matrices of experts, by warpgroups: y of type Y, as gate_up or down, of x of type X.
-template <class Y, class X>
+// Both matrices of experts, by warpgroups: y of type Y, as gate_up or down, of x in shares.
+template <class Y>
 struct WgExperts {
   Y* y;
   const int* order;
   const int* groups;
-  const X* x;
+  const bf16* x;
   const uint8_t* blocks;
   const uint8_t* scales;
   const bf16* bias;
@@ -221,6 +221,61 @@ __device__ __forceinline__ void multiply_wg(Pending& pending, float (&sum)[N / 2
                                             unsigned b) {
   issue_two<N>(pending, sum, a, b);
   wait_older(pending, older);
+}
+// clamped_swiglu to about 2^-20, by the unit for such functions: bf16 keeps nine bits of it.
+__device__ __forceinline__ float quick_swiglu(float gate, float up, float limit) {
+  gate = fminf(gate, limit);
+  up = fminf(fmaxf(up, -limit), limit);
+  float v = 1.0f + fast_exp(-1.702f * gate);
+#if defined(GPU_NVIDIA)
+  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(v));
+#else
+  v = 1.0f / v;
+#endif
+  return gate * v * (up + 1.0f);
+}
+
+// The unit's rows lane / 4 and eight below are an expert's gate and up, or eight apart too.
+template <bool GATED>
+constexpr int kWgNext = GATED ? 1 : 8;
+
+// Leaves a lane's sums: of rows own and the next of an expert's n, by a tile's tokens.
+template <int N, bool GATED, class Y>
+__device__ __forceinline__ void leave_wg(const WgExperts<Y>& e, const float (&sum)[N / 2],
+                                         int thread, int own, const TokenTile& tile) {
+  const int n = e.n, next = own + kWgNext<GATED>;
+  const bf16* const bias = e.bias + static_cast<int64_t>(tile.expert) * n;
+  const float bias0 = from_bf16(bias[own < n ? own : n - 1]);
+  const float bias1 = from_bf16(bias[next < n ? next : n - 1]);
+  if constexpr (GATED) {
+    // Lanes with elements of h four apart have the halves of words: each leaves one of two tokens'.
+    const int element = own / 2, wide = rounded_width(n / 2, kInShares), upper = element % 8 / 4;
+    const int word = share_word(element / 8, element % 4, wide);
+    const unsigned keep = own < n ? ~0u : 0;  // zeros past the last element
+#pragma unroll
+    for (int i = 0; i < N / 2; i += 4) {  // of the gate; the up has its sums two behind
+      float v[2];
+#pragma unroll
+      for (int c = 0; c < 2; c++)
+        v[c] = quick_swiglu(fmaf(sum[i + c], kStreamUnscale, bias0),
+                            fmaf(sum[i + c + 2], kStreamUnscale, bias1), e.limit);
+      const float other = __shfl_xor_sync(FULL, upper ? v[0] : v[1], 16);
+      const unsigned two = upper ? to_bf16x2(other, v[1]) : to_bf16x2(v[0], other);
+      const int place = tile.begin + wg_column(thread, i) + upper;
+      if (place < tile.end && element < wide)
+        reinterpret_cast<unsigned*>(e.y)[static_cast<int64_t>(e.order[place]) * (wide / 2) + word] =
+            two & keep;
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N / 2; i += i % 2 ? 3 : 1) {  // row 0; row 1 has its sums two behind
+    const int place = tile.begin + wg_column(thread, i);
+    if (place >= tile.end || own >= n) continue;
+    float* const to = reinterpret_cast<float*>(e.y) + static_cast<int64_t>(e.order[place]) * n;
+    to[own] = fmaf(sum[i], kStreamUnscale, bias0);
+    if (next < n) to[next] = fmaf(sum[i + 2], kStreamUnscale, bias1);
+  }
 }
 #endif
 

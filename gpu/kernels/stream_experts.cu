@@ -6,8 +6,8 @@
 // activations once. Its warps are two tall; the others divide k between them, and their sums meet
 // in shared memory. The first weights of the next unit are asked for before that.
 //
-// With two TERMS an activation is two bf16 in two columns, and keeps 16 bits; with one it is
-// rounded.
+// Activations come rounded to bf16 (round_rows), and gate_up leaves h as down reads it. With two
+// TERMS an activation is two bf16 in two columns, and keeps 16 bits.
 //
 // What must stay true: n and k are multiples of 32; a token's sums do not depend on the others, and
 // k is cut by the target alone, so with the same TERMS a row has the same bits in any step. Columns
@@ -18,9 +18,9 @@ constexpr int kStreamRows = 32, kStreamPieces = kDecodeWarps / 2;  // of k
 constexpr int kSumStride = kStreamRows + 1;
 
 // y[slot] = the expert's matrix [n, k] · x[slot / top], with bias; GATED as expert_tile.
-template <int COLUMNS, int TERMS, bool GATED>
-__device__ __forceinline__ void stream_experts(float* y, const int* order, const int* groups,
-                                               const float* x, const uint8_t* blocks,
+template <int COLUMNS, int TERMS, bool GATED, class Y>
+__device__ __forceinline__ void stream_experts(Y* y, const int* order, const int* groups,
+                                               const bf16* x, const uint8_t* blocks,
                                                const uint8_t* scales, const bf16* bias, int n,
                                                int k, int top, float limit) {
   await_grids();
@@ -68,20 +68,20 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
       __syncthreads();
     }
     Sums sum[kTiles] = {};
-    const uint4* at = column + first * kChunkPieces;
+    const uint4* from = column + first * kChunkPieces;
 #pragma unroll 1
     for (int c = first; c < last; c += kStreamDepth) {
 #pragma unroll
       for (int d = 0; d < kStreamDepth; d++) {
         if (c + d >= last) break;
-        multiply_chunk<COLUMNS>(sum, ahead[d], at + d * kChunkPieces, pitch);
+        multiply_chunk<COLUMNS>(sum, ahead[d], from + d * kChunkPieces, pitch);
         if (c + d + kStreamDepth < last) rows.ask(ahead[d], d + kStreamDepth);
 #if defined(GPU_AMD)  // NVIDIA's assembler leaves loads where they are
         asked();
 #endif
       }
       rows.advance(kStreamDepth);
-      at += kStreamDepth * kChunkPieces;
+      from += kStreamDepth * kChunkPieces;
     }
     const TokenTile own = tile;
     const int row0 = unit * kStreamRows;
@@ -91,6 +91,11 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
       if (fresh) next_tile(groups, tile, kTokens);
       aim(tile.expert, unit);
     }
+    constexpr int kStep = GATED ? 2 : 1, kResults = kStreamRows / kStep;
+    const int result = threadIdx.x % kResults, at = result * kStep;
+    const bf16* const add = bias + static_cast<int64_t>(own.expert) * n + row0 + at;
+    const int left = row0 / kStep + (GATED ? result / 8 * 8 + result % 4 * 2 + result % 8 / 4 : at);
+    const int wide = GATED ? TERMS * (n / 2) : n;
     float* const sums = part + turn * kStreamPieces * COLUMNS * kSumStride;
 #pragma unroll
     for (int t = 0; t < kTiles; t++)
@@ -101,9 +106,7 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
           sums[(piece * COLUMNS + column) * kSumStride + down + sum_row(lane, i)] = sum[t].v[i];
       }
     __syncthreads();  // once a unit: the next one's sums go to the other half
-    constexpr int kStep = GATED ? 2 : 1, kResults = kStreamRows / kStep;
-    for (int i = threadIdx.x; i < live * kResults; i += kDecodeThreads) {
-      const int token = i / kResults, at = i % kResults * kStep, row = row0 + at;
+    for (int token = threadIdx.x / kResults; token < live; token += kDecodeThreads / kResults) {
       float v[kStep] = {};
 #pragma unroll
       for (int p = 0; p < kStreamPieces; p++)
@@ -114,18 +117,29 @@ __device__ __forceinline__ void stream_experts(float* y, const int* order, const
             v[g] += sums[(p * COLUMNS + t * kTokens + token) * kSumStride + at + g];
 #pragma unroll
       for (int g = 0; g < kStep; g++) v[g] *= kStreamUnscale;
-      leave_expert<GATED>(y, order[own.begin + token], row, n, v,
-                          bias + static_cast<int64_t>(own.expert) * n + row, limit);
+      float sum = expert_result<GATED>(v, add, limit);
+      Y* const to = y + static_cast<int64_t>(order[own.begin + token]) * wide + left;
+      if constexpr (GATED) {
+#pragma unroll
+        for (int t = 0; t < TERMS; t++) {
+          const unsigned term = to_bf16x2(sum, 0);
+          to[t * (n / 2)] = static_cast<Y>(term);
+          sum -= low_bf16(term);
+        }
+      } else {
+        *to = sum;
+      }
     }
   }
 }
 
-// gate_up of float32; the name ends in the columns of a tile, and in 2 with two terms of half as
-// many tokens. n is the width of h. Behind blocks and scales 512 bytes can be read.
+// gate_up of rounded rows; the name ends in the columns of a tile, and in 2 with two terms of half
+// as many tokens. n is the width of h, bf16 [slots, terms, n] like x. Behind blocks and scales 512
+// bytes can be read.
 // grid (any), shared 16 * columns * (16 * ceil(k / 128) + 4)
 #define STREAM_GATE_UP(NAME, COLUMNS, TERMS, BLOCKS)                                               \
   KERNEL(256, BLOCKS)                                                                              \
-  stream_gate_up_##NAME(float* h, const int* order, const int* groups, const float* x,             \
+  stream_gate_up_##NAME(bf16* h, const int* order, const int* groups, const bf16* x,               \
                         const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,     \
                         int k, int top, float limit) {                                             \
     stream_experts<COLUMNS, TERMS, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, \
@@ -137,11 +151,11 @@ STREAM_GATE_UP(16, 16, 1, 2)
 STREAM_GATE_UP(32, 32, 1, 1)
 STREAM_GATE_UP(8_2, 8, 2, 2)
 
-// down of float32, likewise.
+// down of h, likewise.
 // grid (any), shared as above
 #define STREAM_DOWN(NAME, COLUMNS, TERMS, BLOCKS)                                                 \
   KERNEL(256, BLOCKS)                                                                             \
-  stream_down_##NAME(float* y, const int* order, const int* groups, const float* h,               \
+  stream_down_##NAME(float* y, const int* order, const int* groups, const bf16* h,                \
                      const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,       \
                      int k) {                                                                     \
     stream_experts<COLUMNS, TERMS, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0); \

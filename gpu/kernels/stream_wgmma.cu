@@ -42,51 +42,30 @@ __device__ __forceinline__ void multiply_half(Pending& pending, float (&sum)[N /
   multiply_wg<N>(pending, sum, a[1], a[0], b + 4);
 }
 
-// Stages `live` rows of x, row order[i] / top the i-th, rounded: a warp takes eight by a share of
-// k, of which a lane has eight of each lane's weights.
+// Copies `live` rows of x, row order[i] / top the i-th, as the unit's second operand.
 template <int N>
-__device__ __forceinline__ void stage_wide(bf16* staged, const float* x, const int* order, int live,
-                                           int top, int k) {
-  const int thread = thread_again(), lane = thread % WARP, words = lane / 8;
-  const int steps = (k + kWgStep - 1) / kWgStep, eights = (live + 7) / 8;
-#pragma unroll 1
-  for (int i = thread / WARP; i < eights * ((steps + 1) / 2); i += kWideThreads / WARP) {
-    const int share = i / eights, token = i % eights * 8 + lane % 8;
-    const bool whole = 2 * share + 1 < steps;
-    if (token >= live || (!whole && words > 1)) continue;
-    const int apart = whole ? 32 : 16, first = share * kWideShare + words * 8;
-    const float* const from = x + static_cast<int64_t>(order[token] / top) * k + first;
-    float4 v[4][2];
-#pragma unroll
-    for (int s = 0; s < 4; s++)
-#pragma unroll
-      for (int u = 0; u < 2; u++)
-        v[s][u] = first + s * apart < k ? reinterpret_cast<const float4*>(from + s * apart)[u]
-                                        : float4{0, 0, 0, 0};
-    unsigned word[4][4];  // of a piece, of a lane of the operand
-#pragma unroll
-    for (int s = 0; s < 4; s++) {
-      word[0][s] = to_bf16x2(v[s][0].x, v[s][1].x);
-      word[1][s] = to_bf16x2(v[s][0].y, v[s][1].y);
-      word[2][s] = to_bf16x2(v[s][0].z, v[s][1].z);
-      word[3][s] = to_bf16x2(v[s][0].w, v[s][1].w);
-    }
-    bf16* const step = staged + (2 * share + words / 2) * (N * kWgStep);
-#pragma unroll
-    for (int p = 0; p < 4; p++)
-      *reinterpret_cast<uint4*>(step + operand_at(token, (words % 2 * 4 + p) * 8)) =
-          uint4{word[p][0], word[p][1], word[p][2], word[p][3]};
+__device__ __forceinline__ void stage_wide(bf16* staged, const bf16* x, const int* order, int live,
+                                           int top, int steps) {
+  constexpr int kRows = N > 16 ? 32 : 16, kApart = kWideThreads / 8 / kRows;
+  const int thread = thread_again(), row = thread / 8 % kRows, piece = thread % 8 * 8;
+  Copies copies = {};
+  if (row < live) {
+    const bf16* const from = x + static_cast<int64_t>(order[row] / top) * (steps * kWgStep) + piece;
+    for (int s = thread / 8 / kRows; s < steps; s += kApart)
+      copy_ahead(copies, staged + s * (N * kWgStep) + operand_at(row, piece), from + s * kWgStep,
+                 true);
   }
+  commit_copies(copies);
+  arrive<true>(copies);
 }
 
-template <int N, bool GATED>
-__device__ __forceinline__ void wide_experts(const WgExperts<float, float>& e) {
+template <int N, bool GATED, class Y>
+__device__ __forceinline__ void wide_experts(const WgExperts<Y>& e) {
   await_grids();
   DYNAMIC_SHARED(bf16, dynamic);
   bf16* const staged = operands_in(dynamic);
   SHARED(TokenTile, tiles, 2);             // this one and the next
   constexpr int kShare = N * kWgStep / 4;  // between the operands of shares, as descriptors have it
-  constexpr int kNext = GATED ? 1 : 8;     // from a lane's row to its other one
   const int steps = (e.k + kWgStep - 1) / kWgStep, whole = steps / 2;
   const int units = (e.n + kWideRows - 1) / kWideRows;
   const int all = same_in_warp(count_tiles(e.groups, N, threadIdx.x % WARP)) * units;
@@ -106,7 +85,7 @@ __device__ __forceinline__ void wide_experts(const WgExperts<float, float>& e) {
     const int thread = thread_again(), own = own_row(thread);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      const int row = own + r * kNext < e.n ? own + r * kNext : e.n - 1;
+      const int row = own + r * kWgNext<GATED> < e.n ? own + r * kWgNext<GATED> : e.n - 1;
       const int at = (expert * e.n + row) * (e.k / kBlock) + thread % 4;  // far below 2^31
       rows.blocks[r] = e.blocks + static_cast<int64_t>(at) * (kBlock / 2);
       rows.scales[r] = e.scales + at;
@@ -127,7 +106,7 @@ __device__ __forceinline__ void wide_experts(const WgExperts<float, float>& e) {
         if (remaining > units - unit) next_tile(e.groups, tiles[1], N);
       }
       __syncthreads();
-      stage_wide<N>(staged, e.x, e.order + tiles[0].begin, tiles[0].live(N), e.top, e.k);
+      stage_wide<N>(staged, e.x, e.order + tiles[0].begin, tiles[0].live(N), e.top, steps);
       publish();
       __syncthreads();
     }
@@ -150,40 +129,22 @@ __device__ __forceinline__ void wide_experts(const WgExperts<float, float>& e) {
     }
     wait(pending, sum);
     const int thread = thread_again(), row = own_row(thread);
-    const int live = tiles[0].live(N);
-    const int* const order = e.order + tiles[0].begin;
-    const bf16* const add = e.bias + static_cast<int64_t>(tiles[0].expert) * e.n;
+    const TokenTile tile = tiles[0];
     fresh = ++unit == units;
     if (fresh) unit = 0;
     if (remaining > 1) aim(tiles[fresh].expert);
-    if (row >= e.n) continue;
-    const bool both = row + kNext < e.n;
-    const float bias0 = from_bf16(add[row]), bias1 = both ? from_bf16(add[row + kNext]) : 0;
-#pragma unroll
-    for (int i = 0; i < N / 2; i += i % 2 ? 3 : 1) {  // row 0; row 1 has its sums two behind
-      const int token = wg_column(thread, i);
-      if (token >= live) continue;
-      float* const to = e.y + static_cast<int64_t>(order[token]) * (GATED ? e.n / 2 : e.n);
-      const float v0 = fmaf(sum[i], kStreamUnscale, bias0);
-      const float v1 = fmaf(sum[i + 2], kStreamUnscale, bias1);
-      if (GATED) {
-        to[row / 2] = clamped_swiglu(v0, v1, e.limit);
-      } else {
-        to[row] = v0;
-        if (both) to[row + kNext] = v1;
-      }
-    }
+    leave_wg<N, GATED>(e, sum, thread, row, tile);
   }
 }
 
-// gate_up of float32, rounded; the name ends in the most tokens of a tile. n is the width of h.
+// gate_up; the name ends in the most tokens of a tile. n is the width of h; x and h bf16 in shares.
 // grid (any), shared 1024 + 128 * columns * ceil(k / 64)
 #define STREAM_GATE_UP_WGMMA(COLUMNS)                                                            \
   KERNEL(512)                                                                                    \
-  stream_gate_up_wgmma_##COLUMNS(float* h, const int* order, const int* groups, const float* x,  \
+  stream_gate_up_wgmma_##COLUMNS(bf16* h, const int* order, const int* groups, const bf16* x,    \
                                  const uint8_t* blocks, const uint8_t* scales, const bf16* bias, \
                                  int n, int k, int top, float limit) {                           \
-    wide_experts<COLUMNS, true>(                                                                 \
+    wide_experts<COLUMNS, true, bf16>(                                                           \
         {h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});                      \
   }                                                                                              \
   EMULATE(stream_gate_up_wgmma_##COLUMNS, 512)
@@ -191,15 +152,15 @@ STREAM_GATE_UP_WGMMA(16)
 STREAM_GATE_UP_WGMMA(24)
 STREAM_GATE_UP_WGMMA(32)
 
-// down of float32, likewise.
+// down of h, likewise.
 // grid (any), shared as above
-#define STREAM_DOWN_WGMMA(COLUMNS)                                                            \
-  KERNEL(512)                                                                                 \
-  stream_down_wgmma_##COLUMNS(float* y, const int* order, const int* groups, const float* h,  \
-                              const uint8_t* blocks, const uint8_t* scales, const bf16* bias, \
-                              int n, int k) {                                                 \
-    wide_experts<COLUMNS, false>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0});    \
-  }                                                                                           \
+#define STREAM_DOWN_WGMMA(COLUMNS)                                                                \
+  KERNEL(512)                                                                                     \
+  stream_down_wgmma_##COLUMNS(float* y, const int* order, const int* groups, const bf16* h,       \
+                              const uint8_t* blocks, const uint8_t* scales, const bf16* bias,     \
+                              int n, int k) {                                                     \
+    wide_experts<COLUMNS, false, float>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0}); \
+  }                                                                                               \
   EMULATE(stream_down_wgmma_##COLUMNS, 512)
 STREAM_DOWN_WGMMA(16)
 STREAM_DOWN_WGMMA(24)

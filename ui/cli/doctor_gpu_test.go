@@ -179,13 +179,13 @@ func TestDoctorShowsTimings(t *testing.T) {
 	r := recordedMachine()
 	r.Device = doctor.Device{Name: "H200", Kernels: "machine code", Timings: []device.Timing{
 		{Part: "experts", Rows: 1, Kernels: "decode_gate_up", Micros: 33.7, Rate: 1600},
-		{Part: "experts", Rows: 8, Kernels: "stream_gate_up", Micros: 104.25, Rate: 2690, Chosen: true}}}
+		{Part: "experts", Rows: 8, Kernels: "stream_experts", Micros: 104.25, Rate: 2690, Chosen: true}}}
 	var out strings.Builder
 	if err := printReport(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"  1 row: experts by decode_gate_up 34 µs a layer, 1600 GB/s\n",
-		"  8 rows: experts by stream_gate_up 104 µs a layer, 2690 GB/s, used\n"} {
+		"  8 rows: experts by stream_experts 104 µs a layer, 2690 GB/s, used\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

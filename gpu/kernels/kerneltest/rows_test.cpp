@@ -108,12 +108,18 @@ TEST(linear_add) { linear_of(64, 33, 35, true, true); }
 TEST(round_rows_plain) {
   Memory<float> x(floats(3 * 1032));
   Memory<bf16> y(5 * 1032);
-  round_rows(y, x, 3, 1032, 0);
+  round_rows(y, x, 3, 1032, kInOrder);
 }
 TEST(round_rows_shares) {
   Memory<float> x(floats(4 * 96));
   Memory<bf16> y(6 * 128);
-  round_rows(y, x, 4, 96, 1);
+  round_rows(y, x, 4, 96, kInShares);
+}
+TEST(round_rows_terms) {
+  Memory<float> x(floats(4 * 1088));
+  Memory<bf16> y(6 * 1088), two(6 * 2 * 1088);
+  round_rows(y, x, 4, 1088, kOneTerm);
+  round_rows(two, x, 4, 1088, kTwoTerms);
 }
 
 }  // namespace

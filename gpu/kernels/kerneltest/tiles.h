@@ -3,6 +3,7 @@
 #ifndef OSSRUN_GPU_KERNELTEST_TILES_H_
 #define OSSRUN_GPU_KERNELTEST_TILES_H_
 
+#include <cmath>
 #include <deque>
 
 #include "reference.h"
@@ -24,27 +25,60 @@ inline reference::Row rounded(reference::Row x, int terms) {
   return x;
 }
 
-// A row in shares is as wide as shared_width, and shared_element is which element lies at a place.
-inline int shared_width(int width) { return (width + 63) / 64 * 64; }
-inline int shared_element(int at, int wide) {
-  // a product's 16 of k: two of each of four lanes, then two more
-  const int group = at / 128 * 128 + 128 > wide ? 64 : 128;
-  const int lane = at % 8 / 2, word = at % group / 16 * 2 + at % 16 / 8;
-  return at / group * group + lane * group / 4 + word / 4 * 8 + word % 4 + at % 2 * 4;
+// So many terms of bf16, added up.
+inline reference::Row in_terms(reference::Row x, int terms) {
+  for (double& v : x) {
+    double sum = 0;
+    for (int t = 0; t < terms; t++) sum += from_bf16(to_bf16(float(v - sum)));
+    v = sum;
+  }
+  return x;
 }
 
-// y [rows + 2, width] is the activations as round_rows leaves them, held to what one bf16 keeps.
-inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int width, int shares) {
-  Memory<int> count(std::vector<int>{rows});
-  const int wide = shares ? shared_width(width) : width;
-  launch("round_rows", {divide_up(wide / 8, 128), unsigned(rows) + 2}, 128, 0, count, y, x, width,
-         shares);
-  for (int i = 0; i < rows * wide; i++) {
-    const int at = shares ? shared_element(i % wide, wide) : i % wide;
-    const float want = at < width ? from_bf16(to_bf16(x[i / wide * width + at])) : 0;
-    if (from_bf16(y[i]) != want) fail("y[%d] is not x[%d]", i, at);
+// How round_rows leaves rows: the kernels' numbers. `element` lies at place `at` of a term.
+struct Form {
+  int number;
+  int terms() const { return number == 2 ? 2 : 1; }
+  int width(int k) const { return number == 3 ? (k + 63) / 64 * 64 : k; }
+  int element(int at, int k) const {
+    if (number == 0) return at;
+    if (number < 3) return at / 8 * 8 + at % 8 / 2 + at % 2 * 4;
+    // a product's 16 of k: two of each of four lanes, then two more
+    const int group = at / 128 * 128 + 128 > width(k) ? 64 : 128;
+    const int lane = at % 8 / 2, word = at % group / 16 * 2 + at % 16 / 8;
+    return at / group * group + lane * group / 4 + word / 4 * 8 + word % 4 + at % 2 * 4;
   }
-  untouched("y", y, rows * wide);
+  // The elements of a row, and behind them zeros.
+  reference::Row read(const bf16* row, int k) const {
+    reference::Row v(width(k));
+    for (int t = 0; t < terms(); t++)
+      for (int i = 0; i < width(k); i++) v[element(i, k)] += from_bf16(row[t * width(k) + i]);
+    for (int i = k; i < width(k); i++)
+      if (v[i] != 0) fail("element %d past the last is %g", i, v[i]);
+    v.resize(k);
+    return v;
+  }
+};
+constexpr Form kInOrder = {0}, kOneTerm = {1}, kTwoTerms = {2}, kInShares = {3};
+
+// y is the first rows of x as they are in this form.
+inline void check_rounded(const Memory<bf16>& y, const Memory<float>& x, int rows, int k,
+                          Form form) {
+  for (int r = 0; r < rows; r++) {
+    const reference::Row want = in_terms(reference::wide(&x[r * k], k), form.terms());
+    const reference::Row have = form.read(&y[r * form.terms() * form.width(k)], k);
+    for (int i = 0; i < k; i++)
+      if (!(have[i] == want[i]) && !(std::isnan(have[i]) && std::isnan(want[i])))
+        fail("y[%d][%d] is %g, not %g", r, i, have[i], want[i]);
+  }
+  untouched("y", y, rows * form.terms() * form.width(k));
+}
+
+inline void round_rows(Memory<bf16>& y, Memory<float>& x, int rows, int k, Form form) {
+  Memory<int> count(std::vector<int>{rows});
+  launch("round_rows", {divide_up(form.width(k) / 8, 128), unsigned(rows) + 2}, 128, 0, count, y, x,
+         k, form.number);
+  check_rounded(y, x, rows, k, form);
 }
 
 // Matrices side by side, as q, k and v are; 0 columns where there is none. k is cut into `pieces`.
@@ -61,7 +95,7 @@ inline void linears_of(const Tiles& tiles, int rows, int k, std::vector<int> col
   const std::vector<float> before = y.values();
   const bool warpgroups = tiles.rows == 128;
   Memory<bf16> in(warpgroups ? (rows + 2) * k : 1);
-  if (warpgroups) round_rows(in, x, rows, k, 0);
+  if (warpgroups) round_rows(in, x, rows, k, kInOrder);
   std::deque<Memory<bf16>> w, b;
   unsigned across = 0;
   for (int n : columns) {
@@ -163,6 +197,58 @@ struct Grouped {
       groups.push_back(int(places.size()));
     }
     return order ? places : groups;
+  }
+};
+
+// The same for kernels that take rounded rows and leave h so; their loads may reach past a matrix,
+// where codes and scales of large numbers lie.
+struct RoundedExperts : Grouped {
+  Form form;
+  Memory<bf16> in, mid;
+  Memory<uint8_t> up_codes, up_sizes, down_codes, down_sizes;
+
+  RoundedExperts(Form form, int rows, int hidden, int inter, int experts, int top, int favourite)
+      : Grouped(rows, hidden, inter, experts, top, favourite),
+        form(form),
+        in((rows + 2) * form.terms() * form.width(hidden)),
+        mid(bucket * form.terms() * form.width(inter)),
+        up_codes(with_more(up.blocks)),
+        up_sizes(with_more(up.scales)),
+        down_codes(with_more(down.blocks)),
+        down_sizes(with_more(down.scales)) {}
+
+  // By the kernels with these names' ends, grids of n rows and shared memory of k.
+  template <class Grids, class Shared>
+  void run(const std::string& family, const std::string& end, unsigned threads, Grids grid,
+           Shared shared) {
+    round_rows(in, x, rows, hidden, form);
+    launch((family + "_gate_up" + end).c_str(), grid(2 * inter), threads, shared(hidden), mid,
+           order, groups, in, up_codes, up_sizes, up_bias, inter, hidden, top, limit);
+    launch((family + "_down" + end).c_str(), grid(hidden), threads, shared(inter), y, order, groups,
+           mid, down_codes, down_sizes, down_bias, hidden, inter);
+  }
+
+  void check() const {
+    Comparison c("h", form.terms() == 2 ? 2e-5 : 1.0 / 254);  // half a step of bf16
+    std::vector<double> out;
+    for (int s = 0, pitch = form.terms() * form.width(inter); s < slots; s++) {
+      const reference::Row row =
+          in_terms(reference::wide(&x[s / top * hidden], hidden), form.terms());
+      const reference::Row want = reference::gate_up(up, chosen[s], row, limit);
+      const reference::Row have = form.read(&mid[s * pitch], inter);
+      for (int i = 0; i < inter; i++) c.add(have[i], want[i], fabs(want[i]) + 1e-3, s * inter + i);
+      for (double v : reference::down(down, chosen[s], have)) out.push_back(v);
+    }
+    c.check();
+    near("y", y, out, 6e-6, 1);
+    untouched("h", mid, slots * form.terms() * form.width(inter));
+    untouched("y", y, slots * hidden);
+  }
+
+ private:
+  static std::vector<uint8_t> with_more(std::vector<uint8_t> v) {
+    v.resize(v.size() + 512, 0x9f);
+    return v;
   }
 };
 

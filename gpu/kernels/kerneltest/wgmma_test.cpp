@@ -33,42 +33,12 @@ TEST(wgmma_rate) {
 }
 
 void wgmma_experts_of(int rows, int hidden, int inter, int experts, int top, int favourite) {
-  const Tiles& tiles = kWgmma;
-  Grouped g(rows, hidden, inter, experts, top, favourite);
-  Memory<bf16> x((rows + 2) * shared_width(hidden)), h((g.slots + 2) * shared_width(inter));
-  const auto behind = [](std::vector<uint8_t> v) {  // loads may reach past a matrix
-    v.resize(v.size() + 512, 0x9f);
-    return v;
-  };
-  Memory<uint8_t> up_blocks(behind(g.up.blocks)), up_scales(behind(g.up.scales));
-  Memory<uint8_t> down_blocks(behind(g.down.blocks)), down_scales(behind(g.down.scales));
-  round_rows(x, g.x, rows, hidden, 1);
-  launch(tiles.name("prefill_gate_up").c_str(), {divide_up(2 * inter, 128), g.tiles(tiles.rows)},
-         256, tiles.shared, h, g.order, g.groups, x, up_blocks, up_scales, g.up_bias, inter, hidden,
-         top, g.limit);
-  launch(tiles.name("prefill_down").c_str(), {divide_up(hidden, 128), g.tiles(tiles.rows)}, 256,
-         tiles.shared, g.y, g.order, g.groups, h, down_blocks, down_scales, g.down_bias, hidden,
-         inter);
-  Comparison c("h", 1.0 / 254);  // half a step of bf16
-  std::vector<double> out;
-  for (int s = 0, wide = shared_width(inter); s < g.slots; s++) {
-    const reference::Row in = rounded(reference::wide(&g.x[s / top * hidden], hidden), 1);
-    const reference::Row want = reference::gate_up(g.up, g.chosen[s], in, g.limit);
-    reference::Row have(inter);
-    for (int i = 0; i < wide; i++) {
-      const int element = shared_element(i, wide);
-      const double v = from_bf16(h[s * wide + i]);
-      if (element < inter)
-        c.add(have[element] = v, want[element], fabs(want[element]) + 1e-3, s * inter + element);
-      else if (v != 0)
-        fail("h[%d] past the last element is %g", s * wide + i, v);
-    }
-    for (double v : reference::down(g.down, g.chosen[s], have)) out.push_back(v);
-  }
-  c.check();
-  near("y", g.y, out, 6e-6, 1);
-  untouched("h", h, g.slots * shared_width(inter));
-  untouched("y", g.y, g.slots * hidden);
+  RoundedExperts e(kInShares, rows, hidden, inter, experts, top, favourite);
+  e.run(
+      "prefill", "_wgmma", 256,
+      [&](int n) { return Grid{divide_up(n, 128), e.tiles(kWgmma.rows)}; },
+      [](int) { return kWgmma.shared; });
+  e.check();
 }
 
 TEST(wgmma_linear) {
