@@ -86,7 +86,8 @@ func (v *benchServeVerb) flags() []cli.Flag {
 		minFlag(&v.readySeconds, "ready-check-timeout-sec", 0),
 
 		groupRequests,
-		enumFlag(&v.workload, "workload", workloadNames()...),
+		enumFlag(&v.workload, "workload", append([]string{"seed"},
+			mapSlice(load.Workloads, func(w load.Workload) string { return w.Name })...)...),
 		v.datasetFlag(),
 		inputFlag(&v.file.Path, "dataset-path"),
 		minFlag(&v.prompts, "num-prompts", 1),
@@ -185,11 +186,6 @@ func ignoredBenchFlags() []cli.Flag {
 		vllmFlag{Names: "served-model-name"}, vllmFlag{Names: "percentile-metrics"},
 		vllmFlag{Names: "hf-subset"}, vllmFlag{Names: "hf-split"}, vllmFlag{Names: "hf-name"},
 		vllmFlag{Names: "no-stream skip-tokenizer-init skip-chat-template", Kind: "switch"})
-}
-
-func workloadNames() []string {
-	return append([]string{"seed"},
-		mapSlice(load.Workloads, func(w load.Workload) string { return w.Name })...)
 }
 
 func (v *benchServeVerb) run(c *cli.Context) error {

@@ -142,8 +142,7 @@ func (v *serveVerb) native() (err error) {
 // upstreams returns the servers of ossrun vllm serve: running ones, or vLLM by the recipes for this
 // hardware. printed reports that the plan was only printed.
 func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error) {
-	s, c := &v.vllm, v.c
-	r := &s.request
+	s, r := &v.vllm, &v.vllm.request
 	if len(v.options.Adapters) > 0 {
 		return nil, false, fail(exitUsage, "--lora is for the native engine; vLLM takes "+
 			"--enable-lora --lora-modules NAME=FOLDER")
@@ -154,77 +153,13 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 		return nil, false, err
 	}
 	r.Model = cmp.Or(r.Folder, r.Model)
-	show := s.dryRun || c.IsSet("print")
 	if s.upstream != "" {
-		for _, f := range s.flags() {
-			if n := f.Names()[0]; c.IsSet(n) && !strings.HasPrefix(n, "upstream") {
-				return nil, false, fail(exitUsage, "--upstream starts nothing, so there is no "+
-					"plan for --%s to change or show", n)
-			}
-		}
-		if passed := passedFlags(c); len(passed) > 0 {
-			return nil, false, fail(exitUsage,
-				"--upstream starts nothing, so there is no plan for %s to change", passed[0])
-		}
 		list, err = v.running(name)
 		return list, false, err
 	}
-	if text := v.speculative; text != "" && !json.Valid([]byte(text)) {
-		return nil, false, fail(exitUsage, notAnObject, asWritten(c, "speculative-config"))
-	}
-	r.Preset, r.Port = v.options.Preset, v.port
-	if c.IsSet("tensor-parallel-size") {
-		n, err := strconv.Atoi(c.String("tensor-parallel-size"))
-		if err != nil || n < 1 {
-			return nil, false, fail(exitUsage, "--tensor-parallel-size must be a number from 1 "+
-				"up, not %q", c.String("tensor-parallel-size"))
-		}
-		r.TensorParallel = n
-	}
-	settings := v.options.Settings
-	r.Memory = settings.GPUMemoryUtilization
-	r.Concurrency = cmp.Or(settings.MaxNumSeqs, r.Concurrency)
-	if c.IsSet("host") {
-		r.Host = v.host
-	}
-	r.Extra, r.DockerArgs = vllmWords(c), c.StringSlice("docker-arg")
-	if r.Hardware == "" {
-		gpu, gpus, firmware := serve.Hardware(c.Context)
-		if gpu == "" {
-			return nil, false, fail(exitUsage,
-				"no GPU found. To plan for another machine: --hardware H100")
-		}
-		r.Hardware, r.GPUs, r.Firmware = vllm.Recognise(gpu), gpus, firmware
-		r.Software = vllm.FindSoftware(c.Context, "/")
-	}
-	folder := filepath.Join(xdg.CacheHome, "ossrun", "vllm")
-	if len(r.Machines) == 0 && !(show && c.IsSet("hardware")) { // others have no such folder
-		r.Vocabulary = folder
-	}
-	if len(r.Machines) > 0 && !show {
-		return nil, false, fail(exitUsage, "a start is on one machine. Run ossrun vllm plan "+
-			"--nodes, which prints the line of each")
-	}
-	if r.Spread != "" && s.print == "compose" {
-		return nil, false, fail(exitUsage, "--spread is printed as plan, shell or k8s")
-	}
-	manifest := s.print == "k8s" || s.print == "compose"
-	r.HasFront = manifest || !show // vLLM runs as an upstream of this port
-	if manifest {
-		r.Host, r.Port = "", vllm.SecondPort(v.port)
-	}
-	if !show {
-		if r.HFHome, err = store.Home(); err != nil {
-			return nil, false, err
-		}
-		if r.Host, r.Port, err = freePort(); err != nil {
-			return nil, false, err
-		}
-	} else if v.apiKey != "" && !manifest {
-		r.Extra = append(r.Extra, "--api-key "+vllm.Quote(v.apiKey))
-	}
-	if show && !manifest && r.Vocabulary != "" && vllm.WriteVocabulary(folder) != nil {
-		r.Vocabulary = "" // without the folder vLLM fetches it
+	show := s.dryRun || v.c.IsSet("print")
+	if err = v.fillRequest(show); err != nil {
+		return nil, false, err
 	}
 	p, err := vllm.Make(*r)
 	if err != nil {
@@ -237,18 +172,94 @@ func (v *serveVerb) upstreams() (list []serve.Upstream, printed bool, err error)
 		_, err := fmt.Fprint(v.terminal.Out, text())
 		return nil, true, err
 	}
-	// other programs on this machine can reach its port too
-	p.Key = rand.Text()
+	p.Key = rand.Text() // other programs on this machine can reach its port too
 	return []serve.Upstream{{Name: name, Servers: pool.Options{Key: p.Key,
 		URLs: []string{fmt.Sprintf("http://%s:%d", r.Host, r.Port)}},
 		Start: func(ctx context.Context, onExit func(error)) (func() error, error) {
-			return v.startVLLM(ctx, p, folder, onExit)
+			return v.startVLLM(ctx, p, onExit)
 		}}}, false, nil
+}
+
+// vocabularyFolder has Harmony's vocabulary, which vLLM would fetch.
+func vocabularyFolder() string { return filepath.Join(xdg.CacheHome, "ossrun", "vllm") }
+
+// fillRequest fills the plan's request from the flags and, unless they name it, this hardware.
+func (v *serveVerb) fillRequest(show bool) error {
+	s, c, r := &v.vllm, v.c, &v.vllm.request
+	if text := v.speculative; text != "" && !json.Valid([]byte(text)) {
+		return fail(exitUsage, notAnObject, asWritten(c, "speculative-config"))
+	}
+	if text := c.String("tensor-parallel-size"); c.IsSet("tensor-parallel-size") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fail(exitUsage, "--tensor-parallel-size must be a number from 1 up, not %q",
+				text)
+		}
+		r.TensorParallel = n
+	}
+	r.Preset, r.Memory = v.options.Preset, v.options.Settings.GPUMemoryUtilization
+	r.Concurrency = cmp.Or(v.options.Settings.MaxNumSeqs, r.Concurrency)
+	r.Extra, r.DockerArgs = vllmWords(c), c.StringSlice("docker-arg")
+	if r.Hardware == "" {
+		gpu, gpus, firmware := serve.Hardware(c.Context)
+		if gpu == "" {
+			return fail(exitUsage, "no GPU found. To plan for another machine: --hardware H100")
+		}
+		r.Hardware, r.GPUs, r.Firmware = vllm.Recognise(gpu), gpus, firmware
+		r.Software = vllm.FindSoftware(c.Context, "/")
+	}
+	if len(r.Machines) > 0 && !show {
+		return fail(exitUsage, "a start is on one machine. Run ossrun vllm plan --nodes, which "+
+			"prints the line of each")
+	}
+	if r.Spread != "" && s.print == "compose" {
+		return fail(exitUsage, "--spread is printed as plan, shell or k8s")
+	}
+	return v.placeUpstream(show)
+}
+
+// placeUpstream chooses vLLM's address and folders: as this port's upstream, or, if only shown, in
+// its place.
+func (v *serveVerb) placeUpstream(show bool) (err error) {
+	r, print := &v.vllm.request, v.vllm.print
+	manifest := print == "k8s" || print == "compose"
+	r.HasFront = manifest || !show
+	// without this folder vLLM fetches the vocabulary
+	onThisMachine := len(r.Machines) == 0 && !(show && v.c.IsSet("hardware"))
+	if onThisMachine && (!show || manifest || vllm.WriteVocabulary(vocabularyFolder()) == nil) {
+		r.Vocabulary = vocabularyFolder()
+	}
+	switch {
+	case manifest:
+		r.Host, r.Port = "", vllm.SecondPort(v.port)
+	case show:
+		if r.Port = v.port; v.c.IsSet("host") {
+			r.Host = v.host
+		}
+		if v.apiKey != "" {
+			r.Extra = append(r.Extra, "--api-key "+vllm.Quote(v.apiKey))
+		}
+	default:
+		if r.HFHome, err = store.Home(); err == nil {
+			r.Host, r.Port, err = freePort()
+		}
+	}
+	return err
 }
 
 // running are the models of --upstream: its URLs are name's, or follow a name and =. The default
 // model is the first.
 func (v *serveVerb) running(name string) (list []serve.Upstream, err error) {
+	for _, f := range v.vllm.flags() {
+		if n := f.Names()[0]; v.c.IsSet(n) && !strings.HasPrefix(n, "upstream") {
+			return nil, fail(exitUsage, "--upstream starts nothing, so there is no plan for --%s "+
+				"to change or show", n)
+		}
+	}
+	if passed := passedFlags(v.c); len(passed) > 0 {
+		return nil, fail(exitUsage, "--upstream starts nothing, so there is no plan for %s to "+
+			"change", passed[0])
+	}
 	last := 0
 	for _, item := range splitList(v.vllm.upstream) {
 		model, address := upstreamItem(item)
@@ -302,8 +313,9 @@ func freePort() (host string, port int, err error) {
 }
 
 // startVLLM starts vLLM. ended is called if it exits before stop is called.
-func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, folder string,
-	onExit func(error)) (stop func() error, err error) {
+func (v *serveVerb) startVLLM(ctx context.Context, p vllm.Plan, onExit func(error)) (
+	stop func() error, err error) {
+	folder := vocabularyFolder()
 	if err := vllm.WriteVocabulary(folder); err != nil {
 		return nil, err
 	}

@@ -23,12 +23,6 @@ type lease struct {
 	running int
 }
 
-func newLease() *lease {
-	l := &lease{}
-	l.ctx, l.end = context.WithCancel(context.Background())
-	return l
-}
-
 // Bind returns a context that is cancelled for this reason when the key is removed. release must be
 // called when what runs with it has ended.
 func (c *Client) Bind(ctx context.Context, reason error) (bound context.Context,

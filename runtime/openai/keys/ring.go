@@ -3,6 +3,7 @@
 package keys
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"maps"
@@ -139,7 +140,8 @@ func (r *Ring) client(k Key) *Client {
 	}
 	u := r.use[k.ID]
 	if u.name = k.Name; u.lease == nil {
-		u.lease = newLease()
+		u.lease = &lease{}
+		u.lease.ctx, u.lease.end = context.WithCancel(context.Background())
 	}
 	return &Client{k, r, u.lease}
 }

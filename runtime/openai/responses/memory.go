@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/ossrun/ossrun/runtime/openai/answer"
-	"github.com/ossrun/ossrun/runtime/openai/fields"
 	"github.com/ossrun/ossrun/runtime/records"
 )
 
@@ -31,11 +30,6 @@ type memoryKey struct{}
 func WithMemory(ctx context.Context) (context.Context, *Memory) {
 	m := &Memory{id: answer.NewID("ws_")}
 	return context.WithValue(ctx, memoryKey{}, m), m
-}
-
-func memoryOf(o *fields.Object) *Memory {
-	m, _ := o.Ctx().Value(memoryKey{}).(*Memory)
-	return m
 }
 
 func (m *Memory) record(place int) string { return fmt.Sprintf("%s %d", m.id, place) }

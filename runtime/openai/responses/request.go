@@ -103,7 +103,8 @@ func (r *responseRequest) parameters(p *API) []fields.Parameter {
 
 // parse checks a request; the store resolves previous_response_id and item references.
 func (p *API) parse(o *fields.Object) *responseRequest {
-	r := &responseRequest{Draft: request.NewDraft("input", p.MaxReasoning), memory: memoryOf(o)}
+	r := &responseRequest{Draft: request.NewDraft("input", p.MaxReasoning)}
+	r.memory, _ = o.Ctx().Value(memoryKey{}).(*Memory)
 	r.in = inputReader{conv: &r.conv, store: p.store, requests: map[string]bool{}}
 	fields.Read(o, r.parameters(p))
 	if r.Progress = r.Stream; r.memory != nil {
