@@ -43,11 +43,14 @@ __device__ __forceinline__ TokenTile even_tile_at(const int* groups, int tile, i
   return t;
 }
 
-// What a column or, GATED, two come to: v with bias, or the SwiGLU of a gate and an up.
-template <bool GATED>
+// What a column or, GATED, two come to: v with bias, or the SwiGLU of a gate and an up, as exactly
+// as float32 has it unless it is ROUNDED.
+template <bool GATED, bool ROUNDED = false>
 __device__ __forceinline__ float expert_result(const float* v, const bf16* bias, float limit) {
   const float first = v[0] + from_bf16(bias[0]);
-  return GATED ? clamped_swiglu(first, v[GATED] + from_bf16(bias[GATED]), limit) : first;
+  if (!GATED) return first;
+  const float up = v[GATED] + from_bf16(bias[GATED]);
+  return ROUNDED ? quick_swiglu(first, up, limit) : clamped_swiglu(first, up, limit);
 }
 
 // How rows lie that are rounded to bf16 for MXFP4's products: a piece of eight elements is words of

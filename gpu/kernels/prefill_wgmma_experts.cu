@@ -20,27 +20,29 @@
 constexpr int kWgUp = 2, kWgUpThreads = kWgUp * 128;
 constexpr int kWgTokens = 128, kWgTokenStages = 4;
 
-// Where the rows of a lane lie: the first blocks of rows 0 and 1, far below 2^31. It fetches the
-// weights of two steps; of a last single step, 16.
+// Where a lane's first blocks of rows 0 and 1 are; in bytes far below 2^32. It fetches the weights
+// of two steps; of a last single step, 16.
 struct WgShare {
   const uint8_t* blocks;
   const uint8_t* scales;
-  int first[2], steps;
+  unsigned first[2];
+  int steps;
   __device__ __forceinline__ StreamChunk fetch(int step) const {
-    const int lane = threadIdx.x % 4;
+    const unsigned lane = threadIdx.x % 4;
+    const bool whole = step + 1 != steps;
+    const unsigned back = whole ? 0 : lane * 8, scales_back = whole ? 0 : (lane + 1) / 2;
     StreamChunk w;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      const int at = first[r] + step * (kWgStep / kBlock);
-      const uint8_t* const b = blocks + static_cast<int64_t>(at) * (kBlock / 2);
-      if (step + 1 != steps) {
-        w.q[r] = from_gpu_memory<uint4>(b + lane * 16);
-        w.scale[r] = from_gpu_memory<uint8_t>(scales + at + lane);
+      const unsigned at = first[r] + step * (kWgStep / kBlock);
+      const uint8_t* const b = blocks + (at * (kBlock / 2) - back);
+      if (whole) {
+        w.q[r] = from_gpu_memory<uint4>(b);
       } else {
-        const uint2 q = from_gpu_memory<uint2>(b + lane * 8);
+        const uint2 q = from_gpu_memory<uint2>(b);
         w.q[r] = uint4{q.x, q.y, 0, 0};
-        w.scale[r] = from_gpu_memory<uint8_t>(scales + at + lane / 2);
       }
+      w.scale[r] = from_gpu_memory<uint8_t>(scales + (at - scales_back));
     }
     return w;
   }
@@ -70,11 +72,13 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y>& e, bf16* stages,
     return static_cast<int>(blockIdx.x) * (kWgUp * kWgRows) + thread / WARP * 16 +
            thread % WARP / 4 * (GATED ? 2 : 1);
   };
-  const auto row_of = [&](int row) { return tile->expert * n + (row < n ? row : n - 1); };
-  const int first = own_row(threadIdx.x), blocks = k / kBlock;  // of a row
+  const int first = own_row(threadIdx.x);
+  const auto first_of = [&](int row) {
+    return (tile->expert * n + (row < n ? row : n - 1)) * (k / kBlock) + threadIdx.x % 4;
+  };
   const WgShare weights = {
-      e.blocks, e.scales, {row_of(first) * blocks, row_of(first + kWgNext<GATED>) * blocks}, steps};
-  StreamChunk next_w = weights.fetch(0);
+      e.blocks, e.scales, {first_of(first), first_of(first + kWgNext<GATED>)}, steps};
+  StreamChunk share[2] = {weights.fetch(0)};
   WgTokens<N> tokens;
   tokens.x = e.x + threadIdx.x % 8 * 8;
 #pragma unroll
@@ -91,26 +95,26 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y>& e, bf16* stages,
   float sum[N / 2] = {};
   unsigned a[2][2][4] = {};
   Pending pending = {};
-  unsigned stage = 0;
-  for (int turn = 0; turn < steps; turn += 2) {
-    const StreamChunk w = next_w;
+  const unsigned operands = static_cast<unsigned>(descriptor(stages));
+#pragma unroll 1
+  for (int turn = 0; turn < steps; turn += kStages) {
 #pragma unroll
-    for (int u = 0; u < 2; u++) {
+    for (int u = 0; u < kStages; u++) {  // of step and stage
       const int step = turn + u;
       if (step >= steps) break;
-      unpack_wg(a[0], w, 2 * u);
+      const StreamChunk& w = share[u / 2];
+      unpack_wg(a[0], w, u % 2 * 2);
       arrive(copies);  // this step's tokens; the next one's may be under way
       publish();
       __syncthreads();  // this stage is filled, and all have multiplied the one before the last
       if (step + kStages - 2 < steps)
-        tokens.copy(copies, stages + (stage ^ 2) * kStage, step + kStages - 2);
+        tokens.copy(copies, stages + (u ^ 2) * kStage, step + kStages - 2);
       commit_copies(copies);
-      if (u == 0 && step + 2 < steps) next_w = weights.fetch(step + 2);
-      const unsigned b = static_cast<unsigned>(descriptor(stages + stage * kStage));
+      if (u % 2 == 0 && step + 2 < steps) share[1 - u / 2] = weights.fetch(step + 2);
+      const unsigned b = operands + u * (kStage / 8);
       multiply_wg<N>(pending, sum, a[0], a[1], b);
-      unpack_wg(a[1], w, 2 * u + 1);
+      unpack_wg(a[1], w, u % 2 * 2 + 1);
       multiply_wg<N>(pending, sum, a[1], a[0], b + 4);
-      stage = (stage + 1) % kStages;
     }
   }
   wait(pending, sum);

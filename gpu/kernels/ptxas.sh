@@ -108,12 +108,12 @@ for arch in some:
         if name in counted:
             tokens, weights, rounds = counted[name]
             table.setdefault(name, {})[arch] = ", ".join(str(round(n * 1024 / weights)) for n in count(part, rounds))
-        elif name in ("prefill_gate_up_wgmma", "prefill_down_wgmma"):  # a loop for each width: 128 of k by 16 rows
+        elif name in ("prefill_gate_up_wgmma", "prefill_down_wgmma"):  # a loop for each width: 256 of k by 16 rows
             code, found = loops(part)
             widths = sorted(a for a in found if any(c.startswith("HGMMA") for c in code[slice(*a)]))
             for tokens, (i, j) in zip((128, 96, 64, 32), widths, strict=True):
                 counted[f"{name}, {tokens}"] = tokens, 0, 0
-                table.setdefault(f"{name}, {tokens}", {})[arch] = str(round((j - i) * 1024 / 2048))
+                table.setdefault(f"{name}, {tokens}", {})[arch] = str(round((j - i) * 1024 / 4096))
 text += "\nWarp instructions for 1,024 of the experts' weights, in the loop and in all, with tokens served:\n\n"
 text += "| kernel | tokens | " + " | ".join(some) + " |\n|---" + "|---" * (len(some) + 1) + "|\n"
 for name in sorted(table):

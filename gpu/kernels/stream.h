@@ -222,19 +222,6 @@ __device__ __forceinline__ void multiply_wg(Pending& pending, float (&sum)[N / 2
   issue_two<N>(pending, sum, a, b);
   wait_older(pending, older);
 }
-// clamped_swiglu to about 2^-20, by the unit for such functions: bf16 keeps nine bits of it.
-__device__ __forceinline__ float quick_swiglu(float gate, float up, float limit) {
-  gate = fminf(gate, limit);
-  up = fminf(fmaxf(up, -limit), limit);
-  float v = 1.0f + fast_exp(-1.702f * gate);
-#if defined(GPU_NVIDIA)
-  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(v));
-#else
-  v = 1.0f / v;
-#endif
-  return gate * v * (up + 1.0f);
-}
-
 // The unit's rows lane / 4 and eight below are an expert's gate and up, or eight apart too.
 template <bool GATED>
 constexpr int kWgNext = GATED ? 1 : 8;
@@ -245,8 +232,8 @@ __device__ __forceinline__ void leave_wg(const WgExperts<Y>& e, const float (&su
                                          int thread, int own, const TokenTile& tile) {
   const int n = e.n, next = own + kWgNext<GATED>;
   const bf16* const bias = e.bias + static_cast<int64_t>(tile.expert) * n;
-  const float bias0 = from_bf16(bias[own < n ? own : n - 1]);
-  const float bias1 = from_bf16(bias[next < n ? next : n - 1]);
+  const float bias0 = from_bf16(bias[own < n ? own : 0]);
+  const float bias1 = from_bf16(bias[next < n ? next : 0]);
   if constexpr (GATED) {
     // Lanes with elements of h four apart have the halves of words: each leaves one of two tokens'.
     const int element = own / 2, wide = rounded_width(n / 2, kInShares), upper = element % 8 / 4;

@@ -28,12 +28,13 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
   DYNAMIC_SHARED(uint4, staged);
   SHARED(float, part, 2 * kStreamPieces * COLUMNS * kSumStride);
   const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
-  const int down = warp / kStreamPieces * 16, piece = warp % kStreamPieces;
-  const int nb = k / kBlock, chunks = (nb + kShares - 1) / kShares;
+  // Unsigned: what rounds towards zero costs instructions in every unit.
+  const int down = warp / unsigned{kStreamPieces} * 16, piece = warp % unsigned{kStreamPieces};
+  const int nb = k / unsigned{kBlock}, chunks = (nb + kShares - 1) / unsigned{kShares};
   const int pieces = chunks * kChunkPieces, pitch = pieces + kPitchMore;
-  const int share = (chunks + kStreamPieces - 1) / kStreamPieces, first = piece * share;
+  const int share = (chunks + kStreamPieces - 1) / unsigned{kStreamPieces}, first = piece * share;
   const int last = first + share < chunks ? first + share : chunks;
-  const int units = n / kStreamRows;
+  const int units = n / unsigned{kStreamRows};
   const int all = count_tiles(groups, kTokens, lane) * units;
   const int run = all / static_cast<int>(gridDim.x), longer = all % static_cast<int>(gridDim.x);
   const int block = blockIdx.x, begin = block * run + (block < longer ? block : longer);
@@ -43,12 +44,12 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
   int unit = begin % units;
   StreamRows rows;
   StreamChunk ahead[kStreamDepth];
+  // The lane's first block in a unit's; all are far below 2^31.
+  const int own_block = (down + operand_row(lane)) * nb + first * kShares + operand_share(lane);
   const auto aim = [&](int expert, int unit) {
 #pragma unroll
     for (int r = 0; r < kOperandRows; r++) {
-      const int row = unit * kStreamRows + down + operand_row(lane) + r * kRowsApart;
-      // far below 2^31
-      const int at = (expert * n + row) * nb + first * kShares + operand_share(lane);
+      const int at = (expert * n + unit * kStreamRows + r * kRowsApart) * nb + own_block;
       rows.blocks[r] = blocks + static_cast<int64_t>(at) * (kBlock / 2);
       rows.scales[r] = scales + at;
     }
@@ -93,17 +94,20 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
     }
     constexpr int kStep = GATED ? 2 : 1, kResults = kStreamRows / kStep;
     const int result = threadIdx.x % kResults, at = result * kStep;
-    const bf16* const add = bias + static_cast<int64_t>(own.expert) * n + row0 + at;
+    bf16 add[kStep];  // asked for before warps wait for each other
+#pragma unroll
+    for (int g = 0; g < kStep; g++) add[g] = bias[own.expert * n + row0 + at + g];
     const int left = row0 / kStep + (GATED ? result / 8 * 8 + result % 4 * 2 + result % 8 / 4 : at);
     const int wide = GATED ? TERMS * (n / 2) : n;
     float* const sums = part + turn * kStreamPieces * COLUMNS * kSumStride;
+    float* const to =
+        sums + (piece * COLUMNS + sum_column(lane, 0)) * kSumStride + down + sum_row(lane, 0);
 #pragma unroll
     for (int t = 0; t < kTiles; t++)
 #pragma unroll
       for (int i = 0; i < kFragmentSums; i++) {
-        const int column = t * 16 + sum_column(lane, i);
-        if (column < COLUMNS)
-          sums[(piece * COLUMNS + column) * kSumStride + down + sum_row(lane, i)] = sum[t].v[i];
+        if (t * 16 + sum_column(lane, i) < COLUMNS)
+          to[(t * 16 + sum_column(0, i)) * kSumStride + sum_row(0, i)] = sum[t].v[i];
       }
     __syncthreads();  // once a unit: the next one's sums go to the other half
     for (int token = threadIdx.x / kResults; token < live; token += kDecodeThreads / kResults) {
@@ -117,17 +121,17 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
             v[g] += sums[(p * COLUMNS + t * kTokens + token) * kSumStride + at + g];
 #pragma unroll
       for (int g = 0; g < kStep; g++) v[g] *= kStreamUnscale;
-      float sum = expert_result<GATED>(v, add, limit);
-      Y* const to = y + static_cast<int64_t>(order[own.begin + token]) * wide + left;
+      float sum = expert_result<GATED, true>(v, add, limit);
+      Y* const row = y + order[own.begin + token] * wide + left;
       if constexpr (GATED) {
 #pragma unroll
         for (int t = 0; t < TERMS; t++) {
           const unsigned term = to_bf16x2(sum, 0);
-          to[t * (n / 2)] = static_cast<Y>(term);
+          row[t * (n / 2)] = static_cast<Y>(term);
           sum -= low_bf16(term);
         }
       } else {
-        *to = sum;
+        *row = sum;
       }
     }
   }

@@ -81,7 +81,9 @@ TEST(wgmma_experts_even) {
   if (there()) wgmma_experts_of(68, 64, 96, 3, 3, 1);
 }
 TEST(wgmma_experts_long) {
-  if (there()) wgmma_experts_of(7, 608, 320, 3, 2, 1);
+  if (!there()) return;
+  wgmma_experts_of(7, 608, 320, 3, 2, 1);
+  wgmma_experts_of(2, 160, 416, 2, 1, 1);
 }
 TEST(wgmma_experts_one_slot) {
   if (there()) wgmma_experts_of(1, 64, 96, 9, 1, 8);
