@@ -160,28 +160,22 @@ __device__ __forceinline__ void expert_tile(float* y, const int* order, const in
   }
 }
 
-// gate_up for many rows: n is the width of h, TERMS ends the name.
-// grid (ceil(2n / 128), ceil(bucket slots / 64) + experts), shared 33792
-#define PREFILL_GATE_UP(TERMS)                                                                   \
+// gate_up and down for many rows: n is the width of h or y, TERMS ends the name.
+// grid (ceil(rows of a matrix / 128), ceil(bucket slots / 64) + experts), shared 33792
+#define PREFILL_EXPERTS(TERMS)                                                                   \
   KERNEL(256)                                                                                    \
   prefill_gate_up_##TERMS(float* h, const int* order, const int* groups, const float* x,         \
                           const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, \
                           int k, int top, float limit) {                                         \
     expert_tile<TERMS, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit);   \
   }                                                                                              \
-  EMULATE(prefill_gate_up_##TERMS, 256)
-PREFILL_GATE_UP(1)
-PREFILL_GATE_UP(3)
-
-// down for many rows.
-// grid (ceil(n / 128), ceil(bucket slots / 64) + experts), shared 33792
-#define PREFILL_DOWN(TERMS)                                                                   \
-  KERNEL(256)                                                                                 \
-  prefill_down_##TERMS(float* y, const int* order, const int* groups, const float* h,         \
-                       const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n, \
-                       int k) {                                                               \
-    expert_tile<TERMS, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);         \
-  }                                                                                           \
+  EMULATE(prefill_gate_up_##TERMS, 256)                                                          \
+  KERNEL(256)                                                                                    \
+  prefill_down_##TERMS(float* y, const int* order, const int* groups, const float* h,            \
+                       const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,    \
+                       int k) {                                                                  \
+    expert_tile<TERMS, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);            \
+  }                                                                                              \
   EMULATE(prefill_down_##TERMS, 256)
-PREFILL_DOWN(1)
-PREFILL_DOWN(3)
+PREFILL_EXPERTS(1)
+PREFILL_EXPERTS(3)

@@ -137,11 +137,11 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
   }
 }
 
-// gate_up of rounded rows; the name ends in the columns of a tile, and in 2 with two terms of half
-// as many tokens. n is the width of h, bf16 [slots, terms, n] like x. Behind blocks and scales 512
-// bytes can be read.
+// gate_up, and down of the h that it leaves, of rounded rows; names end in the columns of a tile,
+// and in 2 with two terms of half as many tokens. n is the width of h, bf16 [slots, terms, n] like
+// x, or of y. Behind blocks and scales 512 bytes can be read.
 // grid (any), shared 16 * columns * (16 * ceil(k / 128) + 4)
-#define STREAM_GATE_UP(NAME, COLUMNS, TERMS, BLOCKS)                                               \
+#define STREAM(NAME, COLUMNS, TERMS, BLOCKS)                                                       \
   KERNEL(256, BLOCKS)                                                                              \
   stream_gate_up_##NAME(bf16* h, const int* order, const int* groups, const bf16* x,               \
                         const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,     \
@@ -149,23 +149,15 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
     stream_experts<COLUMNS, TERMS, true>(h, order, groups, x, blocks, scales, bias, 2 * n, k, top, \
                                          limit);                                                   \
   }                                                                                                \
-  EMULATE(stream_gate_up_##NAME, 256)
-STREAM_GATE_UP(8, 8, 1, 2)
-STREAM_GATE_UP(16, 16, 1, 2)
-STREAM_GATE_UP(32, 32, 1, 1)
-STREAM_GATE_UP(8_2, 8, 2, 2)
-
-// down of h, likewise.
-// grid (any), shared as above
-#define STREAM_DOWN(NAME, COLUMNS, TERMS, BLOCKS)                                                 \
-  KERNEL(256, BLOCKS)                                                                             \
-  stream_down_##NAME(float* y, const int* order, const int* groups, const bf16* h,                \
-                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,       \
-                     int k) {                                                                     \
-    stream_experts<COLUMNS, TERMS, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0); \
-  }                                                                                               \
+  EMULATE(stream_gate_up_##NAME, 256)                                                              \
+  KERNEL(256, BLOCKS)                                                                              \
+  stream_down_##NAME(float* y, const int* order, const int* groups, const bf16* h,                 \
+                     const uint8_t* blocks, const uint8_t* scales, const bf16* bias, int n,        \
+                     int k) {                                                                      \
+    stream_experts<COLUMNS, TERMS, false>(y, order, groups, h, blocks, scales, bias, n, k, 1, 0);  \
+  }                                                                                                \
   EMULATE(stream_down_##NAME, 256)
-STREAM_DOWN(8, 8, 1, 2)
-STREAM_DOWN(16, 16, 1, 2)
-STREAM_DOWN(32, 32, 1, 1)
-STREAM_DOWN(8_2, 8, 2, 2)
+STREAM(8, 8, 1, 2)
+STREAM(16, 16, 1, 2)
+STREAM(32, 32, 1, 1)
+STREAM(8_2, 8, 2, 2)

@@ -137,24 +137,18 @@ __device__ __forceinline__ void wide_experts(const WgExperts<Y>& e) {
   }
 }
 
-// gate_up; the name ends in the most tokens of a tile. n is the width of h; x and h bf16 in shares.
+// gate_up and down; names end in the most tokens of a tile. n is the width of h, bf16 in shares
+// like x, or of y.
 // grid (any), shared 1024 + 128 * columns * ceil(k / 64)
-#define STREAM_GATE_UP_WGMMA(COLUMNS)                                                            \
-  KERNEL(512)                                                                                    \
-  stream_gate_up_wgmma_##COLUMNS(bf16* h, const int* order, const int* groups, const bf16* x,    \
-                                 const uint8_t* blocks, const uint8_t* scales, const bf16* bias, \
-                                 int n, int k, int top, float limit) {                           \
-    wide_experts<COLUMNS, true, bf16>(                                                           \
-        {h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});                      \
-  }                                                                                              \
-  EMULATE(stream_gate_up_wgmma_##COLUMNS, 512)
-STREAM_GATE_UP_WGMMA(16)
-STREAM_GATE_UP_WGMMA(24)
-STREAM_GATE_UP_WGMMA(32)
-
-// down of h, likewise.
-// grid (any), shared as above
-#define STREAM_DOWN_WGMMA(COLUMNS)                                                                \
+#define STREAM_WGMMA(COLUMNS)                                                                     \
+  KERNEL(512)                                                                                     \
+  stream_gate_up_wgmma_##COLUMNS(bf16* h, const int* order, const int* groups, const bf16* x,     \
+                                 const uint8_t* blocks, const uint8_t* scales, const bf16* bias,  \
+                                 int n, int k, int top, float limit) {                            \
+    wide_experts<COLUMNS, true, bf16>(                                                            \
+        {h, order, groups, x, blocks, scales, bias, 2 * n, k, top, limit});                       \
+  }                                                                                               \
+  EMULATE(stream_gate_up_wgmma_##COLUMNS, 512)                                                    \
   KERNEL(512)                                                                                     \
   stream_down_wgmma_##COLUMNS(float* y, const int* order, const int* groups, const bf16* h,       \
                               const uint8_t* blocks, const uint8_t* scales, const bf16* bias,     \
@@ -162,8 +156,8 @@ STREAM_GATE_UP_WGMMA(32)
     wide_experts<COLUMNS, false, float>({y, order, groups, h, blocks, scales, bias, n, k, 1, 0}); \
   }                                                                                               \
   EMULATE(stream_down_wgmma_##COLUMNS, 512)
-STREAM_DOWN_WGMMA(16)
-STREAM_DOWN_WGMMA(24)
-STREAM_DOWN_WGMMA(32)
+STREAM_WGMMA(16)
+STREAM_WGMMA(24)
+STREAM_WGMMA(32)
 
 #endif
