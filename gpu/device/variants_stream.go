@@ -50,7 +50,7 @@ func (s *step) preferred(v Variant) bool {
 }
 
 // expertPair are both matrices of experts that round their activations in the same way, if nothing
-// else reads h: rounded where float32 would be.
+// else reads h: rounded where float32 would be. Not int8's: bf16 rounds their scaled values.
 func (s *step) expertPair(i int) phase {
 	ops, spec, t := s.run(i, engine.GateUp, engine.Down), s.p.Spec, s.dev.target
 	if ops == nil || len(ops[0].In) != 3 || ops[1].In[2] != ops[0].Out[0] ||

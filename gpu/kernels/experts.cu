@@ -95,7 +95,9 @@ down_q8(float* y, const int* order, const int* groups, const int8_t* q, const fl
 EMULATE(down_q8, 256)
 
 // x[row] += the sum over j of weights[row][j] * y[row * top + j], in the order of the choices: four
-// columns a thread, and a few choices asked for before the first is added.
+// columns a thread, and a few choices asked for before the first is added. A launch by itself: were
+// y read by the 40 to 80 blocks that norm a row for q, k and v, a row would cost 1.8 to 3.7 MB of
+// the second cache, 0.3 to 0.7 us of an H200's, and all rows of up to 64 together take 2 us here.
 // x f32 [rows, width], y f32 [rows * top, width], weights f32 [rows, top], width a multiple of 4.
 // grid (ceil(width / 4 / 128), bucket rows)
 KERNEL(128)

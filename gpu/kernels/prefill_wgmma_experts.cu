@@ -20,78 +20,62 @@
 constexpr int kWgUp = 2, kWgUpThreads = kWgUp * 128;
 constexpr int kWgTokens = 128, kWgTokenStages = 4;
 
-// Where a lane's first blocks of rows 0 and 1 are; in bytes far below 2^32. It fetches the weights
-// of two steps; of a last single step, 16.
-struct WgShare {
-  const uint8_t* blocks;
-  const uint8_t* scales;
-  unsigned first[2];
-  int steps;
-  __device__ __forceinline__ StreamChunk fetch(int step) const {
+// A tile of an expert's rows by its tokens, at most N.
+template <int N, bool GATED, class Y>
+__device__ __forceinline__ void direct_tile(const WgExperts<Y>& e, bf16* stages,
+                                            const TokenTile* tile) {
+  constexpr int kStages = kWgTokenStages, kStage = N * kWgStep, kApart = kWgUpThreads / 8;
+  const int n = e.n, k = e.k, steps = (k + kWgStep - 1) / kWgStep;
+  const auto own_row = [](int thread) {
+    return static_cast<int>(blockIdx.x) * (kWgUp * kWgRows) + thread / WARP * 16 +
+           thread % WARP / 4 * (GATED ? 2 : 1);
+  };
+  unsigned first[2];  // blocks of a lane's rows; in bytes far below 2^32
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const int row = own_row(threadIdx.x) + r * kWgNext<GATED>;
+    first[r] = (tile->expert * n + (row < n ? row : n - 1)) * (k / kBlock) + threadIdx.x % 4;
+  }
+  StreamChunk share[2];
+  const auto fetch = [&](StreamChunk& w, int step) {  // of two steps, or a last single one
     const unsigned lane = threadIdx.x % 4;
     const bool whole = step + 1 != steps;
     const unsigned back = whole ? 0 : lane * 8, scales_back = whole ? 0 : (lane + 1) / 2;
-    StreamChunk w;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       const unsigned at = first[r] + step * (kWgStep / kBlock);
-      const uint8_t* const b = blocks + (at * (kBlock / 2) - back);
+      const uint8_t* const b = e.blocks + (at * (kBlock / 2) - back);
       if (whole) {
         w.q[r] = from_gpu_memory<uint4>(b);
       } else {
         const uint2 q = from_gpu_memory<uint2>(b);
         w.q[r] = uint4{q.x, q.y, 0, 0};
       }
-      w.scale[r] = from_gpu_memory<uint8_t>(scales + (at - scales_back));
+      w.scale[r] = from_gpu_memory<uint8_t>(e.scales + (at - scales_back));
     }
-    return w;
-  }
-};
-
-// The rows of a tile's tokens: a thread copies piece threadIdx.x % 8 of every kApart-th.
-template <int N>
-struct WgTokens {
-  static constexpr int kApart = kWgUpThreads / 8;
-  const bf16* x;        // at its piece
-  int row[N / kApart];  // where they begin; far below 2^31
-  __device__ __forceinline__ void copy(Copies& copies, bf16* stage, int step) const {
-#pragma unroll
-    for (int i = 0; i < N / kApart; i++)
-      copy_ahead(copies, stage + operand_at(threadIdx.x / 8 + i * kApart, threadIdx.x % 8 * 8),
-                 x + row[i] + step * kWgStep, true);
-  }
-};
-
-// A tile of an expert's rows by its tokens, at most N.
-template <int N, bool GATED, class Y>
-__device__ __forceinline__ void direct_tile(const WgExperts<Y>& e, bf16* stages,
-                                            const TokenTile* tile) {
-  constexpr int kStages = kWgTokenStages, kStage = N * kWgStep;
-  const int n = e.n, k = e.k, steps = (k + kWgStep - 1) / kWgStep;
-  const auto own_row = [](int thread) {
-    return static_cast<int>(blockIdx.x) * (kWgUp * kWgRows) + thread / WARP * 16 +
-           thread % WARP / 4 * (GATED ? 2 : 1);
   };
-  const int first = own_row(threadIdx.x);
-  const auto first_of = [&](int row) {
-    return (tile->expert * n + (row < n ? row : n - 1)) * (k / kBlock) + threadIdx.x % 4;
-  };
-  const WgShare weights = {
-      e.blocks, e.scales, {first_of(first), first_of(first + kWgNext<GATED>)}, steps};
-  StreamChunk share[2] = {weights.fetch(0)};
-  WgTokens<N> tokens;
-  tokens.x = e.x + threadIdx.x % 8 * 8;
+  fetch(share[0], 0);
+  // A thread copies a piece of every kApart-th of the tokens' rows, which begin far below 2^31.
+  const bf16* const x = e.x + threadIdx.x % 8 * 8;
+  int row[N / kApart];
 #pragma unroll
-  for (int i = 0; i < N / tokens.kApart; i++) {
-    const int place = tile->begin + threadIdx.x / 8 + i * tokens.kApart, last = tile->end - 1;
-    tokens.row[i] = e.order[place < last ? place : last] / e.top * (steps * kWgStep);
+  for (int i = 0; i < N / kApart; i++) {
+    const int place = tile->begin + threadIdx.x / 8 + i * kApart, last = tile->end - 1;
+    row[i] = e.order[place < last ? place : last] / e.top * (steps * kWgStep);
   }
   Copies copies = {};
+  const auto copy = [&](int stage, int step) {
+    if (step < steps)
 #pragma unroll
-  for (int i = 0; i < kStages - 2; i++) {
-    if (i < steps) tokens.copy(copies, stages + i * kStage, i);
+      for (int i = 0; i < N / kApart; i++)
+        copy_ahead(
+            copies,
+            stages + stage * kStage + operand_at(threadIdx.x / 8 + i * kApart, threadIdx.x % 8 * 8),
+            x + (row[i] + step * kWgStep), true);
     commit_copies(copies);
-  }
+  };
+#pragma unroll
+  for (int i = 0; i < kStages - 2; i++) copy(i, i);
   float sum[N / 2] = {};
   unsigned a[2][2][4] = {};
   Pending pending = {};
@@ -107,10 +91,8 @@ __device__ __forceinline__ void direct_tile(const WgExperts<Y>& e, bf16* stages,
       arrive(copies);  // this step's tokens; the next one's may be under way
       publish();
       __syncthreads();  // this stage is filled, and all have multiplied the one before the last
-      if (step + kStages - 2 < steps)
-        tokens.copy(copies, stages + (u ^ 2) * kStage, step + kStages - 2);
-      commit_copies(copies);
-      if (u % 2 == 0 && step + 2 < steps) share[1 - u / 2] = weights.fetch(step + 2);
+      copy(u ^ 2, step + kStages - 2);
+      if (u % 2 == 0 && step + 2 < steps) fetch(share[1 - u / 2], step + 2);
       const unsigned b = operands + u * (kStage / 8);
       multiply_wg<N>(pending, sum, a[0], a[1], b);
       unpack_wg(a[1], w, u % 2 * 2 + 1);
