@@ -35,8 +35,8 @@ var asking = []struct {
 	{"decode_linear_q8_4", 1, 2, 1},
 	{"decode_attend_bf16", 2, 8, 4},
 	{"decode_attend_f8", 2, 8, 4},
-	{"stream_gate_up_8_2", 2, 6, 6},
-	{"stream_down_16", 2, 6, 6},
+	{"stream_gate_up_8_2", 1, 6, 6},
+	{"stream_down_16", 1, 6, 6},
 }
 
 // TestDisassemblyKeepsLoadsUnderWay is run by CI's step gpu, as the other tests of disassembly are.

@@ -4,7 +4,7 @@
 // A unit of work is 32 rows of one expert's matrix by one tile of its tokens. Units of a tile are
 // neighbours, and a block takes a run of them, all blocks of one length: it stages a tile's
 // activations once. Its warps are two tall; the others divide k between them, and their sums meet
-// in shared memory. The first weights of the next unit are asked for before that.
+// in shared memory. A unit's last round asks for the next one's first weights.
 //
 // Activations come rounded to bf16 (round_rows), and gate_up leaves h as down reads it. With two
 // TERMS an activation is two bf16 in two columns, and keeps 16 bits.
@@ -42,55 +42,55 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
   if (remaining == 0) return;  // the whole block
   TokenTile tile = tile_at(groups, begin / units, kTokens);
   int unit = begin % units;
-  StreamRows rows;
+  StreamRows rows, next;
   StreamChunk ahead[kStreamDepth];
-  // The lane's first block in a unit's; all are far below 2^31.
-  const int own_block = (down + operand_row(lane)) * nb + first * kShares + operand_share(lane);
-  const auto aim = [&](int expert, int unit) {
+  // The lane's block a round before its first in a unit's; all are far below 2^31.
+  const int own_block =
+      (down + operand_row(lane)) * nb + (first - kStreamDepth) * kShares + operand_share(lane);
+  const auto aim = [&](StreamRows& to) {
 #pragma unroll
     for (int r = 0; r < kOperandRows; r++) {
-      const int at = (expert * n + unit * kStreamRows + r * kRowsApart) * nb + own_block;
-      rows.blocks[r] = blocks + static_cast<int64_t>(at) * (kBlock / 2);
-      rows.scales[r] = scales + at;
+      const int at = (tile.expert * n + unit * kStreamRows + r * kRowsApart) * nb + own_block;
+      to.blocks[r] = blocks + static_cast<int64_t>(at) * (kBlock / 2);
+      to.scales[r] = scales + at;
     }
-#pragma unroll
-    for (int d = 0; d < kStreamDepth; d++) rows.ask(ahead[d], d);
-    asked();
   };
-  aim(tile.expert, unit);
+  aim(rows);
+#pragma unroll
+  for (int d = 0; d < kStreamDepth; d++) rows.ask(ahead[d], d + kStreamDepth);
+  asked();
+  rows.advance(kStreamDepth);
   const uint4* const column =
       staged + operand_row(lane) % (COLUMNS < 16 ? COLUMNS : 16) * pitch + operand_share(lane);
   bool fresh = true;
   for (int turn = 0; remaining > 0; remaining--, turn ^= 1) {
-    const int live = tile.live(kTokens);
+    const TokenTile own = tile;
+    const int live = own.live(kTokens), row0 = unit * kStreamRows;
     if (fresh) {  // all warps have multiplied the tile before: they met behind it
-      stage_tokens<TERMS, kDecodeWarps>(staged, x, order + tile.begin, live, kTokens, top, k,
-                                        pieces, lane, warp);
+      stage_tokens<TERMS, kDecodeWarps>(staged, x, order + own.begin, live, kTokens, top, k, pieces,
+                                        lane, warp);
       __syncthreads();
     }
+    fresh = ++unit == units;
+    if (fresh) unit = 0;
+    if (fresh && remaining > 1) next_tile(groups, tile, kTokens);
+    aim(next);
     Sums sum[kTiles] = {};
     const uint4* from = column + first * kChunkPieces;
 #pragma unroll 1
     for (int c = first; c < last; c += kStreamDepth) {
+      const bool ends = c + kStreamDepth >= last, asks = !ends || remaining > 1;
+      if (ends) rows = next;
 #pragma unroll
       for (int d = 0; d < kStreamDepth; d++) {
-        if (c + d >= last) break;
-        multiply_chunk<COLUMNS>(sum, ahead[d], from + d * kChunkPieces, pitch);
-        if (c + d + kStreamDepth < last) rows.ask(ahead[d], d + kStreamDepth);
+        if (c + d < last) multiply_chunk<COLUMNS>(sum, ahead[d], from + d * kChunkPieces, pitch);
+        if (asks) rows.ask(ahead[d], d + kStreamDepth);
 #if defined(GPU_AMD)  // NVIDIA's assembler leaves loads where they are
         asked();
 #endif
       }
       rows.advance(kStreamDepth);
       from += kStreamDepth * kChunkPieces;
-    }
-    const TokenTile own = tile;
-    const int row0 = unit * kStreamRows;
-    fresh = ++unit == units;
-    if (fresh) unit = 0;
-    if (remaining > 1) {
-      if (fresh) next_tile(groups, tile, kTokens);
-      aim(tile.expert, unit);
     }
     constexpr int kStep = GATED ? 2 : 1, kResults = kStreamRows / kStep;
     const int result = threadIdx.x % kResults, at = result * kStep;

@@ -40,8 +40,11 @@ TEST(matrix_stream_32) {
   stream_of(k32, 45, 32, 96, 2, 2, 1, 3);
 }
 TEST(matrix_stream_two) { stream_of(kTwo, 7, 96, 64, 5, 2, 3, 5); }
-// Three rounds of loads or more in every piece of k.
-TEST(matrix_stream_long) { stream_of(k8, 2, 3200, 64, 3, 1, 2, 2); }
+// Rounds of loads in every piece of k, the last one whole or not.
+TEST(matrix_stream_long) {
+  stream_of(k8, 2, 3200, 64, 3, 1, 2, 2);
+  stream_of(k16, 3, 1536, 96, 2, 1, 1, 2);
+}
 
 // Scales at both ends of what is exact, and one that is too large.
 TEST(matrix_stream_scales) {
