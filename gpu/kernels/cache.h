@@ -17,42 +17,33 @@ constexpr int kGroup = 8;  // most query heads of a KV head
 constexpr int kDim = 64;   // head dim
 
 // Words of the cache that this block reads once: past the first cache. Unlike weights they may have
-// been written by the launch that reads them.
-#if defined(GPU_NVIDIA)
-__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[1]) {
-  asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(w[0]) : "l"(p) : "memory");
-}
-__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[2]) {
-  asm volatile("ld.global.L1::no_allocate.v2.u32 {%0,%1}, [%2];"
-               : "=r"(w[0]), "=r"(w[1])
-               : "l"(p)
-               : "memory");
-}
-__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[4]) {
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-               : "l"(p)
-               : "memory");
-}
-#else
+// been written by the launch that reads them. Where they are not wanted a branch would have the
+// assembler move what came behind it, and so wait for it.
 template <int N>
-__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[N]) {
-#if defined(GPU_AMD)
+__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[N], bool wanted = true) {
+#if defined(GPU_NVIDIA)
+  if constexpr (N == 2)
+    asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(w[0]), "=r"(w[1])
+                 : "l"(p)
+                 : "memory");
+  else
+#pragma unroll
+    for (int i = 0; i < N; i += 4)
+      asm volatile(
+          "{ .reg .pred q; setp.ne.u32 q, %5, 0;\n\t"
+          "@q ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+          : "+r"(w[i]), "+r"(w[i + 1]), "+r"(w[i + 2]), "+r"(w[i + 3])
+          : "l"(static_cast<const char*>(p) + 4 * i), "r"(static_cast<unsigned>(wanted))
+          : "memory");
+#elif defined(GPU_AMD)
   typedef unsigned Words __attribute__((ext_vector_type(N)));
   const Words v = __builtin_nontemporal_load(static_cast<const Words*>(p));
 #pragma unroll
   for (int i = 0; i < N; i++) w[i] = v[i];
 #else
-  memcpy(w, p, sizeof w);
+  if (wanted) memcpy(w, p, sizeof w);
 #endif
-}
-#endif
-__device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[8]) {
-  unsigned low[4], high[4];
-  ask_words(p, low);
-  ask_words(static_cast<const char*>(p) + 16, high);
-#pragma unroll
-  for (int i = 0; i < 4; i++) w[i] = low[i], w[4 + i] = high[i];
 }
 
 // The numbers in a word of the cache; the last argument says which type it has.

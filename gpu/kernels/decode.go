@@ -122,11 +122,11 @@ func (t Target) DecodeAttend(a Attention, list Pointer, s Scratch, runs int) Lau
 	if most > SplitRows {
 		high, deep = min(most, max(SplitRows, 4*t.Processors/h.KV)), 1
 	}
-	many := 0
-	// By the matrix unit a block has a processor's registers, and in large steps several KV heads.
-	if most > DecodeRows && c.Elements == BF16 && t.Shared != amdShared && !s.Steady {
+	// By the matrix unit, so many blocks a processor; in large steps each has several KV heads.
+	many, resident := 0, [...]int{F32: 0, BF16: 1, E4M3: 2}[c.Elements]
+	if most > DecodeRows && resident > 0 && t.Shared != amdShared && !s.Steady {
 		many = 1 + min(1, most/17)
-		high = min(most, max(1, t.Processors/h.KV))
+		high = min(most, max(1, resident*t.Processors/h.KV))
 		deep = min(deep, 3-many)
 	}
 	// each warp's queries, or its page, and results

@@ -1,13 +1,12 @@
 // Decode's attention: the query heads of a KV head together, long contexts split over blocks.
 //
 // A block has one row at a time, one KV head and runs of pages; each of its warps takes a page at a
-// time. A page's keys of a head lie in one piece, and so do its values: a warp reads them 16 bytes
-// a lane (bf16's values 8), neighbours side by side, so that K and V are read once for all query
-// heads of the group and every line whole. Eight lanes share a position of K and sixteen one of V;
-// a lane has positions apart. The logits' sums meet by shuffles and then in shared memory, where
-// each head's softmax is done by the lanes that have it; the values' sums stay in registers until
-// the run is over. Values are asked for before the keys are used up, the next page's keys before
-// the values are.
+// time. A page's keys of a head lie in one piece, and so do its values: a warp reads them side by
+// side, so that K and V are read once for all query heads of the group and every line whole.
+// Without NVIDIA's matrix unit eight lanes share a position of K and sixteen one of V; a lane has
+// positions apart. The logits' sums meet by shuffles and then in shared memory, where each head's
+// softmax is done by the lanes that have it; the values' sums stay in registers until the run is
+// over.
 //
 // What a run found (largest logit, sum, values) is merged with the runs before it, beginning with
 // the sink: by the block that has all of them; where several blocks share them they lie in
@@ -251,49 +250,32 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
 
 #if defined(MATRIX_NV)
 // What a warp finds on the matrix unit, as attend_pages leaves it.
-__device__ __forceinline__ void leave_state(float* state, const UnitState& own, int lane) {
+template <class T>
+__device__ __forceinline__ void leave_state(float* state, const UnitState<T>& own, int lane) {
   float* const to = state + lane / 4 * kState;
 #pragma unroll
-  for (int i = 0; i < 16; i++) to[lane % 4 * 16 + i] = value_of(own, i);
+  for (int i = 0; i < 16; i++) to[lane % 4 * 16 + i] = own.value_of(i);
   if (lane % 4 == 0) {
     to[kDim] = own.largest;
     to[kDim + 1] = own.sum;
   }
 }
 
-// A row that sees few pages, by one warp for a KV head.
+// A row that sees few pages, as one warp found it for a KV head: into o, of the first of its heads.
 template <class T>
-__device__ __forceinline__ void attend_alone(uint4* q, float* o, const float* qkv, const int* table,
-                                             int pages, int begin, int end, const T* cache,
-                                             const bf16* sinks, int64_t page_elements, int row,
-                                             int kv_head, int heads, int kv_heads, float scale) {
-  const int lane = thread_again() % WARP, group = heads / kv_heads, head = lane / 4;
-  const int64_t head0 = static_cast<int64_t>(kv_head) * group;
-  load_queries(q, qkv + (static_cast<int64_t>(row) * (heads + 2 * kv_heads) + head0) * kDim, group,
-               scale, lane);
-  UnitState own;
-  attend_unit(own, q, table, pages, 1, begin, end, cache, page_elements, kv_head, lane);
+__device__ __forceinline__ void leave_alone(float* o, const bf16* sinks, const UnitState<T>& own,
+                                            int group, int lane) {
+  const int head = lane / 4;
   if (head >= group) return;
-  Merged all = {from_bf16(sinks[head0 + head]), 1, 0};
+  Merged all = {from_bf16(sinks[head]), 1, 0};
   all.add(own.largest, own.sum, 0);
   const float factor = fast_exp(own.largest - all.largest) / all.sum;
-  float* const to = o + (static_cast<int64_t>(row) * heads + head0 + head) * kDim + lane % 4 * 16;
 #pragma unroll
   for (int i = 0; i < 16; i += 4)
-    *reinterpret_cast<float4*>(to + i) =
-        float4{value_of(own, i) * factor, value_of(own, i + 1) * factor,
-               value_of(own, i + 2) * factor, value_of(own, i + 3) * factor};
+    *reinterpret_cast<float4*>(o + lane * 16 + i) =
+        float4{own.value_of(i) * factor, own.value_of(i + 1) * factor, own.value_of(i + 2) * factor,
+               own.value_of(i + 3) * factor};
 }
-// The lane's queries in the block's memory.
-constexpr int kWarpQueries = 4 * WARP;
-__device__ __forceinline__ uint4* own_queries(float4* q) {
-  const int thread = thread_again();
-  return reinterpret_cast<uint4*>(q) + thread / WARP * kWarpQueries + thread % WARP;
-}
-constexpr bool kMatrixUnit = true;
-#else
-constexpr int kWarpQueries = 0;
-constexpr bool kMatrixUnit = false;
 #endif
 
 // list, where it is not null, has the rows of the step that this launch is for, `rows` of them;
@@ -308,21 +290,20 @@ __device__ __forceinline__ void attend_run(const int* rows, const int* list, flo
                                            const T* cache, const bf16* sinks, const int* positions,
                                            const int* tables, const int* table_at,
                                            int64_t page_elements, int heads, int kv_heads,
-                                           int window, int most_runs, [[maybe_unused]] int many,
-                                           float scale) {
+                                           int window, int most_runs, int many, float scale) {
   await_grids();
   DYNAMIC_SHARED(float4, q);                                   // [kGroup * kDim / 4]
   float* p = reinterpret_cast<float*>(q + kGroup * kDim / 4);  // weights of each warp's page
   float* state = p + kDecodeWarps * kPageTokens * kGroup;      // [kDecodeWarps * kGroup * kState]
-  constexpr bool kUnit = kMatrixUnit && sizeof(T) == sizeof(bf16);
-  if (kUnit) state = reinterpret_cast<float*>(q + kDecodeWarps * kWarpQueries);
+  constexpr bool kUnit = kOperandRows == 2 && sizeof(T) < sizeof(float);  // of NVIDIA
+  if (kUnit) state = reinterpret_cast<float*>(q + 4 * kDecodeThreads);
   SHARED(int, flag, 1);
   constexpr int kMine = kGroup * kDim / kDecodeThreads;  // results of a thread, its own:
   SHARED(Merged, merged, kMine * kDecodeThreads);        // a run needs the registers
-  const int kv_head = blockIdx.x, live = *rows, group = heads / kv_heads;
+  const int kv_head = blockIdx.x, group = heads / kv_heads;
   const int high = gridDim.y, z = blockIdx.z, deep = gridDim.z;
   const int64_t head0 = static_cast<int64_t>(kv_head) * group;
-  for (int at = blockIdx.y; at < live; at += high) {
+  for (int at = blockIdx.y; at < *rows; at += high) {
     const int row = list ? list[at] : at;
     const int end = positions[row] + 1;
     const int begin = window > 0 && end > window ? end - window : 0;
@@ -338,14 +319,23 @@ __device__ __forceinline__ void attend_run(const int* rows, const int* list, flo
       return qkv + (static_cast<int64_t>(row) * (heads + 2 * kv_heads) + kv_head * group) * kDim;
     };
 #if defined(MATRIX_NV)
-    if (kUnit && many > 1 && pages <= kRunPages) {
-      if (at / high % static_cast<int>(gridDim.x) == kv_head)
-        for (int h = warp_of(thread_again()); h < kv_heads; h += kDecodeWarps)
-          attend_alone(own_queries(q), o, qkv, table, pages, begin - first * kPageTokens,
-                       end - first * kPageTokens, cache, sinks, page_elements, row, h, heads,
-                       kv_heads, scale);
-      continue;
-    }
+    const auto attend = [&](auto kv_head, int page, int count,
+                            int step) __attribute__((always_inline)) {
+      const int thread = thread_again(), at = (first + page) * kPageTokens;
+      uint4* const own_queries =
+          reinterpret_cast<uint4*>(q) + thread / WARP * 4 * WARP + thread % WARP;
+      load_queries<T>(own_queries, queries_of(kv_head), group, scale, thread % WARP);
+      return attend_unit(own_queries, table + page, count, step, begin - at, end - at, cache,
+                         page_elements, kv_head, thread % WARP);
+    };
+    if constexpr (kUnit)
+      if (many > 1 && pages <= kRunPages) {
+        if (at / high % static_cast<int>(gridDim.x) == kv_head)
+          for (int h = warp_of(thread_again()); h < kv_heads; h += kDecodeWarps)
+            leave_alone(o + (static_cast<int64_t>(row) * heads + h * group) * kDim,
+                        sinks + h * group, attend(h, 0, pages, 1), group, thread_again() % WARP);
+        continue;
+      }
 #endif
     // Low and high halves of every eight apart: lanes that read eight in a row meet all banks.
     for (int i = thread_again(); !kUnit && i < kGroup * kDim / 4; i += kDecodeThreads)
@@ -362,14 +352,10 @@ __device__ __forceinline__ void attend_run(const int* rows, const int* list, flo
       const int last = (run + 1) * per_run < pages ? (run + 1) * per_run : pages;
 #if defined(MATRIX_NV)
       if constexpr (kUnit) {
-        const int lane = thread_again() % WARP;
-        uint4* const queries = own_queries(q);
-        load_queries(queries, queries_of(kv_head), group, scale, lane);
-        UnitState own;
-        const int page = run * per_run + warp, at = (first + page) * kPageTokens;
-        attend_unit(own, queries, table + page, (last - page + kDecodeWarps - 1) / kDecodeWarps,
-                    kDecodeWarps, begin - at, end - at, cache, page_elements, kv_head, lane);
-        leave_state(state + warp * kGroup * kState, own, lane);
+        const int page = run * per_run + warp;
+        const auto own =
+            attend(kv_head, page, (last - page + kDecodeWarps - 1) / kDecodeWarps, kDecodeWarps);
+        leave_state(state + warp * kGroup * kState, own, thread_again() % WARP);
       } else
 #endif
         attend_pages<T, AHEAD>(table, run * per_run + warp, last, begin - first * kPageTokens,
@@ -429,8 +415,8 @@ __device__ __forceinline__ void attend_run(const int* rows, const int* list, flo
 // of some rows, 2 of many. With more than one block along z: partial f32 [step's rows, kv_heads,
 // most_runs, 8, 66], arrived i32 [step's rows, kv_heads], 0 before and after; else both may be
 // null. grid (kv_heads, any, up to most_runs), shared 64 * WARP + 8 * 66 * 4 a warp
-#define DECODE_ATTEND(NAME, T)                                                                    \
-  KERNEL(256)                                                                                     \
+#define DECODE_ATTEND(NAME, T, BLOCKS)                                                            \
+  KERNEL(256, BLOCKS)                                                                             \
   decode_attend_##NAME(const int* rows, const int* list, float* o, float* partial, int* arrived,  \
                        const float* qkv, const T* cache, const bf16* sinks, const int* positions, \
                        const int* tables, const int* table_at, int64_t page_elements, int heads,  \
@@ -439,6 +425,6 @@ __device__ __forceinline__ void attend_run(const int* rows, const int* list, flo
                page_elements, heads, kv_heads, window, most_runs, many, scale);                   \
   }                                                                                               \
   EMULATE(decode_attend_##NAME, 256)
-DECODE_ATTEND(f32, float)
-DECODE_ATTEND(bf16, bf16)
-DECODE_ATTEND(f8, e4m3)
+DECODE_ATTEND(f32, float, 1)
+DECODE_ATTEND(bf16, bf16, 1)
+DECODE_ATTEND(f8, e4m3, 2)

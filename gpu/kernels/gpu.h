@@ -84,11 +84,15 @@ __device__ __forceinline__ int __shfl_xor_sync(unsigned lanes, int v, int d) {
 __device__ __forceinline__ int __shfl_sync(unsigned lanes, int v, int lane) {
   return __nvvm_shfl_sync_idx_i32(lanes, v, lane, 31);
 }
+// Bytes of a, 0 to 3, and b, 4 to 7, by the nibbles of a third; with 8 a byte's sign, eight times.
+#define permute_bytes __nvvm_prmt
 #else
 #define GPU_GRID(D) __builtin_amdgcn_grid_size_##D() / __builtin_amdgcn_workgroup_size_##D
 #define gpu_grid_x GPU_GRID(x)
 #define gpu_grid_y GPU_GRID(y)
 #define gpu_grid_z GPU_GRID(z)
+// Bytes of {high, low} by the four of an index; those of low are 0 to 3.
+#define bytes_at __builtin_amdgcn_perm
 GPU_INDEX(threadIdx, __builtin_amdgcn_workitem_id_)
 GPU_INDEX(blockIdx, __builtin_amdgcn_workgroup_id_)
 GPU_INDEX(blockDim, __builtin_amdgcn_workgroup_size_)

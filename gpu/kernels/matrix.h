@@ -204,6 +204,18 @@ __device__ __forceinline__ Fragment load_b(const bf16* s, int stride, int lane) 
 
 #if defined(GPU_HOST)
 #include "emulator/matrix.h"
+#elif defined(GPU_NVIDIA)
+// Both bf16 of a word times those of another; exact where it is used.
+__device__ __forceinline__ unsigned times_bf16x2(unsigned a, unsigned b) {
+  unsigned r;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(0x80008000u));
+  return r;
+}
+__device__ __forceinline__ unsigned to_f16x2(float low, float high) {
+  unsigned r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
 #else
 typedef short short4_v __attribute__((ext_vector_type(4)));
 typedef short short8_v __attribute__((ext_vector_type(8)));
@@ -212,17 +224,23 @@ typedef float float4_v __attribute__((ext_vector_type(4)));
 typedef float float8_v __attribute__((ext_vector_type(8)));
 #endif
 
-// With 8 COLUMNS the right half of c is not changed, or of no use.
-template <int COLUMNS = 16>
+// With 8 COLUMNS the right half of c is not changed, or of no use. NVIDIA's also multiplies f16:
+// where T is e4m3, which f16 holds.
+template <int COLUMNS = 16, class T = bf16>
 __device__ __forceinline__ void multiply(Sums& c, const Fragment& a, const Fragment& b) {
 #if defined(GPU_NVIDIA)
+#define MMA(TYPE)                                                                          \
+  asm volatile(                                                                            \
+      "mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE                               \
+      ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                         \
+      : "+f"(c.v[h * 4]), "+f"(c.v[h * 4 + 1]), "+f"(c.v[h * 4 + 2]), "+f"(c.v[h * 4 + 3]) \
+      : "r"(a.w[0]), "r"(a.w[1]), "r"(a.w[2]), "r"(a.w[3]), "r"(b.w[h * 2]), "r"(b.w[h * 2 + 1]))
 #pragma unroll
   for (int h = 0; h < COLUMNS / 8; h++)
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-        "{%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c.v[h * 4]), "+f"(c.v[h * 4 + 1]), "+f"(c.v[h * 4 + 2]), "+f"(c.v[h * 4 + 3])
-        : "r"(a.w[0]), "r"(a.w[1]), "r"(a.w[2]), "r"(a.w[3]), "r"(b.w[h * 2]), "r"(b.w[h * 2 + 1]));
+    if (sizeof(T) == sizeof(bf16))
+      MMA("bf16");
+    else
+      MMA("f16");
 #elif defined(GPU_AMD) && defined(MATRIX_CDNA)
   c = __builtin_bit_cast(Sums, __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(
                                    __builtin_bit_cast(short4_v, a), __builtin_bit_cast(short4_v, b),
@@ -240,8 +258,8 @@ __device__ __forceinline__ void multiply(Sums& c, const Fragment& a, const Fragm
   const Operands mine{&c, &a, &b};
   simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&mine), [](uint64_t* all) {
     multiply_all<16>(
-        all, [](auto lanes, int row, int k) { return a_element(lanes, row, k); },
-        [](auto lanes, int row, int k) { return b_element(lanes, row, k); });
+        all, [](auto lanes, int row, int k) { return a_element<T>(lanes, row, k); },
+        [](auto lanes, int row, int k) { return b_element<T>(lanes, row, k); });
   });
 #endif
 }

@@ -57,11 +57,6 @@ __device__ __forceinline__ e4m3 to_e4m3(float f) {
   return static_cast<e4m3>((size < 0x3c800000u ? small : normal) | (u >> 24 & 0x80u));
 }
 
-// The two E4M3 codes in the low 16 bits of v as two bf16, which is exact.
-__device__ __forceinline__ unsigned e4m3x2_to_bf16x2(unsigned v) {
-  return __float_as_uint(from_e4m3(v)) >> 16 | (__float_as_uint(from_e4m3(v >> 8)) & 0xffff0000u);
-}
-
 // The value of an E2M1 code in the low four bits of v. The code's three bits of size become the
 // lowest exponent bits and the highest mantissa bit of a float32, so 0.5 is a subnormal there.
 __device__ __forceinline__ float from_e2m1(unsigned v) {

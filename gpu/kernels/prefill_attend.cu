@@ -49,26 +49,32 @@ __device__ __forceinline__ bool stands_alone(const int* positions, const int* ta
 
 // How eight and four elements of the cache travel in registers, and what they are as bf16.
 template <class T>
-struct Packed;
+struct Packed {
+  typedef uint2 Eight;
+  typedef unsigned Four;
+};
 template <>
 struct Packed<bf16> {
   typedef uint4 Eight;
   typedef uint2 Four;
-  static __device__ __forceinline__ uint4 wide(const Eight& v) { return v; }
-  static __device__ __forceinline__ uint2 half(const Four& v) { return v; }
 };
-template <>
-struct Packed<e4m3> {
-  typedef uint2 Eight;
-  typedef unsigned Four;
-  static __device__ __forceinline__ uint2 half(Four v) {
-    return uint2{e4m3x2_to_bf16x2(v), e4m3x2_to_bf16x2(v >> 16)};
-  }
-  static __device__ __forceinline__ uint4 wide(const Eight& v) {
-    const uint2 low = half(v.x), high = half(v.y);
-    return uint4{low.x, low.y, high.x, high.y};
-  }
-};
+__device__ __forceinline__ uint2 half(uint2 v) { return v; }
+__device__ __forceinline__ uint2 half(unsigned v) {
+#if defined(MATRIX_NV)
+  const auto two = [&](unsigned at) {
+    return times_bf16x2(permute_bytes(v, 0, at) << 4 & 0x87f087f0u, 0x7b807b80u);
+  };
+  return uint2{two(0x9180), two(0xb3a2)};
+#else
+  const auto at = [&](int i) { return __float_as_uint(from_e4m3(v >> 8 * i)); };
+  return uint2{at(0) >> 16 | (at(1) & 0xffff0000u), at(2) >> 16 | (at(3) & 0xffff0000u)};
+#endif
+}
+__device__ __forceinline__ uint4 wide(uint4 v) { return v; }
+__device__ __forceinline__ uint4 wide(uint2 v) {
+  const uint2 low = half(v.x), high = half(v.y);
+  return uint4{low.x, low.y, high.x, high.y};
+}
 
 // A page of K and V on its way to shared memory: K as it lies, V with positions side by side, both
 // as bf16.
@@ -107,12 +113,12 @@ struct Page {
     for (int n = 0; n < kKeys; n++) {
       const int i = threadIdx.x + n * THREADS;
       *reinterpret_cast<uint4*>(keys + i / (kDim / 8) * kHeadStride + i % (kDim / 8) * 8) =
-          Packed<T>::wide(key[n]);
+          wide(key[n]);
     }
 #pragma unroll
     for (int n = 0; n < kValues; n++) {
       const int i = threadIdx.x + n * THREADS;
-      const uint2 a = Packed<T>::half(value[n][0]), b = Packed<T>::half(value[n][1]);
+      const uint2 a = half(value[n][0]), b = half(value[n][1]);
       unsigned* to = reinterpret_cast<unsigned*>(
           values + i / (kPageTokens / 2) * 4 * kPositionStride + i % (kPageTokens / 2) * 2);
       to[0] = (a.x & 0xffff) | b.x << 16;

@@ -31,21 +31,6 @@ constexpr int kStreamWords = 16;  // of two bf16, in a block
 // makes both of a word right is a bf16 too.
 constexpr float kStreamUnscale = 0x1p32f;
 
-// Both bf16 of a word times those of another; exact here.
-__device__ __forceinline__ unsigned times_bf16x2(unsigned a, unsigned b) {
-#if defined(GPU_NVIDIA) && __CUDA_ARCH__ >= 900
-  unsigned r;
-  asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
-  return r;
-#elif defined(GPU_NVIDIA)
-  unsigned r;
-  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(0x80008000u));
-  return r;
-#else
-  return to_bf16x2(low_bf16(a) * low_bf16(b), high_bf16(a) * high_bf16(b));
-#endif
-}
-
 // What unpacks the codes of a block with this scale.
 struct Unpacker {
   unsigned factor;
@@ -67,18 +52,6 @@ struct Unpacker {
 };
 #else
 constexpr float kStreamUnscale = 1;
-
-// Bytes of {high, low} by the four indices in `at`; those of low are 0 to 3.
-__device__ __forceinline__ unsigned bytes_at(unsigned high, unsigned low, unsigned at) {
-#if defined(GPU_AMD)
-  return __builtin_amdgcn_perm(high, low, at);
-#else
-  const uint64_t both = static_cast<uint64_t>(high) << 32 | low;
-  unsigned r = 0;
-  for (int i = 0; i < 32; i += 8) r |= static_cast<unsigned>(both >> (at >> i & 7) * 8 & 0xff) << i;
-  return r;
-#endif
-}
 
 // No packed product of bf16 there: the bf16 of all eight sizes times the scale are looked up, by
 // their lower and upper bytes.

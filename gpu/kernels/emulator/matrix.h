@@ -25,8 +25,34 @@ inline int unit_column(int lane, int i) {
 #endif
 }
 
+inline unsigned times_bf16x2(unsigned a, unsigned b) {
+  return to_bf16x2(low_bf16(a) * low_bf16(b), high_bf16(a) * high_bf16(b));
+}
+
+// f16, which only the unit knows here: to nearest, ties to even.
+inline unsigned to_f16(float f) {
+  const unsigned u = __float_as_uint(f), size = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
+  if (size > 0x7f800000u) return 0x7fff;
+  if (size >= 0x477ff000u) return sign | 0x7c00;
+  if (size < 0x38800000u)  // a multiple of 2^-24
+    return sign | (__float_as_uint(__uint_as_float(size) + 0.5f) - 0x3f000000u);
+  return sign | (((size + 0xfff + (size >> 13 & 1)) >> 13) - (112 << 10));
+}
+inline float from_f16(unsigned v) {
+  const unsigned u = (v & 0x8000u) << 16 | (v & 0x7fffu) << 13;
+  return (v & 0x7c00) == 0x7c00 ? __uint_as_float(u | 0x7f800000u) : __uint_as_float(u) * 0x1p112f;
+}
+inline unsigned to_f16x2(float low, float high) { return to_f16(low) | to_f16(high) << 16; }
+// Half k % 2 of a word of what a cache of T is multiplied as.
+template <class T>
+inline float half_of(unsigned w, int k) {
+  const unsigned v = w >> (k & 1) * 16 & 0xffff;
+  return sizeof(T) == 1 ? from_f16(v) : from_bf16(v);
+}
+
 // Element (row, k) of the matrix whose fragments the lanes gave; the other operand has its own
 // place for it on NVIDIA.
+template <class T = bf16>
 inline float a_element(const void* const* lanes, int row, int k) {
 #if defined(MATRIX_NV)
   const int lane = row % 8 * 4 + k % 8 / 2, word = row / 8 + k / 8 * 2;
@@ -37,18 +63,18 @@ inline float a_element(const void* const* lanes, int row, int k) {
 #else
   const int lane = row, word = k / 2;
 #endif
-  return from_bf16(static_cast<const Fragment*>(lanes[lane])->w[word] >> (k & 1) * 16 & 0xffff);
+  return half_of<T>(static_cast<const Fragment*>(lanes[lane])->w[word], k);
 }
+template <class T = bf16>
 inline float b_element(const void* const* lanes, int row, int k) {
 #if defined(MATRIX_NV)
   const int lane = row % 8 * 4 + k % 8 / 2, word = row / 8 * 2 + k / 8;
-  return from_bf16(static_cast<const Fragment*>(lanes[lane])->w[word] >> (k & 1) * 16 & 0xffff);
+  return half_of<T>(static_cast<const Fragment*>(lanes[lane])->w[word], k);
 #elif defined(MATRIX_GFX11)
   // The upper lanes must hold the same: take it from there.
-  return from_bf16(static_cast<const Fragment*>(lanes[row + 16])->w[k / 2] >> (k & 1) * 16 &
-                   0xffff);
+  return half_of<T>(static_cast<const Fragment*>(lanes[row + 16])->w[k / 2], k);
 #else
-  return a_element(lanes, row, k);
+  return a_element<T>(lanes, row, k);
 #endif
 }
 

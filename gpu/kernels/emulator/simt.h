@@ -49,6 +49,25 @@ struct dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
+// Bytes of {high, low} by the four indices in `at`, AMD's v_perm_b32; those of low are 0 to 3.
+inline unsigned bytes_at(unsigned high, unsigned low, unsigned at) {
+  const uint64_t both = static_cast<uint64_t>(high) << 32 | low;
+  unsigned r = 0;
+  for (int i = 0; i < 32; i += 8) r |= static_cast<unsigned>(both >> (at >> i & 7) * 8 & 0xff) << i;
+  return r;
+}
+// NVIDIA's prmt: bytes of a, 0 to 3, and b, 4 to 7, by the nibbles of `at`; with 8 a byte's sign,
+// eight times.
+inline unsigned permute_bytes(unsigned a, unsigned b, unsigned at) {
+  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+  unsigned r = 0;
+  for (int i = 0; i < 4; i++, at >>= 4) {
+    const unsigned byte = both >> (at & 7) * 8 & 0xff;
+    r |= (at & 8 ? byte / 128 * 255 : byte) << 8 * i;
+  }
+  return r;
+}
+
 namespace simt {
 
 // The kinds of warp collectives: all lanes of a warp must meet the same one.

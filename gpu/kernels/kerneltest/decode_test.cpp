@@ -249,7 +249,18 @@ TEST(decode_attend_bf16) {
 }
 TEST(decode_attend_f8) { decode_attend_of<e4m3>("decode_attend_f8", {12, 2, 64}, {290, 31}, 0, 2); }
 TEST(decode_attend_f8_long) {
-  decode_attend_of<e4m3>("decode_attend_f8", {8, 1, 64}, {1300}, 0, 2);
+  decode_attend_of<e4m3>("decode_attend_f8", {8, 1, 64}, {1300, 601}, 0, 2);
+}
+TEST(decode_attend_f8_window) {
+  decode_attend_of<e4m3>("decode_attend_f8", {8, 1, 64}, {159, 161, 3}, 128, 1);
+}
+// Every code as a value: each row has one position, and a quarter of them.
+TEST(decode_attend_f8_codes) {
+  Attention<e4m3> t({8, 1, 64}, {1, 1, 1, 1}, 1);
+  for (int code = 0; code < 256; code++)  // NaN is never stored
+    t.cache[t.at(code / 64, 0, 0) + kPageTokens * 64 + code % 64] =
+        e4m3(code % 128 == 127 ? 0 : code);
+  near("o", attended("decode_attend_f8", t, nullptr, 0, 1, 4, 1), t.want(0), 3e-6, 1e-5);
 }
 TEST(decode_attend_bf16_long) {
   decode_attend_of<bf16>("decode_attend_bf16", {8, 1, 64}, {1300, 600}, 0, 2);
@@ -262,6 +273,7 @@ TEST(decode_attend_many) {
   decode_attend_of<bf16>("decode_attend_bf16", {20, 10, 64}, {1, 290, 64, 33, 5}, 0, 2, 2);
   decode_attend_of<bf16>("decode_attend_bf16", {16, 2, 64}, {1, 128, 129, 200}, 128, 1, 2);
   decode_attend_of<bf16>("decode_attend_bf16", {8, 1, 64}, {1300, 40}, 0, 3, 1);
+  decode_attend_of<e4m3>("decode_attend_f8", {20, 10, 64}, {1, 290, 64, 33, 5}, 0, 2, 2);
 }
 
 // A layer's second half: route, gate and up, down.

@@ -32,6 +32,8 @@ enum Type {
   kF32,
   kF64,
   kBF16x2,
+  kF16x2,
+  kE4M3x2,
   kF32x2
 };
 
@@ -62,6 +64,7 @@ enum Op {
   kMax,
   kMin,
   kMma,
+  kMmaF16,
   kMmaMx,
   kMov,
   kMul,
@@ -72,6 +75,7 @@ enum Op {
   kNothing,
   kOr,
   kPack,
+  kPermute,
   kRcp,
   kRem,
   kReturn,

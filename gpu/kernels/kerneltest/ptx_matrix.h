@@ -38,6 +38,31 @@ inline uint32_t bf16(float f) {  // to nearest, ties to even
 }
 inline float from_bf16(uint32_t v) { return f32(v << 16); }
 
+inline uint32_t f16(float f) {  // to nearest, ties to even; a subnormal is a multiple of 2^-24
+  const uint32_t sign = static_cast<uint32_t>(bits(f)) >> 16 & 0x8000;
+  if (f != f) return 0x7fff;
+  int exponent;
+  if (frexp(f, &exponent) == 0) return sign;
+  const int step = exponent > -14 ? exponent - 11 : -24;
+  const double whole = nearbyint(ldexp(fabs(double{f}), -step));  // below 2^11, or 2^11 itself
+  if (ldexp(whole, step) > 65504) return sign | 0x7c00;
+  return sign | (static_cast<uint32_t>(step + 24) * 1024 + static_cast<uint32_t>(whole));
+}
+inline float from_f16(uint32_t v) {
+  const int exponent = v >> 10 & 31, part = v & 1023;
+  const double size = exponent == 31  ? part ? NAN : INFINITY
+                      : exponent == 0 ? ldexp(part, -24)
+                                      : ldexp(1024 + part, exponent - 25);
+  return static_cast<float>(v & 0x8000 ? -size : size);
+}
+inline float from_e4m3(uint32_t v) {
+  const int exponent = v >> 3 & 15, part = v & 7;
+  const double size = (v & 127) == 127 ? NAN
+                      : exponent == 0  ? ldexp(part, -9)
+                                       : ldexp(8 + part, exponent - 10);
+  return static_cast<float>(v & 0x80 ? -size : size);
+}
+
 // What the lanes of a warp bring to a matrix instruction: their registers.
 struct Product {
   float c[4];
@@ -61,15 +86,16 @@ inline void multiply(uint64_t* all, A a_at, B b_at) {
   for (int lane = 0; lane < 32; lane++)
     memcpy(reinterpret_cast<Product*>(all[lane])->c, sums[lane], sizeof sums[lane]);
 }
-inline void multiply_bf16(uint64_t* all) {
+template <float number(uint32_t)>
+inline void multiply_halves(uint64_t* all) {
   multiply<16>(
       all,
       [](const uint64_t* from, int row, int k) {
         const uint32_t word = of_lane(from, row % 8 * 4 + k % 8 / 2).a[row / 8 + k / 8 * 2];
-        return from_bf16(word >> k % 2 * 16 & 0xffff);
+        return number(word >> k % 2 * 16 & 0xffff);
       },
       [](const uint64_t* from, int column, int k) {
-        return from_bf16(of_lane(from, column * 4 + k % 8 / 2).b[k / 8] >> k % 2 * 16 & 0xffff);
+        return number(of_lane(from, column * 4 + k % 8 / 2).b[k / 8] >> k % 2 * 16 & 0xffff);
       });
 }
 inline float e2m1(uint32_t code, uint32_t scale) {

@@ -34,10 +34,10 @@ bool begins(const std::string& s, const char* with) {
 }
 
 const std::map<std::string, Type> kTypes = {
-    {"pred", kPred},     {"b8", kB8},      {"u8", kU8},   {"s8", kS8},   {"b16", kB16},
-    {"u16", kU16},       {"s16", kS16},    {"b32", kB32}, {"u32", kU32}, {"s32", kS32},
-    {"b64", kB64},       {"u64", kU64},    {"s64", kS64}, {"f32", kF32}, {"f64", kF64},
-    {"bf16x2", kBF16x2}, {"f32x2", kF32x2}};
+    {"pred", kPred},     {"b8", kB8},       {"u8", kU8},       {"s8", kS8},        {"b16", kB16},
+    {"u16", kU16},       {"s16", kS16},     {"b32", kB32},     {"u32", kU32},      {"s32", kS32},
+    {"b64", kB64},       {"u64", kU64},     {"s64", kS64},     {"f32", kF32},      {"f64", kF64},
+    {"bf16x2", kBF16x2}, {"f32x2", kF32x2}, {"f16x2", kF16x2}, {"e4m3x2", kE4M3x2}};
 
 int bytes_of(Type t) {
   switch (t) {
@@ -170,7 +170,7 @@ class Reader {
       char* end;
       o.value = s[0] == '-' ? static_cast<uint64_t>(strtoll(s.c_str(), &end, 0))
                             : strtoull(s.c_str(), &end, 0);
-      if (*end) unknown(s);
+      if (*end && strcmp(end, "U")) unknown(s);
     } else if (shared_.count(s)) {
       o.kind = Operand::kSymbol;
       o.value = shared_.at(s);
@@ -292,14 +292,15 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
         args[3] != "1" || args[4] != "1" || args[5] != "1" || args[6] != "0" || args.back() != "0")
       unknown(i.text);
   } else if (begins(word, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") ||
+             begins(word, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") ||
              begins(word,
                     "mma.sync.aligned.kind::mxf4.block_scale.scale_vec::2X.m16n8k64.row.col."
                     "f32.e2m1.e2m1.f32.ue8m0")) {
-    i.op = has("m16n8k16") ? kMma : kMmaMx;
+    i.op = has("bf16") ? kMma : has("f16") ? kMmaF16 : kMmaMx;
     i.to = list(args.at(0));
     for (size_t n = 1; n < args.size(); n++)
       for (const Operand& o : list(args[n])) i.of.push_back(o);
-    if (i.to.size() != 4 || i.of.size() != (i.op == kMma ? 10u : 16u)) unknown(i.text);
+    if (i.to.size() != 4 || i.of.size() != (i.op == kMmaMx ? 16u : 10u)) unknown(i.text);
   } else if (begins(word, "ldmatrix.sync.aligned.m8n8.x4.shared.b16")) {
     i.op = kLoadMatrix;
     i.space = kShared;
@@ -358,7 +359,11 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
     if (parts.size() < 3 || !kTypes.count(parts[parts.size() - 2])) unknown(i.text);
     i.from = kTypes.at(parts.back());
     i.type = kTypes.at(parts[parts.size() - 2]);
-    plain(kCvt, i.type == kBF16x2 ? 2 : 1);
+    const bool two = i.type == kBF16x2 || i.type == kF16x2;
+    if ((two && i.from != (i.type == kF16x2 && args.size() == 2 ? kE4M3x2 : kF32)) ||
+        (i.from == kE4M3x2 && !two))
+      unknown(i.text);
+    plain(kCvt, two && i.from == kF32 ? 2 : 1);
   } else if (op == "mov" && (args.at(0)[0] == '{' || args.at(1)[0] == '{')) {
     i.op = args[0][0] == '{' ? kUnpack : kPack;
     i.to = list(args[0]);
@@ -372,9 +377,10 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
         {"dp4a", {kDp4a, 3}}, {"ex2", {kExp2, 1}},          {"fma", {kFma, 3}},
         {"mad", {kMad, 3}},   {"max", {kMax, 2}},           {"min", {kMin, 2}},
         {"mov", {kMov, 1}},   {"neg", {kNeg, 1}},           {"not", {kNot, 1}},
-        {"or", {kOr, 2}},     {"rcp", {kRcp, 1}},           {"rem", {kRem, 2}},
-        {"selp", {kSelp, 3}}, {"shl", {kShl, 2}},           {"shr", {kShr, 2}},
-        {"sqrt", {kSqrt, 1}}, {"sub", {kSub, 2}},           {"xor", {kXor, 2}}};
+        {"or", {kOr, 2}},     {"prmt", {kPermute, 3}},      {"rcp", {kRcp, 1}},
+        {"rem", {kRem, 2}},   {"selp", {kSelp, 3}},         {"shl", {kShl, 2}},
+        {"shr", {kShr, 2}},   {"sqrt", {kSqrt, 1}},         {"sub", {kSub, 2}},
+        {"xor", {kXor, 2}}};
     if (!simple.count(op)) unknown(i.text);
     const bool three = (op == "max" || op == "min") && i.type == kF32 && args.size() == 4;
     plain(simple.at(op).first, three ? 3 : static_cast<size_t>(simple.at(op).second));

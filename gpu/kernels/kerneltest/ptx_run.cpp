@@ -24,12 +24,14 @@ int width(Type t) {
     case kB16:
     case kU16:
     case kS16:
+    case kE4M3x2:
       return 16;
     case kB32:
     case kU32:
     case kS32:
     case kF32:
     case kBF16x2:
+    case kF16x2:
       return 32;
     default:
       return 64;
@@ -285,7 +287,19 @@ class Thread {
                    is_signed(i.type) ? compared(i, whole(a()), whole(b())) : compared(i, a(), b()));
       case kCvt:
         if (i.type == kBF16x2) return set(i, bf16(f(0)) << 16 | bf16(f(1)));
+        if (i.from == kE4M3x2)
+          return set(i, f16(from_e4m3(in(0) >> 8 & 0xff)) << 16 | f16(from_e4m3(in(0) & 0xff)));
+        if (i.type == kF16x2) return set(i, f16(f(0)) << 16 | f16(f(1)));
         return set(i, converted(p_, i, in(0)));
+      case kPermute: {
+        uint32_t v = 0;
+        for (int k = 0; k < 32; k += 8) {
+          const uint32_t at = word(i.of[2]) >> k / 2, from = word(i.of[at >> 2 & 1]);
+          const uint32_t byte = from >> (at & 3) * 8 & 0xff;
+          v |= (at & 8 ? (byte & 0x80 ? 0xff : 0) : byte) << k;
+        }
+        return set(i, v);
+      }
       case kPack: {
         const int w = width(i.type) / static_cast<int>(i.of.size());
         uint64_t v = 0;
@@ -418,6 +432,7 @@ class Thread {
         return;
       }
       case kMma:
+      case kMmaF16:
       case kMmaMx: {
         Product own = {};
         for (size_t n = 0; n < 4; n++) {
@@ -430,7 +445,9 @@ class Thread {
           own.scale_b = word(i.of[13]);
         }
         simt::together(simt::kMatrix, reinterpret_cast<uintptr_t>(&own),
-                       i.op == kMma ? multiply_bf16 : multiply_mx);
+                       i.op == kMma      ? multiply_halves<from_bf16>
+                       : i.op == kMmaF16 ? multiply_halves<from_f16>
+                                         : multiply_mx);
         for (size_t n = 0; n < 4; n++) r_[i.to[n].value] = bits(own.c[n]);
         return;
       }
