@@ -20,27 +20,21 @@ struct TokenTile {
   }
 };
 
+// EVEN: tiles of an expert have about as many places each, a multiple of eight.
+template <bool EVEN = false>
 __device__ __forceinline__ TokenTile tile_at(const int* groups, int tile, int most) {
-  TokenTile t = {0, 0, 0, 0};
-  for (int start = 0; t.group < groups[0]; t.group++) {
-    const int end = groups[2 + 2 * t.group], tiles = (end - start + most - 1) / most;
-    if (tile < tiles) return {t.group, groups[1 + 2 * t.group], start + tile * most, end};
+  int group = 0;
+  for (int start = 0; group < groups[0]; group++) {
+    const int end = groups[2 + 2 * group], tiles = (end - start + most - 1) / most;
+    if (tile < tiles) {
+      const int each = EVEN ? ((end - start + tiles - 1) / tiles + 7) / 8 * 8 : most;
+      const int begin = start + tile * each, next = begin + each;
+      return {group, groups[1 + 2 * group], begin, EVEN && next < end ? next : end};
+    }
     tile -= tiles;
     start = end;
   }
-  return t;
-}
-
-// The same where the tiles of an expert have about as many places each, a multiple of eight.
-__device__ __forceinline__ TokenTile even_tile_at(const int* groups, int tile, int most) {
-  TokenTile t = tile_at(groups, tile, most);
-  const int start = t.group == 0 ? 0 : groups[2 * t.group];
-  if (t.end == 0) return t;
-  const int tiles = (t.end - start + most - 1) / most;
-  const int each = ((t.end - start + tiles - 1) / tiles + 7) / 8 * 8;
-  t.begin = start + (t.begin - start) / most * each;
-  t.end = t.begin + t.live(each);
-  return t;
+  return {group, 0, 0, 0};
 }
 
 // What a column or, GATED, two come to: v with bias, or the SwiGLU of a gate and an up, as exactly

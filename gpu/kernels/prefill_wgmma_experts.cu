@@ -112,7 +112,7 @@ __device__ __forceinline__ void direct_experts(const WgExperts<Y>& e) {
   bf16* const stages = operands_in(dynamic);
   // In shared memory: it is read again after the loop, which has no registers for it.
   SHARED(TokenTile, tile, 1);
-  const TokenTile t = even_tile_at(e.groups, blockIdx.y, kWgTokens);
+  const TokenTile t = tile_at<true>(e.groups, blockIdx.y, kWgTokens);
   if (t.end == 0) return;  // the whole block
   if (threadIdx.x == 0) *tile = t;
   __syncthreads();

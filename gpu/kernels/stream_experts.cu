@@ -35,10 +35,9 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
   const int share = (chunks + kStreamPieces - 1) / unsigned{kStreamPieces}, first = piece * share;
   const int last = first + share < chunks ? first + share : chunks;
   const int units = n / unsigned{kStreamRows};
-  const int all = count_tiles(groups, kTokens, lane) * units;
-  const int run = all / static_cast<int>(gridDim.x), longer = all % static_cast<int>(gridDim.x);
-  const int block = blockIdx.x, begin = block * run + (block < longer ? block : longer);
-  int remaining = run + (block < longer);
+  const unsigned all = count_tiles(groups, kTokens, lane) * units;  // times blocks far below 2^31
+  const int begin = all * blockIdx.x / gridDim.x;
+  int remaining = all * (blockIdx.x + 1) / gridDim.x - begin;
   if (remaining == 0) return;  // the whole block
   TokenTile tile = tile_at(groups, begin / units, kTokens);
   int unit = begin % units;

@@ -68,10 +68,9 @@ __device__ __forceinline__ void wide_experts(const WgExperts<Y>& e) {
   constexpr int kShare = N * kWgStep / 4;  // between the operands of shares, as descriptors have it
   const int steps = (e.k + kWgStep - 1) / kWgStep, whole = steps / 2;
   const int units = (e.n + kWideRows - 1) / kWideRows;
-  const int all = same_in_warp(count_tiles(e.groups, N, threadIdx.x % WARP)) * units;
-  const int grid = gridDim.x, block = blockIdx.x, longer = all % grid;
-  const int begin = all / grid * block + (block < longer ? block : longer);
-  int remaining = all / grid + (block < longer);
+  const unsigned all = same_in_warp(count_tiles(e.groups, N, threadIdx.x % WARP)) * units;
+  const int begin = all * blockIdx.x / gridDim.x;  // far below 2^31
+  int remaining = all * (blockIdx.x + 1) / gridDim.x - begin;
   if (remaining == 0) return;  // the whole block
   int unit = begin % units;
   if (threadIdx.x == 0) tiles[1] = tile_at(e.groups, begin / units, N);
