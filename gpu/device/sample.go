@@ -57,7 +57,7 @@ func (s *step) joinSampler() (err error) {
 			rows := s.logitRows(max(s.p.Rows, s.p.Settings.MaxNumBatchedTokens))
 			base.size = int64(rows)
 			x := &sampler{shared: base, rows: rows, words: (vocab + 63) / 64}
-			x.states = x.region(int64(rows * kernels.SampleStateBytes))
+			x.states = x.zeroed(int64(rows * kernels.SampleStateBytes))
 			x.stats = x.region(int64(rows * kernels.LogitStatsBytes))
 			x.ids = x.region(int64(4 * rows * mostRivals))
 			x.values = x.region(int64(4 * rows * mostRivals))
@@ -131,12 +131,14 @@ func (s *step) choose(slot *sampleSlot, choices []engine.SamplingParams) error {
 	if err := s.send(slot, edits, masks); err != nil {
 		return fmt.Errorf("send the choices: %w", err)
 	}
-	rivals := -1
+	rivals, launches := -1, 1
 	for _, c := range choices {
-		rivals = max(rivals, c.Logprobs)
+		rivals = max(rivals, min(c.Logprobs, mostRivals))
+		if c.Temperature != 0 {
+			launches = 2
+		}
 	}
-	rivals = min(rivals, mostRivals)
-	if err := s.launchSampling(slot, edits, rivals); err != nil {
+	if err := s.launchSampling(slot, edits, rivals, launches); err != nil {
 		return err
 	}
 	if rivals >= 0 {
@@ -197,7 +199,7 @@ func (s *step) send(slot *sampleSlot, edits, masks int) error {
 }
 
 // launchSampling queues the kernels: those for logprobs, the edits, the choice.
-func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
+func (s *step) launchSampling(slot *sampleSlot, edits, rivals, launches int) error {
 	x, vocab, t := s.sampler, s.p.Spec.Vocab, s.dev.target
 	in := func(offset int) kernels.Pointer { return slot.in.address + kernels.Pointer(offset) }
 	rows, logits := kernels.Rows{Live: in(x.countsAt() + 4), Most: slot.rows}, s.logits.address
@@ -214,7 +216,7 @@ func (s *step) launchSampling(slot *sampleSlot, edits, rivals int) error {
 			in(x.editsAt()), logits, vocab))
 	}
 	list = append(list, t.Sample(rows, slot.tokens.address, x.states.address, logits, in(0),
-		in(x.masksAt()), vocab, 2*x.words)...)
+		in(x.masksAt()), vocab, 2*x.words)[:launches]...)
 	for _, l := range list {
 		ready, err := s.dev.ready(l)
 		if err != nil {

@@ -130,6 +130,22 @@ func TestSampleEdits(t *testing.T) {
 	}
 }
 
+// TestGreedyIsOneLaunch: a step whose rows have no temperature launches no kernel that draws.
+func TestGreedyIsOneLaunch(t *testing.T) {
+	dev, _ := open(t, driver.CUDA)
+	eng := hosttest.Must(engine.New(dev, tiny(t),
+		engine.Settings{Pages: 4, MaxNumBatchedTokens: 2}))(t)
+	defer eng.Close()
+	for _, temperature := range []float32{0, 1} {
+		sampleOne(t, eng, prompt(), engine.SamplingParams{Logprobs: -1,
+			Draw: engine.Draw{Temperature: temperature, TopP: 1}})
+		if drawn := dev.kernels.functions["sample"] != nil; drawn != (temperature != 0) ||
+			dev.kernels.functions["sample_look"] == nil {
+			t.Errorf("temperature %g: a kernel drew: %v", temperature, drawn)
+		}
+	}
+}
+
 // TestSampleNothing: a mask without a token is an error.
 func TestSampleNothing(t *testing.T) {
 	eng := tinyEngine(t, driver.CUDA)

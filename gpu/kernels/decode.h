@@ -233,31 +233,4 @@ __device__ __forceinline__ float dot_block(uint4 q, unsigned scale, const float4
   return sum * kMxUnstage * from_e8m0(scale);
 }
 
-// Tells the last of `blocks` blocks to arrive here that it is the last, and sees to it that it
-// reads what the others wrote before. `arrived` is 0 before and after: its low 16 bits are for
-// counting by 1, the others by a `unit` of 2^16. All threads; has barriers.
-constexpr int kOtherUnit = 1 << 16;
-__device__ __forceinline__ bool last_to_arrive(int* arrived, int blocks, int* flag, int unit = 1) {
-#if defined(GPU_AMD)
-  fence_block();
-#endif
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    // Behind the barrier and in front of the count: a fence of NVIDIA's covers what its own thread
-    // has seen, and what the others fenced before the barrier would not be ordered by theirs.
-    fence_gpu();
-    const bool last = (atomic_add(arrived, unit) / unit & (kOtherUnit - 1)) == blocks - 1;
-    if (last) atomic_add(arrived, -unit * blocks);
-    *flag = last;
-  }
-#if defined(GPU_AMD)
-  __syncthreads();
-  fence_block();
-#else
-  fence_block();
-  __syncthreads();
-#endif
-  return *flag != 0;
-}
-
 #endif  // OSSRUN_GPU_DECODE_H_

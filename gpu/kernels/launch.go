@@ -269,14 +269,12 @@ func (t Target) EditLogits(edits Rows, list, logits Pointer, vocab int) Launch {
 }
 
 // Sample: tokens i32 [logit rows] under params and masks of maskWords 32-bit words. states is
-// SampleStateBytes a row, whose contents do not matter.
+// SampleStateBytes a row, at first zeros. The first launch is enough for rows of temperature 0.
 func (t Target) Sample(r Rows, tokens, states, logits, params, masks Pointer, vocab,
-	maskWords int) (list []Launch) {
-	args := []any{r.Live, states, logits, params, masks, i32(vocab), i32(maskWords)}
-	for _, name := range []string{"sample_look", "sample_bins", "sample_weigh"} {
-		list = append(list, launch(name, grid(sampleParts, r.Most), block(512), 0, args...))
-	}
-	return append(list, launch("sample", grid(r.Most), block(512), 0, append(args, tokens)...))
+	maskWords int) []Launch {
+	args := []any{r.Live, tokens, states, logits, params, masks, i32(vocab), i32(maskWords)}
+	return []Launch{launch("sample_look", grid(sampleParts, r.Most), block(512), 0, args...),
+		launch("sample", grid(sampleParts, r.Most), block(512), 0, args...)}
 }
 
 // TopLogits: ids i32 and values f32 [logit rows, count], the highest first.
@@ -326,6 +324,6 @@ const (
 	LogitStatsBytes = int(unsafe.Sizeof(LogitStats{}))
 	LogitEditBytes  = int(unsafe.Sizeof(LogitEdit{}))
 
-	SampleStateBytes = 23080
+	SampleStateBytes = 82192
 	sampleParts      = 32 // blocks that share a row
 )

@@ -5,11 +5,17 @@
 // the order in which threads add, nor on the batch. A cut is a place in the order of falling
 // logits, equal ones by rising id; it is found by counting (top-k) or by weighing (top-p).
 //
-// A row is cut into kParts, a block each, and four launches follow each other: sample_look finds
-// the highest logit, from which weights are; sample_bins counts and weighs the tokens of rows that
-// have a cut in bins of falling logits; sample_weigh weighs what is above the bins that hold the
-// cuts, and lists the tokens in them; sample, a block a row, finds the cuts in the list, then the
-// part with the token, then the token. A weight below 2^-40 is 0, and such tokens need no bin.
+// A row is cut into kParts, a block each, in two launches whose last block to arrive has the row
+// for itself. sample_look finds the highest logit, from which weights are, and chooses where that
+// is the choice. sample weighs the tokens, for rows with a cut in bins of falling logits; its last
+// block finds the cuts' bins, the cuts among their tokens, then the part with the token, then the
+// token. A weight below 2^-40 is 0, and such tokens need no bin.
+//
+// By count, of 201,088 logits: each launch reads them once, 804 KB a row, 13 a thread. The last
+// block reads 256 bytes, the bins of a row with a cut (66 KB by weight, 16 KB by count), the parts
+// that have tokens in the bin of a cut (25 KB each, all where logits are flat), and one part for
+// the token. It meets at 11 barriers without a cut, and at some 25 more for each.
+#include "grid.h"
 #include "number.h"
 #include "warp.h"
 
@@ -52,35 +58,29 @@ __device__ __forceinline__ uint64_t mass_of(float x) {
   return static_cast<uint64_t>(exp_of(x) * 0x1p40f);
 }
 
-// use(id, logit) for the ids from begin on, up to end: of every `step` times four the `first` four.
-// All lanes of a warp, with the same begin, end and step. begin is a multiple of 4.
-constexpr int kFoursAtOnce = 4;
-constexpr int kLogitsAtOnce = 4 * kFoursAtOnce;
-template <class Use>
-__device__ __forceinline__ void each_logit(const float* logits, int begin, int end, int step,
-                                           int first, Use use) {
-  const bool fours = reinterpret_cast<uint64_t>(logits) % 16 == 0;  // else the row is odd
-  for (int base = begin; base < end; base += kLogitsAtOnce * step) {
-    float v[kLogitsAtOnce];
+// use(id, logit, allowed) for the ids from begin, a multiple of 32, to end, by all threads of a
+// block. A lane asks for a word of the mask for its warp; null: everything is allowed.
+constexpr int kLogitsAtOnce = 13;  // a part of 201,088 logits is asked for at once
+template <int AT_ONCE = kLogitsAtOnce, class Use>
+__device__ __forceinline__ void each_logit(const float* logits, const unsigned* mask, int begin,
+                                           int end, Use use) {
+  constexpr int kWords = WARP / 32;
+  const int thread = threadIdx.x, lane = thread % WARP;
+  for (int base = begin; base < end; base += AT_ONCE * kSampleThreads) {
+    float v[AT_ONCE];
 #pragma unroll
-    for (int u = 0; u < kFoursAtOnce; u++) {
-      const int id = base + 4 * (first + u * step);
-      if (fours && id + 4 <= end) {
-        const float4 all = *reinterpret_cast<const float4*>(logits + id);
-        v[4 * u] = all.x;
-        v[4 * u + 1] = all.y;
-        v[4 * u + 2] = all.z;
-        v[4 * u + 3] = all.w;
-      } else {
-#pragma unroll
-        for (int i = 0; i < 4; i++) v[4 * u + i] = logits[id + i < end ? id + i : begin];
-      }
+    for (int i = 0; i < AT_ONCE; i++) {
+      const int id = base + i * kSampleThreads + thread;
+      v[i] = logits[id < end ? id : begin];
     }
+    const int first = base + lane / kWords * kSampleThreads + thread - lane + lane % kWords * 32;
+    const int word = mask && first < end ? static_cast<int>(mask[first / 32]) : -1;
     asked();
 #pragma unroll
-    for (int i = 0; i < kLogitsAtOnce; i++) {
-      const int id = base + 4 * (first + i / 4 * step) + i % 4;
-      if (id < end) use(id, v[i]);
+    for (int i = 0; i < AT_ONCE; i++) {
+      const int id = base + i * kSampleThreads + thread;
+      const int bits = __shfl_sync(FULL, word, i * kWords + lane / 32);
+      if (id < end) use(id, v[i], (bits >> (lane % 32) & 1) != 0);
     }
   }
 }
@@ -100,7 +100,7 @@ __device__ __forceinline__ uint64_t block_total(uint64_t v, uint64_t* part) {
   return over_block(warp_sum(v), part, sum_of<uint64_t>);
 }
 __device__ __forceinline__ uint64_t block_highest(uint64_t v, uint64_t* part) {
-  return over_block(warp_max(v), part, [](uint64_t a, uint64_t b) { return larger(a, b); });
+  return over_block(warp_max(v), part, [](auto a, auto b) { return larger(a, b); });
 }
 
 // stats[row] of logits f32 [logit rows, vocab].
@@ -112,21 +112,18 @@ logit_stats(const int* logit_rows, LogitStats* stats, const float* logits, int v
   const int row = blockIdx.x;
   if (row >= *logit_rows) return;
   const float* x = logits + static_cast<int64_t>(row) * vocab;
-  uint64_t highest = 0, bad = 0;
-  each_logit(x, 0, vocab, kSampleThreads, threadIdx.x, [&](int, float v) {
-    bad += !is_finite(v);
-    const uint64_t key = key_of(v);
-    highest = key > highest ? key : highest;
+  uint64_t highest = 0;
+  each_logit(x, nullptr, 0, vocab, [&](int, float v, bool) {
+    highest = larger(highest, is_finite(v) ? key_of(v) : ~uint64_t{0});
   });
-  bad = block_total(bad, part);
-  const unsigned key = static_cast<unsigned>(block_highest(highest, part));
-  const float top = of_key(key);
+  highest = block_highest(highest, part);
+  const bool finite = ~highest != 0;
+  const float top = of_key(static_cast<unsigned>(highest));
   uint64_t mass = 0;
-  if (bad == 0)
-    each_logit(x, 0, vocab, kSampleThreads, threadIdx.x,
-               [&](int, float v) { mass += mass_of(v - top); });
+  if (finite)
+    each_logit(x, nullptr, 0, vocab, [&](int, float v, bool) { mass += mass_of(v - top); });
   mass = block_total(mass, part);
-  if (threadIdx.x == 0) stats[row] = {top, bad == 0, mass};
+  if (threadIdx.x == 0) stats[row] = {top, finite, mass};
 }
 EMULATE(logit_stats, 512)
 
@@ -147,38 +144,43 @@ edit_logits(const int* count, LogitEdit* edits, float* logits, int vocab) {
 }
 EMULATE(edit_logits, 256)
 
-constexpr int kParts = 32;
-constexpr int kBins =
-    kSampleThreads;  // of falling logits, a thread each; past the last is weight 0
+constexpr int kParts = 32;                     // a lane each
+constexpr int kBins = kSampleThreads / 2;      // of falling logits; past the last is weight 0
 constexpr float kBinsPerUnit = kBins / 28.0f;  // e^-28 < 2^-40
-constexpr int kNoBin = kBins + 1;
-constexpr int kListed = 2048;
+constexpr int kListed = 8192;
 
-// Where a row's cuts are: the bin of top-k's, and the first and last in which top-p's may be.
-struct CutBins {
-  int k, low, high;
-  unsigned above_k;                  // tokens in the bins before k
-  uint64_t mass_above_k, above_low;  // weights before k (of all where it is kNoBin), before low
-};
-
-// What the launches leave of a row for each other.
+// What the blocks of a row leave for each other.
 struct SampleState {
-  uint64_t best[kParts];     // the part's highest rank, ~0: not all is finite
-  uint64_t mass[kParts];     // what certainly is kept of the part
-  unsigned bins[3 * kBins];  // a sum of weights in two words, and a count
-  int listed, reserved;      // how many tokens in the cuts' bins
-  CutBins cuts;
-  uint64_t list[kListed];  // their ranks, if there is room for all
+  uint64_t best[kParts];         // the part's highest rank, ~0: not all is finite
+  uint64_t highest;              // of these; 0: the token is chosen
+  int arrived, reserved;         // blocks of a launch: 0 before and after
+  uint64_t mass[kParts][kBins];  // of the part's tokens; without a cut all are in the first bin
+  uint16_t count[kParts][kBins];
 };
-static_assert(sizeof(SampleState) == 23080, "SampleStateBytes");
+static_assert(sizeof(SampleState) == 82192, "SampleStateBytes");
 
-// A row under its mask, and the run of ids that this block or this thread's warp owns.
+// The first thread up to which a sum over the threads reaches a target, and the sum before it.
+struct Reached {
+  int thread;
+  uint64_t before;
+};
+
+// A block's shared memory.
+struct SampleShared {
+  uint64_t part[kSampleWarps];
+  Reached reached;
+  unsigned bins[3 * kBins];  // a sum of weights in two words, and a count
+  int flag, listed;
+  int ids[kListed];
+};
+
+// A row under its mask, and the run of ids that this block owns.
 struct MaskedRow {
   const float* logits;
   const unsigned* mask;    // null: everything is allowed
-  uint64_t best;           // the highest rank, 0: nothing is allowed, ~0: not all is finite
   float highest, inverse;  // of the temperature
   uint64_t least;          // of a weight that is kept
+  int vocab, size;         // of a part
   int begin, end;
 
   __device__ __forceinline__ bool allowed(int id) const {
@@ -190,48 +192,34 @@ struct MaskedRow {
   __device__ __forceinline__ int bin(float logit) const {
     return static_cast<int>(fminf((highest - logit) * inverse * kBinsPerUnit, kBins));
   }
-  // use(id, logit) for what is allowed of the block's run, by all its threads.
-  template <class Use>
+  __device__ __forceinline__ void take(int part) {
+    begin = part * size < vocab ? part * size : vocab;
+    end = begin + size < vocab ? begin + size : vocab;
+  }
+  // use(id, logit) for what is allowed of the run, by all threads of the block.
+  template <int AT_ONCE = kLogitsAtOnce, class Use>
   __device__ __forceinline__ void each(Use use) const {
-    each_logit(logits, begin, end, kSampleThreads, threadIdx.x, [&](int id, float logit) {
-      if (allowed(id)) use(id, logit);
+    each_logit<AT_ONCE>(logits, mask, begin, end, [&](int id, float logit, bool allowed) {
+      if (allowed) use(id, logit);
     });
   }
 };
 
-__device__ __forceinline__ int part_size(int vocab) {
-  return ((vocab + kParts - 1) / kParts + 3) / 4 * 4;
-}
-
-// A row and the block's part of it, as sample_look found it where s is not null.
-__device__ __forceinline__ MaskedRow masked_row(int row, int part, const SampleState* s,
-                                                const float* logits, const SampleRow& p,
-                                                const unsigned* masks, int vocab, int mask_words) {
-  MaskedRow r = {};
-  r.logits = logits + static_cast<int64_t>(row) * vocab;
+// best: the row's highest rank.
+__device__ __forceinline__ MaskedRow masked_row(uint64_t best, const float* logits,
+                                                const SampleRow& p, const unsigned* masks,
+                                                int vocab, int mask_words) {
+  MaskedRow r;
+  r.logits = logits + static_cast<int64_t>(blockIdx.y) * vocab;
   r.mask = p.mask < 0 ? nullptr : masks + static_cast<int64_t>(p.mask) * mask_words;
-  const int size = part_size(vocab), begin = part * size;
-  r.begin = begin < vocab ? begin : vocab;
-  r.end = begin + size < vocab ? begin + size : vocab;
-  if (!s) return r;
-  for (int i = 0; i < kParts; i++) r.best = s->best[i] > r.best ? s->best[i] : r.best;
-  r.highest = of_key(static_cast<unsigned>(r.best >> 32));
+  r.highest = of_key(static_cast<unsigned>(best >> 32));
   r.inverse = 1.0f / fmaxf(p.temperature, 0x1p-120f);  // finite for any temperature
   const uint64_t least = p.min_p > 0 ? static_cast<uint64_t>(p.min_p * 0x1p40f) : 0;
   r.least = least > 1 ? least : 1;
+  r.vocab = vocab;
+  r.size = (vocab + kParts * 32 - 1) / (kParts * 32) * 32;
+  r.take(blockIdx.x);
   return r;
-}
-
-__device__ __forceinline__ bool draws(const MaskedRow& r, const SampleRow& p) {
-  return r.best != 0 && r.best != ~uint64_t{0} && p.temperature != 0;
-}
-__device__ __forceinline__ bool has_cut(const SampleRow& p) { return p.top_k > 0 || p.top_p < 1; }
-
-// The weight that top_p keeps at least.
-__device__ __forceinline__ uint64_t wanted_mass(const SampleRow& p, uint64_t whole) {
-  const uint64_t v =
-      static_cast<uint64_t>(static_cast<double>(p.top_p) * static_cast<double>(whole));
-  return v < 1 ? 1 : v;
 }
 
 // A sum of 64 bits that many threads add to, as two words: NVIDIA's cards add 32 bits in shared
@@ -242,218 +230,146 @@ __device__ __forceinline__ void add_to_bin(unsigned* bins, int bin, uint64_t v) 
   const unsigned high = static_cast<unsigned>(v >> 32) + (was + low < low);
   if (high != 0) atomic_add(&bins[kBins + bin], high);
 }
-__device__ __forceinline__ uint64_t bin_sum(const unsigned* bins, int bin) {
-  return static_cast<uint64_t>(bins[kBins + bin]) << 32 | bins[bin];
+__device__ __forceinline__ uint64_t own_bin(const unsigned* bins) {
+  const int bin = threadIdx.x;
+  return bin < kBins ? static_cast<uint64_t>(bins[kBins + bin]) << 32 | bins[bin] : 0;
+}
+__device__ __forceinline__ void clear_bins(unsigned* bins) {
+  __syncthreads();  // an earlier use has been read
+  bins[threadIdx.x] = 0;
+  if (threadIdx.x < kBins) bins[2 * kBins + threadIdx.x] = 0;
+  __syncthreads();
 }
 
-// The first launch: every part's highest rank; a row's bins and list are emptied.
+// Where v, summed over the threads in their order, reaches target; past the last thread if it does
+// not. The same for all threads.
+__device__ __forceinline__ Reached reach(uint64_t v, uint64_t target, SampleShared* m) {
+  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+  uint64_t sum = v, all = v;  // up to the lane, and of all whose numbers differ from it below d
+#pragma unroll
+  for (int d = 1; d < WARP; d *= 2) {
+    const uint64_t other = shuffle_xor(all, d);
+    sum += lane & d ? other : 0;
+    all += other;
+  }
+  __syncthreads();  // an earlier use has been read
+  if (lane == 0) m->part[warp] = all;
+  __syncthreads();
+  for (int i = 0; i < warp; i++) sum += m->part[i];
+  const int own = threadIdx.x;
+  if (sum - v < target && sum >= target) m->reached = {own, sum - v};
+  if (own == kSampleThreads - 1 && sum < target) m->reached = {kSampleThreads, sum};
+  __syncthreads();
+  return m->reached;
+}
+
+// The first launch: the highest rank, and the choice where it is the highest logit. tokens[row]: -1
+// where a logit is not finite, -2 where the mask allows nothing.
 // logits f32 [logit rows, vocab]; masks: bits, mask m begins at word m * mask_words.
 // grid (32, bucket rows)
-KERNEL(512)
-sample_look(const int* logit_rows, SampleState* states, const float* logits,
+KERNEL(512, 2)
+sample_look(const int* logit_rows, int* tokens, SampleState* states, const float* logits,
             const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
   await_grids();
   SHARED(uint64_t, part, kSampleWarps);
-  const int row = blockIdx.y, own = blockIdx.x;
+  SHARED(int, flag, 1);
+  const int row = blockIdx.y;
   if (row >= *logit_rows) return;
   SampleState* const s = states + row;
-  const MaskedRow r = masked_row(row, own, nullptr, logits, params[row], masks, vocab, mask_words);
+  const MaskedRow r = masked_row(0, logits, params[row], masks, vocab, mask_words);
   uint64_t best = 0;
-  each_logit(r.logits, r.begin, r.end, kSampleThreads, threadIdx.x, [&](int id, float logit) {
-    const uint64_t rank = !is_finite(logit) ? ~uint64_t{0} : r.allowed(id) ? rank_of(id, logit) : 0;
-    best = rank > best ? rank : best;
+  each_logit(r.logits, r.mask, r.begin, r.end, [&](int id, float logit, bool allowed) {
+    const uint64_t rank = !is_finite(logit) ? ~uint64_t{0} : allowed ? rank_of(id, logit) : 0;
+    best = larger(best, rank);
   });
   best = block_highest(best, part);
-  if (threadIdx.x == 0) s->best[own] = best;
-  if (own != 0) return;
-  for (int i = threadIdx.x; i < 3 * kBins; i += kSampleThreads) s->bins[i] = 0;
-  if (threadIdx.x == 0) s->listed = 0;
+  if (threadIdx.x == 0) s->best[blockIdx.x] = best;
+  if (!last_to_arrive(&s->arrived, kParts, flag)) return;
+  best = warp_max(s->best[threadIdx.x % kParts]);
+  if (threadIdx.x > 0) return;
+  const bool draws = best != 0 && ~best != 0 && params[row].temperature != 0;
+  s->highest = draws ? best : 0;
+  if (!draws) tokens[row] = best == 0 ? -2 : ~best == 0 ? -1 : id_of(best);
 }
 EMULATE(sample_look, 512)
 
-// The second: the bins of rows with a cut. grid (32, bucket rows)
-KERNEL(512)
-sample_bins(const int* logit_rows, SampleState* states, const float* logits,
-            const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
-  await_grids();
-  SHARED(unsigned, bins, 3 * kBins);
-  const int row = blockIdx.y, own = threadIdx.x;
-  if (row >= *logit_rows) return;
-  const SampleRow p = params[row];
-  SampleState* const s = states + row;
-  if (!has_cut(p)) return;
-  const MaskedRow r = masked_row(row, blockIdx.x, s, logits, p, masks, vocab, mask_words);
-  if (!draws(r, p)) return;
-  for (int i = own; i < 3 * kBins; i += kSampleThreads) bins[i] = 0;
-  __syncthreads();
-  r.each([&](int, float logit) {
-    const int bin = r.bin(logit);
-    if (bin == kBins) return;
-    add_to_bin(bins, bin, r.mass(logit));
-    atomic_add(&bins[2 * kBins + bin], 1u);
-  });
-  __syncthreads();
-  if (bins[2 * kBins + own] == 0) return;
-  add_to_bin(s->bins, own, bin_sum(bins, own));
-  atomic_add(&s->bins[2 * kBins + own], bins[2 * kBins + own]);
-}
-EMULATE(sample_bins, 512)
+// The tokens of bins low to high, for a row's last block: a list in shared memory, or if that is
+// too short the row, read again.
+struct Candidates {
+  MaskedRow row;
+  const SampleState* s;
+  SampleShared* m;
+  int low, high;
 
-// The cuts' bins, the same for all threads. masses, part: shared, of kBins and kSampleWarps.
-__device__ __forceinline__ void find_cuts(CutBins* cuts, const SampleState* s, const SampleRow& p,
-                                          uint64_t* masses, uint64_t* part) {
-  const int bin = threadIdx.x, warp = bin / WARP;
-  const uint64_t count = s->bins[2 * kBins + bin], mass = bin_sum(s->bins, bin);
-  // What is before the thread's bin, and all.
-  const auto sum_before = [&](uint64_t own, uint64_t& all) {
-    masses[bin] = own;
-    all = block_total(own, part);
-    uint64_t sum = 0;
-    for (int i = 0; i < warp; i++) sum += part[i];
-    for (int i = warp * WARP; i < bin; i++) sum += masses[i];
+  // use(id, logit) for them, out of the parts that have some. More at once would need registers
+  // that two blocks of a processor do not have.
+  template <int AT_ONCE, class Use>
+  __device__ __forceinline__ void search(Use use) {
+    int some = 0;
+    for (int bin = low; bin <= high; bin++) some += s->count[threadIdx.x % kParts][bin];
+    for (int part = 0; part < kParts; part++) {
+      if (__shfl_sync(FULL, some, part) == 0) continue;
+      row.take(part);
+      row.each<AT_ONCE>([&](int id, float logit) {
+        const int bin = row.bin(logit);
+        if (bin >= low && bin <= high) use(id, logit);
+      });
+    }
+  }
+  __device__ __forceinline__ void list(int first, int last) {
+    if (first == low && last == high) return;
+    low = first;
+    high = last;
+    __syncthreads();  // an earlier list has been read
+    if (threadIdx.x == 0) m->listed = 0;
     __syncthreads();
-    return sum;
-  };
-  uint64_t tokens, whole;
-  const uint64_t count_before = sum_before(count, tokens), before = sum_before(mass, whole);
-  if (bin == 0) *cuts = {kNoBin, kNoBin, 0, 0, whole, 0};
-  if (bin == 0) part[0] = whole;  // of the weights up to the bin of top-k's cut
-  __syncthreads();
-  const uint64_t k = p.top_k > 0 ? p.top_k : tokens;
-  if (k < tokens && count_before < k && k <= count_before + count) {
-    cuts->k = bin;
-    cuts->above_k = static_cast<unsigned>(count_before);
-    cuts->mass_above_k = before;
-    part[0] = before + mass;
+    search<7>([&](int id, float) {
+      const int at = atomic_add(&m->listed, 1);
+      if (at < kListed) m->ids[at] = id;
+    });
+    __syncthreads();
   }
-  __syncthreads();
-  if (p.top_p < 1) {
-    const uint64_t low = wanted_mass(p, cuts->mass_above_k), high = wanted_mass(p, part[0]);
-    if (before < low && low <= before + mass) {
-      cuts->low = bin;
-      cuts->above_low = before;
-    }
-    if (before < high && high <= before + mass) cuts->high = bin;
+  // use(id, logit, rank) for each of them.
+  template <class Use>
+  __device__ __forceinline__ void each(Use use) {
+    const auto ranked = [&](int id, float logit) { use(id, logit, rank_of(id, logit)); };
+    if (m->listed > kListed) return search<3>(ranked);
+    for (int i = threadIdx.x; i < m->listed; i += kSampleThreads)
+      ranked(m->ids[i], row.logits[m->ids[i]]);
   }
-  __syncthreads();
-}
 
-// Whether a token of this bin is kept or not only as the list says.
-__device__ __forceinline__ bool in_question(int k, int low, int high, int bin) {
-  return bin == k || (bin >= low && bin <= high);
-}
-
-// The third: every part's weight that certainly is kept, and the list. grid (32, bucket rows)
-KERNEL(512)
-sample_weigh(const int* logit_rows, SampleState* states, const float* logits,
-             const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
-  await_grids();
-  SHARED(uint64_t, part, kSampleWarps);
-  SHARED(uint64_t, masses, kBins);
-  SHARED(CutBins, cuts, 1);
-  const int row = blockIdx.y, own = blockIdx.x;
-  if (row >= *logit_rows) return;
-  const SampleRow p = params[row];
-  SampleState* const s = states + row;
-  const MaskedRow r = masked_row(row, own, s, logits, p, masks, vocab, mask_words);
-  if (!draws(r, p)) return;
-  if (has_cut(p))
-    find_cuts(cuts, s, p, masses, part);
-  else if (threadIdx.x == 0)
-    *cuts = {kNoBin, kNoBin, 0, 0, 0, 0};
-  __syncthreads();
-  if (own == 0 && threadIdx.x == 0) s->cuts = *cuts;
-  const int k = cuts->k, low = cuts->low, high = cuts->high, sure = low < k ? low : k;
-  uint64_t sum = 0;
-  r.each([&](int id, float logit) {
-    const int bin = r.bin(logit);
-    if (bin < sure) {
-      const uint64_t mass = r.mass(logit);
-      sum += mass >= r.least ? mass : 0;
-    } else if (in_question(k, low, high, bin)) {
-      const int at = atomic_add(&s->listed, 1);
-      if (at < kListed) s->list[at] = rank_of(id, logit);
-    }
-  });
-  sum = block_total(sum, part);
-  if (threadIdx.x == 0) s->mass[own] = sum;
-}
-EMULATE(sample_weigh, 512)
-
-// use(rank) for every token in question: those of the list, or of the row where it has no room.
-template <class Use>
-__device__ __forceinline__ void each_listed(const MaskedRow& row, const SampleState* s, Use use) {
-  if (s->listed <= kListed) {
-    for (int i = threadIdx.x; i < s->listed; i += kSampleThreads) use(s->list[i]);
-    return;
-  }
-  row.each([&](int id, float logit) {
-    if (in_question(s->cuts.k, s->cuts.low, s->cuts.high, row.bin(logit))) use(rank_of(id, logit));
-  });
-}
-
-// The largest rank for which the sum of weight(rank) over the listed tokens from it upwards reaches
-// target, bit by bit; where they all do not, one below them all.
-template <class Weight>
-__device__ __forceinline__ uint64_t cut_rank(const MaskedRow& row, const SampleState* s,
-                                             uint64_t target, uint64_t* part, Weight weight) {
-  uint64_t most = 0, least = 0;  // the complement of the lowest
-  each_listed(row, s, [&](uint64_t rank) {
-    if (weight(rank) == 0) return;
-    most = rank > most ? rank : most;
-    least = ~rank > least ? ~rank : least;
-  });
-  most = block_highest(most, part);
-  const uint64_t differ = most ^ ~block_highest(least, part);
-  uint64_t cut = most;
-  for (int bit = 63; bit >= 0; bit--)
-    if (differ >> bit) cut &= ~(uint64_t{1} << bit);
-  for (int bit = 63; bit >= 0; bit--) {
-    if (differ >> bit == 0) continue;
-    const uint64_t tried = cut | uint64_t{1} << bit;
-    uint64_t sum = 0;
-    each_listed(row, s, [&](uint64_t rank) { sum += rank >= tried ? weight(rank) : 0; });
-    if (block_total(sum, part) >= target) cut = tried;
-  }
-  return cut;
-}
-
-// Walks the ids of the block's part in rising order and returns the first at which the running sum
-// of weight(id, logit) exceeds target, the same for all threads; -1 if the whole does not.
-template <class Weight>
-__device__ __forceinline__ int first_past(const MaskedRow& r, uint64_t target, uint64_t* part,
-                                          int* found, Weight weight) {
-  const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-  const int run = ((r.end - r.begin + kSampleWarps - 1) / kSampleWarps + 3) / 4 * 4;
-  const int begin = r.begin + warp * run, end = begin + run < r.end ? begin + run : r.end;
-  uint64_t own = 0;
-  each_logit(r.logits, begin, end, WARP, lane,
-             [&](int i, float logit) { own += weight(i, logit); });
-  own = warp_sum(own);
-  __syncthreads();
-  if (lane == 0) part[warp] = own;
-  if (threadIdx.x == 0) *found = -1;
-  __syncthreads();
-  uint64_t before = 0;
-  for (int i = 0; i < warp; i++) before += part[i];
-  if (before <= target && before + own > target) {  // one warp: the sums rise
-    for (int at = begin;; at += WARP) {
-      const uint64_t v = at + lane < end ? weight(at + lane, r.logits[at + lane]) : 0;
-      const uint64_t step = warp_sum(v);
-      if (before + step <= target) {
-        before += step;
-        continue;
-      }
-      if (lane == 0) {
-        while ((before += weight(at, r.logits[at])) <= target) at++;
-        *found = at;
-      }
-      break;
+  // The rank down to which the sum of weight(logit) reaches target, which all of it does:
+  // between the highest and the lowest by kBins equal steps, until they are one.
+  template <class Weight>
+  __device__ __forceinline__ uint64_t cut(uint64_t target, Weight weight) {
+    uint64_t from = 0, to = ~uint64_t{0};
+    for (;;) {
+      uint64_t most = 0, least = 0;  // the complement of the lowest
+      each([&](int, float logit, uint64_t rank) {
+        if (rank < from || rank > to || weight(logit) == 0) return;
+        most = larger(most, rank);
+        least = larger(least, ~rank);
+      });
+      to = most = block_highest(most, m->part);
+      from = least = ~block_highest(least, m->part);
+      if (most == least) return most;
+      int shift = 0;
+      for (int more = 32; more > 0; more /= 2)  // the least at which there are no more bins
+        if ((most - least) >> (shift + more - 1) >= kBins) shift += more;
+      clear_bins(m->bins);
+      each([&](int, float logit, uint64_t rank) {
+        if (rank >= least && rank <= most)
+          add_to_bin(m->bins, static_cast<int>((most - rank) >> shift), weight(logit));
+      });
+      __syncthreads();
+      const Reached at = reach(own_bin(m->bins), target, m);
+      target -= at.before;
+      to = most - (static_cast<uint64_t>(at.thread) << shift);
+      const uint64_t step = (uint64_t{1} << shift) - 1;
+      if (to - least > step) from = to - step;
     }
   }
-  __syncthreads();
-  return *found;
-}
+};
 
 // Philox4x32-10, as runtime/sample has it: 53 random bits for (seed, position).
 __device__ __forceinline__ uint64_t philox53(uint64_t seed, int64_t position) {
@@ -484,68 +400,110 @@ __device__ __forceinline__ uint64_t share_of(uint64_t u, uint64_t whole) {
   return (high << 4) + ((cross * 8 + middle) >> 26);
 }
 
-// The last. tokens[row]: the choice; -1 where a logit is not finite, -2 where the mask allows
-// nothing. grid (bucket rows)
-KERNEL(512)
-sample(const int* logit_rows, SampleState* states, const float* logits, const SampleRow* params,
-       const unsigned* masks, int vocab, int mask_words, int* tokens) {
+// The second: the token of rows that draw one. grid (32, bucket rows)
+KERNEL(512, 2)
+sample(const int* logit_rows, int* tokens, SampleState* states, const float* logits,
+       const SampleRow* params, const unsigned* masks, int vocab, int mask_words) {
   await_grids();
-  SHARED(uint64_t, part, kSampleWarps);
-  SHARED(unsigned, parts, 2 * kBins);
-  SHARED(int, found, 1);
-  const int row = blockIdx.x;
+  SHARED(SampleShared, m, 1);
+  const int row = blockIdx.y, own = threadIdx.x;
   if (row >= *logit_rows) return;
-  const SampleRow p = params[row];
-  const SampleState* const s = states + row;
-  MaskedRow r = masked_row(row, 0, s, logits, p, masks, vocab, mask_words);
-  if (!draws(r, p)) {
-    const int token = r.best == 0 ? -2 : ~r.best == 0 ? -1 : id_of(r.best);
-    if (threadIdx.x == 0) tokens[row] = token;
-    return;
+  const SampleRow& p = params[row];
+  SampleState* const s = states + row;
+  if (s->highest == 0) return;
+  const bool has_cut = p.top_k > 0 || p.top_p < 1;
+  Candidates c = {masked_row(s->highest, logits, p, masks, vocab, mask_words), s, m, 1, 0};
+  const MaskedRow& r = c.row;
+  clear_bins(m->bins);
+  uint64_t mass = 0;
+  r.each([&](int, float logit) {
+    const uint64_t v = r.mass(logit);
+    const int bin = r.bin(logit);
+    if (!has_cut) {
+      mass += v >= r.least ? v : 0;
+    } else if (bin < kBins) {
+      add_to_bin(m->bins, bin, v);
+      atomic_add(&m->bins[2 * kBins + bin], 1u);
+    }
+  });
+  mass = block_total(mass, m->part);
+  if (own < (has_cut ? kBins : 1)) {
+    s->mass[blockIdx.x][own] = has_cut ? own_bin(m->bins) : mass;
+    s->count[blockIdx.x][own] = static_cast<uint16_t>(m->bins[2 * kBins + own]);
   }
-  r.end = vocab;
-  const CutBins c = s->cuts;
-  const auto logit = [](uint64_t rank) { return of_key(static_cast<unsigned>(rank >> 32)); };
-  uint64_t cut = 0, whole = c.mass_above_k;
-  if (c.k != kNoBin) {
-    cut = cut_rank(r, s, p.top_k - c.above_k, part,
-                   [&](uint64_t rank) { return uint64_t{r.bin(logit(rank)) == c.k}; });
-    uint64_t sum = 0;
-    each_listed(r, s, [&](uint64_t rank) {
-      sum += rank >= cut && r.bin(logit(rank)) == c.k ? r.mass(logit(rank)) : 0;
-    });
-    whole += block_total(sum, part);
-  }
-  if (c.low != kNoBin)
-    cut = cut_rank(r, s, wanted_mass(p, whole) - c.above_low, part, [&](uint64_t rank) {
-      const int bin = r.bin(logit(rank));
-      return rank >= cut && bin >= c.low && bin <= c.high ? r.mass(logit(rank)) : 0;
-    });
-  const auto kept = [&](int id, float v) {
-    const uint64_t m = r.allowed(id) && rank_of(id, v) >= cut ? r.mass(v) : 0;
-    return m >= r.least ? m : 0;
+  if (own == 0) m->listed = 0;
+  if (!last_to_arrive(&s->arrived, kParts, &m->flag)) return;
+
+  uint64_t cut = 0;
+  const auto kept = [&](float logit, uint64_t rank) {
+    const uint64_t v = rank >= cut ? r.mass(logit) : 0;
+    return v >= r.least ? v : 0;
   };
-  // What each part has in all.
-  if (threadIdx.x < kParts) {
-    parts[threadIdx.x] = static_cast<unsigned>(s->mass[threadIdx.x]);
-    parts[kBins + threadIdx.x] = static_cast<unsigned>(s->mass[threadIdx.x] >> 32);
+  int sure = 1;  // bins of which all is kept
+  if (has_cut) {
+    int last = kBins;  // the bin of the cut, and what is kept of it
+    mass = 0;
+    for (int by_count = 1; by_count >= 0; by_count--) {
+      if (by_count ? p.top_k <= 0 : p.top_p >= 1) continue;
+      uint64_t sum = 0;
+#pragma unroll 8
+      for (int i = 0; i < kParts; i++)
+        if (own < kBins) sum += by_count ? s->count[i][own] : s->mass[i][own];
+      if (own >= last) sum = own == last ? mass : 0;
+      uint64_t target = p.top_k;
+      if (!by_count)
+        target = static_cast<uint64_t>(static_cast<double>(p.top_p) *
+                                       static_cast<double>(block_total(sum, m->part)));
+      target = target > 1 ? target : 1;
+      const Reached at = reach(sum, target, m);
+      if (at.thread >= kBins) continue;
+      last = at.thread;
+      c.list(last, last);
+      cut = c.cut(target - at.before, [&](float v) { return by_count ? 1 : r.mass(v); });
+      mass = 0;
+      c.each([&](int, float v, uint64_t rank) { mass += rank >= cut ? r.mass(v) : 0; });
+      mass = block_total(mass, m->part);
+    }
+    // min_p's cut is in the first bin of whose lower end the weight is too low, or, exp_of being
+    // good to a few last bits only, at the upper end of the next.
+    const int least = static_cast<int>(block_total(
+        mass_of(-(static_cast<float>(own) + 1.01f) / kBinsPerUnit) >= r.least, m->part));
+    sure = least < last ? least : last;
+    c.list(sure, least + 1 < last ? least + 1 : last);
   }
-  __syncthreads();
-  const int size = part_size(vocab);
-  each_listed(r, s, [&](uint64_t rank) {
-    const uint64_t m = kept(id_of(rank), logit(rank));
-    if (m > 0) add_to_bin(parts, id_of(rank) / size, m);
+  // What each part has in all.
+  clear_bins(m->bins);
+  for (int part = own / WARP; part < kParts; part += kSampleWarps) {
+    uint64_t sum = 0;
+#pragma unroll 4
+    for (int bin = own % WARP; bin < sure; bin += WARP) sum += s->mass[part][bin];
+    sum = warp_sum(sum);
+    if (own % WARP == 0) add_to_bin(m->bins, part, sum);
+  }
+  c.each([&](int id, float logit, uint64_t rank) {
+    const uint64_t v = kept(logit, rank);
+    if (v > 0) add_to_bin(m->bins, id / r.size, v);
   });
   __syncthreads();
-  whole = 0;
-  for (int i = 0; i < kParts; i++) whole += bin_sum(parts, i);
-  uint64_t target = share_of(philox53(p.seed, p.position), whole);
-  int own = 0;
-  for (; own < kParts - 1 && bin_sum(parts, own) <= target; own++) target -= bin_sum(parts, own);
-  r.begin = own * size < vocab ? own * size : vocab;
-  r.end = r.begin + size < vocab ? r.begin + size : vocab;
-  const int token = first_past(r, target, part, found, kept);
-  if (threadIdx.x == 0) tokens[row] = token;
+  mass = own_bin(m->bins);
+  // The token is where the sum by rising ids is more than the target.
+  uint64_t target = share_of(philox53(p.seed, p.position), block_total(mass, m->part)) + 1;
+  const Reached part = reach(mass, target, m);
+  c.row.take(part.thread);
+  const auto weight = [&](int id) {
+    return r.allowed(id) ? kept(r.logits[id], rank_of(id, r.logits[id])) : 0;
+  };
+  const int run = (r.size + kSampleThreads - 1) / kSampleThreads;
+  int id = r.begin + own * run;
+  const int end = id + run < r.end ? id + run : r.end;
+  mass = 0;
+  for (int i = id; i < end; i++) mass += weight(i);
+  target -= part.before;
+  const Reached at = reach(mass, target, m);
+  if (own != at.thread) return;
+  target -= at.before;
+  for (uint64_t v; (v = weight(id)) < target; id++) target -= v;
+  tokens[row] = id;
 }
 EMULATE(sample, 512)
 

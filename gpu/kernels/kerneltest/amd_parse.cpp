@@ -48,7 +48,7 @@ bool moved(Instruction& i, std::string what) {
   static const std::map<std::string, int> sizes = {
       {"dword", 4},    {"b32", 4},   {"dwordx2", 8}, {"b64", 8}, {"dwordx3", 12}, {"b96", 12},
       {"dwordx4", 16}, {"b128", 16}, {"ubyte", 1},   {"u8", 1},  {"sbyte", 1},    {"i8", 1},
-      {"byte", 1},     {"b8", 1},    {"ushort", 2},  {"u16", 2}, {"b16", 2}};
+      {"byte", 1},     {"b8", 1},    {"ushort", 2},  {"u16", 2}, {"b16", 2},      {"short", 2}};
   i.sign = what == "sbyte" || what == "i8";
   if (begins(what, "d16_hi_")) i.part = 2, what = what.substr(7);
   if (ends(what, "_d16_hi")) i.part = 2, what = what == "short_d16_hi" ? "b16" : what.substr(0, 3);

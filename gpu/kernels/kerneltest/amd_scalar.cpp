@@ -118,6 +118,19 @@ const std::map<std::string, Operation>& table() {
           x.bit = (x.a + x.b) >> 32 != 0;
           return uint64_t{lo(x.a + x.b)};
         }}},
+      {"s_sub_u32",
+       {"i=ii",
+        [](V& x) {
+          x.bit = x.a < x.b;
+          return uint64_t{lo(x.a - x.b)};
+        }}},
+      {"s_subb_u32",
+       {"i=ii",
+        [](V& x) {
+          const uint64_t taken = x.b + x.bit;
+          x.bit = x.a < taken;
+          return uint64_t{lo(x.a - taken)};
+        }}},
       {"s_addc_u32",
        {"i=ii",
         [](V& x) {
@@ -126,6 +139,7 @@ const std::map<std::string, Operation>& table() {
           return uint64_t{lo(sum)};
         }}},
       {"s_add_nc_u64", {"q=qq", [](V& x) { return x.a + x.b; }}},
+      {"s_sub_nc_u64", {"q=qq", [](V& x) { return x.a - x.b; }}},
       {"s_mul_u64", {"q=qq", [](V& x) { return x.a * x.b; }}},
       {"s_mul_i32", {"i=ii", [](V& x) { return uint64_t{lo(x.a * x.b)}; }}},
       {"s_mul_hi_u32", {"i=ii", [](V& x) { return x.a * x.b >> 32; }}},
@@ -195,6 +209,7 @@ const Operation* scalar_operation(const std::string& name) {
   static const std::map<std::string, std::string> newer = {
       {"s_add_co_i32", "s_add_i32"},     {"s_sub_co_i32", "s_sub_i32"},
       {"s_addk_co_i32", "s_addk_i32"},   {"s_add_co_u32", "s_add_u32"},
+      {"s_sub_co_u32", "s_sub_u32"},     {"s_sub_co_ci_u32", "s_subb_u32"},
       {"s_add_co_ci_u32", "s_addc_u32"}, {"s_and_not1_b32", "s_andn2_b32"},
       {"s_and_not1_b64", "s_andn2_b64"}, {"s_or_not1_b32", "s_orn2_b32"},
       {"s_or_not1_b64", "s_orn2_b64"}};

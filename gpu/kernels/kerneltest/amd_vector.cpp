@@ -223,6 +223,7 @@ std::map<std::string, Operation> table() {
       {"v_lshrrev_b32", {"i=ii", [](V& x) { return x.b >> (x.a & 31); }}},
       {"v_ashrrev_i32", {"i=ii", [](V& x) { return word(si(x.b) >> (x.a & 31)); }}},
       {"v_lshlrev_b64", {"q=iq", [](V& x) { return x.b << (x.a & 63); }}},
+      {"v_lshrrev_b64", {"q=iq", [](V& x) { return x.b >> (x.a & 63); }}},
       {"v_ashrrev_i64", {"q=iq", [](V& x) { return uint64_t(sq(x.b) >> (x.a & 63)); }}},
       {"v_lshl_or_b32", {"i=iii", [](V& x) { return lo(x.a << (x.b & 31)) | x.c; }}},
       {"v_lshl_add_u32", {"i=iii", [](V& x) { return uint64_t{lo((x.a << (x.b & 31)) + x.c)}; }}},
@@ -266,6 +267,7 @@ std::map<std::string, Operation> table() {
           x.bit = __builtin_add_overflow(int64_t{si(x.a)} * si(x.b), sq(x.c), &sum);
           return static_cast<uint64_t>(sum);
         }}},
+      {"v_min3_i32", {"i=iii", [](V& x) { return word(std::min({si(x.a), si(x.b), si(x.c)})); }}},
       {"v_min_i32", {"i=ii", [](V& x) { return word(std::min(si(x.a), si(x.b))); }}},
       {"v_max_i32", {"i=ii", [](V& x) { return word(std::max(si(x.a), si(x.b))); }}},
       {"v_min_u32", {"i=ii", [](V& x) { return std::min(x.a, x.b); }}},

@@ -68,14 +68,19 @@ int choose(const float* x, int vocab, const SampleRow& p, const std::vector<unsi
   return order.back();
 }
 
+constexpr size_t kStateBytes = 82192;
+
 // The launches that choose a token of each row.
+void sample(Memory<int>& count, Memory<int>& tokens, Memory<uint8_t>& states, Memory<float>& logits,
+            Memory<SampleRow>& rows, Memory<unsigned>& masks, int vocab, int words) {
+  const unsigned bucket = unsigned(tokens.size());
+  for (const char* kernel : {"sample_look", "sample"})
+    launch(kernel, {32, bucket}, 512, 0, count, tokens, states, logits, rows, masks, vocab, words);
+}
 void sample(Memory<int>& count, Memory<int>& tokens, Memory<float>& logits, Memory<SampleRow>& rows,
             Memory<unsigned>& masks, int vocab, int words) {
-  const unsigned bucket = unsigned(tokens.size());
-  Memory<uint8_t> states(bucket * 23080);
-  for (const char* kernel : {"sample_look", "sample_bins", "sample_weigh"})
-    launch(kernel, {32, bucket}, 512, 0, count, states, logits, rows, masks, vocab, words);
-  launch("sample", {bucket}, 512, 0, count, states, logits, rows, masks, vocab, words, tokens);
+  Memory<uint8_t> states(std::vector<uint8_t>(tokens.size() * kStateBytes));
+  sample(count, tokens, states, logits, rows, masks, vocab, words);
 }
 
 // One row a draw, the same parameters for all; `distinct` logit values make ties where it is small.
@@ -143,14 +148,36 @@ TEST(sample_cold) {
 }
 // More tokens at the cuts than a row's list has room for.
 TEST(sample_ties_beyond_the_list) {
-  sample_of(7001, with(1, 0, 0.7f, 0), 1, false);
-  sample_of(12000, with(2, 2800, 0.6f, 0), 1, true);
+  sample_of(17001, with(1, 0, 0.97f, 0), 1, false);
+  sample_of(18001, with(2, 8600, 0.99f, 0), 1, false);
 }
 // The cut of top-k leaves open in which bin top-p's is.
 TEST(sample_cuts_of_large_bins) {
   for (float p : {0.2f, 0.45f, 0.97f}) sample_of(1800, with(80, 1780, p, 0), 0, false);
 }
 TEST(sample_wide) { sample_of(40000, with(1, 0, 0.95f, 0), 0, true); }
+
+// Tokens where min_p cuts are kept, though they begin a bin: 7 is 64 bins.
+TEST(sample_min_p_at_the_end_of_a_bin) {
+  const int vocab = 1000, rows = int(sizeof kDraws / sizeof *kDraws);
+  std::vector<float> x(size_t(rows) * vocab, 1);
+  std::vector<SampleRow> params;
+  for (int r = 0; r < rows; r++) {
+    x[r * vocab + 3] = 8;
+    params.push_back(with(1, 900, 1, expf(-7) * 0.99999f));
+    params[r].seed = kDraws[r].seed;
+    params[r].position = kDraws[r].position;
+  }
+  Memory<int> count(std::vector<int>{rows}), tokens(rows);
+  Memory<float> logits(x);
+  Memory<SampleRow> rows_of(params);
+  Memory<unsigned> none(1);
+  sample(count, tokens, logits, rows_of, none, vocab, 0);
+  for (int r = 0; r < rows; r++) {
+    const int want = choose(&x[r * vocab], vocab, params[r], {}, kDraws[r].u);
+    if (tokens[r] != want) fail("row %d: token %d, not %d", r, tokens[r], want);
+  }
+}
 
 // Of both zeros the lower id is chosen; a temperature next to zero is one, and not infinity.
 TEST(sample_zeros_and_next_to_zero) {
@@ -168,6 +195,57 @@ TEST(sample_zeros_and_next_to_zero) {
     Memory<unsigned> bits(std::vector<unsigned>(2, 0));
     sample(count, tokens, logits, rows, bits, 64, 2);
     if (tokens[0] != 3) fail("temperature %g: token %d, not 3", temperature, tokens[0]);
+  }
+}
+
+// Rows of one launch that each have another setting, on logits of every kind, in a state that the
+// launches before have left.
+TEST(sample_every_setting) {
+  const int vocab = 1003, words = int(divide_up(vocab, 32)), kinds = 6, settings = 72;
+  const int rows = settings / kinds;
+  Memory<uint8_t> states(std::vector<uint8_t>(rows * kStateBytes));
+  Memory<int> count(std::vector<int>{rows}), tokens(rows);
+  std::vector<unsigned> mask;
+  for (int i = 0; i < words; i++) mask.push_back(unsigned(rng()()) & unsigned(rng()()));
+  Memory<unsigned> masks(mask);
+  const char* const names[kinds] = {"spread", "flat", "equal", "two highest", "NaN", "infinite"};
+  for (int kind = 0; kind < kinds; kind++) {
+    std::vector<float> x = floats(size_t(rows) * vocab, kind == 1 ? 0.1f : kind == 2 ? 0 : 6);
+    std::vector<SampleRow> params;
+    for (int r = 0; r < rows; r++) {
+      int n = (kind + kinds * r) * 5 % settings;  // each setting once
+      const auto one_of = [&](std::vector<float> list) {
+        const float v = list[n % list.size()];
+        n /= int(list.size());
+        return v;
+      };
+      SampleRow p;
+      p.temperature = one_of({0, 0.3f, 1, 2});
+      p.top_k = int(one_of({0, 1, 40}));
+      p.top_p = one_of({1, 0.5f, 0.95f});
+      p.min_p = one_of({0, 0.05f});
+      p.mask = r % 3 == 1 ? 0 : -1;
+      p.seed = kDraws[r % 5].seed;
+      p.position = kDraws[r % 5].position;
+      params.push_back(p);
+      float* const own = &x[size_t(r) * vocab];
+      if (kind == 3) own[40 + r] = own[900 - r] = 30;
+      if (kind == 4) own[31 * r] = NAN;
+      if (kind == 5) own[vocab - 1 - r] = r % 2 ? INFINITY : -INFINITY;
+    }
+    Memory<float> logits(x);
+    Memory<SampleRow> rows_of(params);
+    sample(count, tokens, states, logits, rows_of, masks, vocab, words);
+    for (int r = 0; r < rows; r++) {
+      const SampleRow& p = params[r];
+      const int want = kind > 3
+                           ? -1
+                           : choose(&x[size_t(r) * vocab], vocab, p,
+                                    p.mask < 0 ? std::vector<unsigned>() : mask, kDraws[r % 5].u);
+      if (tokens[r] != want)
+        fail("%s, temperature %g, top_k %d, top_p %g, min_p %g: token %d, not %d", names[kind],
+             p.temperature, p.top_k, p.top_p, p.min_p, tokens[r], want);
+    }
   }
 }
 
