@@ -33,17 +33,14 @@ struct Share {
   static constexpr int kPositions = kPageTokens / kApart;  // of a lane
   Values<T, N> own[kPositions];
 
-  // The lane's positions from number `first` on.
-  template <int COUNT = kPositions>
-  __device__ __forceinline__ void ask(const T* from, int lane, int first = 0) {
+  __device__ __forceinline__ void ask(const T* from, int lane) {
 #pragma unroll
-    for (int j = 0; j < COUNT; j++) own[first + j].ask(from + ((first + j) * WARP + lane) * N);
+    for (int j = 0; j < kPositions; j++) own[j].ask(from + (j * WARP + lane) * N);
   }
   // Positions outside of [begin, end) become 0: what lies there may be NaN.
-  __device__ __forceinline__ void keep(int begin, int end, int lane, int count = kPositions) {
+  __device__ __forceinline__ void keep(int begin, int end, int lane) {
 #pragma unroll
     for (int j = 0; j < kPositions; j++) {
-      if (j >= count) break;
       const int t = lane / kSharers + j * kApart;
       if (t < begin || t >= end) own[j] = Values<T, N>{};
     }
@@ -85,10 +82,9 @@ struct Merged {
 // every kDecodeWarps-th up to `last`: into `state`. table, begin and end are counted from the first
 // page that the row sees.
 //
-// AHEAD: all of a page's values are asked for before its keys are used up, the next page's keys
-// before its values are. Else, for few registers, half a page's keys and a half or a quarter of its
-// values.
-template <class T, bool AHEAD>
+// All of a page's values are asked for before its keys are used up, the next page's keys before its
+// values are.
+template <class T>
 __device__ __forceinline__ void attend_pages(const int* table, int page, int last, int begin,
                                              int end, const T* cache, int64_t page_elements,
                                              int kv_head, const float4* q, float* weights,
@@ -103,7 +99,6 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
   const int head = lane / 4 % kGroup;             // whose softmax the lane has a share of:
   const int first = lane % 4 + lane / 32 * 4;     // positions from here on,
   constexpr int kStep = WARP / kGroup, kSome = kPageTokens / kStep;  // so far apart, so many
-  [[maybe_unused]] constexpr int kAtOnce = AHEAD ? 2 : 1;            // heads
   float m = -3.0e38f, l = 0, acc[kGroup][kOfValue];
 #pragma unroll
   for (int g = 0; g < kGroup; g++)
@@ -115,7 +110,7 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
   int next = 0;  // the page behind this one
   if (page < last) {
     from = key_at(cache, page_elements, same_in_warp(table[page]), kv_head, 0, kDim);
-    if (AHEAD) keys.ask(from, lane);
+    keys.ask(from, lane);
     if (page + kDecodeWarps < last) next = table[page + kDecodeWarps];
   }
   __syncthreads();  // q is there; the first keys are under way with it
@@ -124,16 +119,12 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
     const int t0 = begin - page * kPageTokens, t1 = end - page * kPageTokens;
 #pragma unroll
     for (int f = 0; f < Keys::kPositions; f += 4) {
-      if (!AHEAD) {
-        asked();  // not before the first half has been used
-        keys.template ask<4>(from, lane, f);
-      }
       float k[4][8];
 #pragma unroll
       for (int j = 0; j < 4; j++) keys.own[f + j].get(k[j]);
-      if (AHEAD && f + 4 == Keys::kPositions) values.ask(behind, lane);
+      if (f + 4 == Keys::kPositions) values.ask(behind, lane);
       asked();
-#pragma unroll kAtOnce
+#pragma unroll 2
       for (int g = 0; g < kGroup; g++) {
         const float4 a = q[g * (kDim / 4) + lane % 8], b = q[g * (kDim / 4) + 8 + lane % 8];
         float s[4];
@@ -145,14 +136,9 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
         if (lane % 2 == 0) logits[g * kLogits + lane / 8 + (f + lane % 8 / 2) * Keys::kApart] = sum;
       }
     }
-    constexpr int kPart = Sums::kPositions / 2;
-    if (!AHEAD) {
-      asked();
-      values.template ask<kPart>(behind, lane);
-    }
     if (page + kDecodeWarps < last) {
       from = key_at(cache, page_elements, same_in_warp(next), kv_head, 0, kDim);
-      if (AHEAD) keys.ask(from, lane);
+      keys.ask(from, lane);
       if (page + 2 * kDecodeWarps < last) next = table[page + 2 * kDecodeWarps];
     }
     asked();
@@ -192,15 +178,9 @@ __device__ __forceinline__ void attend_pages(const int* table, int page, int las
 #pragma unroll
         for (int d = 0; d < kOfValue; d++) acc[g][d] *= keep[g];
     }
-    if (t0 > 0 || t1 < kPageTokens)
-      values.keep(t0, t1, thread_again() % WARP, AHEAD ? Sums::kPositions : kPart);
+    if (t0 > 0 || t1 < kPageTokens) values.keep(t0, t1, thread_again() % WARP);
 #pragma unroll
     for (int j = 0; j < Sums::kPositions; j++) {
-      if (!AHEAD && j > 0 && j % kPart == 0) {
-        asked();  // not before the last part has been used
-        values.template ask<kPart>(behind, lane, j);
-        if (t0 > 0 || t1 < kPageTokens) values.keep(t0, t1, thread_again() % WARP);
-      }
       float v[kOfValue];
       values.own[j].get(v);
       const int t = lane / Sums::kSharers + j * Sums::kApart;
@@ -284,7 +264,7 @@ __device__ __forceinline__ void leave_alone(float* o, const bf16* sinks, const U
 // many: 1 makes runs longer, 2 also leaves a row that sees few pages to one block, whose warps have
 // a KV head each: a warp by itself takes as long as eight with nothing to share, so a processor
 // does eight times as many rows.
-template <class T, bool AHEAD = sizeof(T) < 4>
+template <class T>
 __device__ __forceinline__ void attend_run(const int* rows, const int* list, float* o,
                                            float* partial, int* arrived, const float* qkv,
                                            const T* cache, const bf16* sinks, const int* positions,
@@ -358,10 +338,9 @@ __device__ __forceinline__ void attend_run(const int* rows, const int* list, flo
         leave_state(state + warp * kGroup * kState, own, thread_again() % WARP);
       } else
 #endif
-        attend_pages<T, AHEAD>(table, run * per_run + warp, last, begin - first * kPageTokens,
-                               end - first * kPageTokens, cache, page_elements, kv_head, q,
-                               p + warp * kPageTokens * kGroup, state + warp * kGroup * kState,
-                               scale);
+        attend_pages(table, run * per_run + warp, last, begin - first * kPageTokens,
+                     end - first * kPageTokens, cache, page_elements, kv_head, q,
+                     p + warp * kPageTokens * kGroup, state + warp * kGroup * kState, scale);
       __syncthreads();
       const int thread = thread_again();
       // The warps' findings, thread by thread, become the run's.
