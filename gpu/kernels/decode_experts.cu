@@ -53,6 +53,7 @@ decode_route(const int* rows, int* experts, float* weights, int* order, int* gro
     if (!last_to_arrive(arrived, live * blocks, flag)) return;
     if (warp < live) choose(warp);
     if (!order) return;
+    fence_block();  // a barrier of AMD's does not wait for the warps' stores
     __syncthreads();
   } else {
     if (!last_to_arrive(arrived + row, blocks, flag)) return;

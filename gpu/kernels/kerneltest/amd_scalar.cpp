@@ -146,6 +146,7 @@ const std::map<std::string, Operation>& table() {
       {"s_mul_hi_i32",
        {"i=ii", [](V& x) { return uint64_t{lo(uint64_t(int64_t{si(x.a)} * si(x.b) >> 32))}; }}},
       {"s_abs_i32", {"i=i", [](V& x) { return nonzero(x, si(x.a) < 0 ? lo(-x.a) : lo(x.a)); }}},
+      {"s_min_u32", {"i=ii", [](V& x) { return (x.bit = x.a < x.b) ? x.a : x.b; }}},
       {"s_min_i32", {"i=ii", [](V& x) { return (x.bit = si(x.a) < si(x.b)) ? x.a : x.b; }}},
       {"s_max_i32", {"i=ii", [](V& x) { return (x.bit = si(x.a) > si(x.b)) ? x.a : x.b; }}},
       {"s_bcnt1_i32_b32",

@@ -194,6 +194,7 @@ std::map<std::string, Operation> table() {
       {"v_mov_b64", {"q=q", [](V& x) { return x.a; }}},
       {"v_mov_b16", {"h=h", [](V& x) { return x.a; }}},
       {"v_not_b32", {"i=i", [](V& x) { return uint64_t{lo(~x.a)}; }}},
+      {"v_and_b16", {"h=hh", [](V& x) { return x.a & x.b; }}},
       {"v_and_b32", {"i=ii", [](V& x) { return x.a & x.b; }}},
       {"v_or_b32", {"i=ii", [](V& x) { return x.a | x.b; }}},
       {"v_xor_b32", {"i=ii", [](V& x) { return x.a ^ x.b; }}},

@@ -43,7 +43,7 @@ TEST(matrix_stream_two) { stream_of(kTwo, 7, 96, 64, 5, 2, 3, 5); }
 // Rounds of loads in every piece of k, the last one whole or not.
 TEST(matrix_stream_long) {
   stream_of(k8, 2, 3200, 64, 3, 1, 2, 2);
-  stream_of(k16, 3, 1536, 96, 2, 1, 1, 2);
+  stream_of(k8, 3, 1536, 96, 2, 1, 1, 2);
 }
 
 // Scales at both ends of what is exact, and one that is too large.
