@@ -33,6 +33,7 @@ var asking = []struct {
 	{"decode_down", 2, 4, 3},
 	{"decode_linear_q8_1", 1, 3, 2},
 	{"decode_linear_q8_4", 1, 2, 1},
+	{"decode_attend_f32", 2, 16, 8},
 	{"decode_attend_bf16", 2, 8, 4},
 	{"decode_attend_f8", 2, 7, 4}, // on the unit keys are four and values eight
 	{"stream_gate_up_8_2", 1, 6, 6},
