@@ -60,8 +60,7 @@ func (r *Result) amd(ctx context.Context, m Machine, cards []pciCard) {
 		}
 		g := GPU{Vendor: AMD, PCI: c.id, BDF: c.bdf, KernelDriver: c.driver}
 		if topology && r.blocking(AMD) == nil {
-			r.problem(AMD, "kfd-skipped",
-				lineWith(r.kernelLog(ctx, m), "skipped device "+c.id))
+			r.problem(AMD, "kfd-skipped", lineWith(r.kernelLog(ctx, m), "skipped device "+c.id))
 			g.Reason = "the kernel's compute driver passes it over"
 		} else if c.driver != "amdgpu" && r.blocking(AMD) == nil {
 			r.problem(AMD, "driver-not-loaded",

@@ -214,8 +214,7 @@ func verify(ctx context.Context, folder string, about Verification, dev variants
 
 // prove fills in the proofs and the times, and keeps them; an unwritten record is made again next
 // time. A card without memory for the times has none.
-func (t *Verification) prove(ctx context.Context, folder string, dev variants,
-	report func(Trial)) {
+func (t *Verification) prove(ctx context.Context, folder string, dev variants, report func(Trial)) {
 	t.When = time.Now().UTC().Truncate(time.Second)
 	if t.Proofs, t.failed = dev.Prove(ctx, report); t.failed != nil {
 		return

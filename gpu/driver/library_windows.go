@@ -43,8 +43,7 @@ func openLibrary(name string) (*library, error) {
 }
 
 func (l *library) symbol(name string) (uintptr, error) {
-	return syscall.GetProcAddress(l.handle,
-		name)
+	return syscall.GetProcAddress(l.handle, name)
 }
 
 //go:uintptrescapes

@@ -24,8 +24,7 @@ func (s *Stream) Overlap(on bool) { s.overlaps = on }
 // NewStream makes a queue that waits for no other.
 func (c *Context) NewStream() (*Stream, error) {
 	s := &Stream{c: c}
-	return s, c.call(streamCreate, uintptr(unsafe.Pointer(&s.handle)),
-		uintptr(streamNonBlocking))
+	return s, c.call(streamCreate, uintptr(unsafe.Pointer(&s.handle)), uintptr(streamNonBlocking))
 }
 
 // Synchronize waits until the queue is empty. An error of an earlier kernel shows here.

@@ -49,8 +49,7 @@ const lineBytes = 512
 var dying = []string{"panic: ", "fatal error: ", "SIG", "unexpected fault address"}
 
 // start runs a program as a worker with the shared memory, and the demo's pack or nil.
-func start(program []string, memory, demo *os.File, log func(line string)) (_ *process,
-	err error) {
+func start(program []string, memory, demo *os.File, log func(line string)) (_ *process, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a socket for the GPU worker: %w", err)

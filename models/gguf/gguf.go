@@ -177,8 +177,7 @@ func (h *Header) place(read int64) error {
 		t.End = t.Begin + length
 	}
 	slices.SortFunc(h.Tensors, func(a, b TensorInfo) int {
-		return cmp.Or(cmp.Compare(a.Begin, b.Begin),
-			cmp.Compare(a.End, b.End))
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 	})
 	end, prev := h.Bytes, ""
 	for _, t := range h.Tensors {

@@ -63,8 +63,7 @@ func record(folder string, states checkpoint.FileStates, name string) {
 		return
 	}
 	text := formatVersionLine() + name + "\n" + describe(states.Files)
-	if store.WriteFile(path, []byte(text), 0o644) != nil ||
-		prev == "" || prev == name {
+	if store.WriteFile(path, []byte(text), 0o644) != nil || prev == "" || prev == name {
 		return
 	}
 	dropUnused(folder, prev)

@@ -208,8 +208,7 @@ func showCommand() *cli.Command {
 		Flags: flagTable(boolFlag("json"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return fail(exitUsage,
-					"show needs one MODEL, such as 20b. Run ossrun list")
+				return fail(exitUsage, "show needs one MODEL, such as 20b. Run ossrun list")
 			}
 			return showModel(c, c.Args().First())
 		},

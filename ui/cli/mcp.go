@@ -34,8 +34,7 @@ func mcpCommand(t Terminal) *cli.Command {
 				namespace = harmony.BuiltinBrowser()
 			}
 			if kind != namespace.Name || c.NArg() > 1 {
-				return fail(exitUsage,
-					"mcp needs one tool: browser or python")
+				return fail(exitUsage, "mcp needs one tool: browser or python")
 			}
 			o.Names = []string{kind}
 			backends, err := openTools(c.Context, o, notify(t))

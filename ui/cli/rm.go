@@ -24,8 +24,7 @@ func rmCommand(t Terminal) *cli.Command {
 		Flags: flagTable(boolFlag("yes"), configFlag()),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return fail(exitUsage,
-					"rm needs one MODEL, such as 20b. Run ossrun list")
+				return fail(exitUsage, "rm needs one MODEL, such as 20b. Run ossrun list")
 			}
 			name := c.Args().First()
 			if name == models.Demo {

@@ -150,8 +150,7 @@ func (a *Answer) Ignore(names []string) {
 	a.Request.Ignored = append(a.Request.Ignored, names...)
 	slices.Sort(a.Request.Ignored)
 	a.Exchange.ignored = slices.Compact(slices.Clone(a.Request.Ignored))
-	a.Exchange.SetHeader("X-Ossrun-Ignored",
-		fields.Brief(strings.Join(a.Exchange.ignored, ", ")))
+	a.Exchange.SetHeader("X-Ossrun-Ignored", fields.Brief(strings.Join(a.Exchange.ignored, ", ")))
 }
 
 // startTurns starts a turn for each choice. If one cannot start, the others are cancelled.
