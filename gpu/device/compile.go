@@ -125,7 +125,7 @@ func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	case engine.Norm:
 		return one(t.Norm(r, out(0), 0, in(0), w(0), op.In[0].Width, op.Eps))
 	case engine.Linear, engine.LinearQ8:
-		return s.products(op, t.Linear), nil
+		return products(s.parts(op, op.In...), t.Linear), nil
 	case engine.Rope:
 		return one(t.WriteKV(r, kernels.Cache{}, out(0), in(0), s.heads()))
 	case engine.WriteKV:
@@ -157,18 +157,18 @@ func (s *step) activations(in []*engine.Buffer) kernels.Activations {
 	return kernels.Activations{Q: s.address(in[0]), D: s.address(in[1])}
 }
 
-func (s *step) products(op *engine.Op,
+func products(parts []kernels.Product,
 	makeLaunch func(kernels.Product) kernels.Launch) (list []kernels.Launch) {
-	for _, p := range s.parts(op) {
+	for _, p := range parts {
 		list = append(list, makeLaunch(p))
 	}
 	return list
 }
 
-// parts are those of a matrix; their results are adjacent columns.
-func (s *step) parts(op *engine.Op) (list []kernels.Product) {
-	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.address(op.Out[0]), X: s.activations(op.In),
-		K: op.In[0].Width, Stride: op.Out[0].Width, Add: op.Add}
+// parts are those of a matrix on these activations; their results are adjacent columns.
+func (s *step) parts(op *engine.Op, in ...*engine.Buffer) (list []kernels.Product) {
+	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.address(op.Out[0]), X: s.activations(in),
+		K: op.In[0].Width, Stride: op.Out[0].Width, Add: op.Add, Weights: string(onQ8[op.Kind])}
 	for i := 0; i < len(op.W); i += 2 {
 		p.W, p.Bias, p.N = s.address(op.W[i]), s.address(op.W[i+1]), op.PartRows(i/2)
 		list = append(list, p)

@@ -38,7 +38,8 @@ type Proof struct {
 
 // proofBound is how far float32 sums of a few hundred terms may differ in another order. A bf16
 // cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round get round
-// activations; attention rounds its probabilities, a pair of experts h, PrefillQKV its norm.
+// activations; attention rounds its probabilities, a pair of experts h, PrefillQKV its norm, and
+// with 8-bit weights the reference rounds activations to 8 bits, others the scaled weights to bf16.
 const (
 	proofBound  = 2e-5
 	insideBound = 1e-2
@@ -65,6 +66,7 @@ func (d *Device) trials() []trial {
 	const few, many = 4, kernels.DecodeRows + 5
 	streamed := engine.Settings{KVCacheDtype: "bf16", Compute: engine.Rounded}
 	fp8 := engine.Settings{KVCacheDtype: engine.KVFP8}
+	eight := engine.Settings{KVCacheDtype: engine.KVFP8, Dense: engine.DenseQ8}
 	list := []trial{
 		{"few rows, f32 cache", engine.Settings{KVCacheDtype: "f32"}, few, 2, nil, nil},
 		{"few rows, bf16 cache", engine.Settings{KVCacheDtype: "bf16"}, few, 1, nil, nil},
@@ -75,18 +77,18 @@ func (d *Device) trials() []trial {
 		{"many rows, three terms", engine.Settings{KVCacheDtype: "bf16"}, many, 2, &unrounded,
 			[]Variant{PrefillLinear}},
 		{"many rows, rounded", streamed, many, 2, &rounded, nil},
-		{"few rows, 8-bit weights", engine.Settings{KVCacheDtype: "bf16", Dense: engine.DenseQ8},
-			few, 1, nil, nil},
-		{"many rows, 8-bit weights and cache", engine.Settings{KVCacheDtype: engine.KVFP8,
-			Dense: engine.DenseQ8}, many, 2, nil, nil},
-		{"many rows, rounded, 8-bit cache", engine.Settings{KVCacheDtype: engine.KVFP8,
-			Compute: engine.Rounded}, many, 2, &rounded, nil},
+		{"few rows, 8-bit weights and cache", eight, few, 2, nil, nil},
+		{"many rows, 8-bit weights and cache", eight, many, 2, nil, nil},
+		{"many rows, rounded, 8-bit weights and cache", engine.Settings{KVCacheDtype: engine.KVFP8,
+			Compute: engine.Rounded, Dense: engine.DenseQ8}, many, 2, &rounded, nil},
 		{"few rows, streamed", streamed, few, 1, nil, []Variant{StreamExperts}},
 		{"many rows, streamed", streamed, many, 1, nil, []Variant{StreamExperts + "_bf16"}},
 	}
 	switch d.target.Unit {
 	case kernels.WGMMA:
 		list = append(list, trial{"many rows, warpgroups", streamed, many, 1, &warpgroups, nil},
+			trial{"many rows, 8-bit weights by warpgroups", engine.Settings{KVCacheDtype: "bf16",
+				Compute: engine.Rounded, Dense: engine.DenseQ8}, many, 1, nil, nil},
 			trial{"many rows, streamed by warpgroups", streamed, many, 1, nil,
 				[]Variant{StreamExperts + "_wgmma"}})
 	case kernels.MX:
@@ -128,7 +130,7 @@ func (d *Device) Prove(ctx context.Context, report func(Trial)) (list []Proof, e
 			continue // not on this card, or out of use already
 		}
 		p.OK = p.Error <= p.Bound
-		if strings.HasPrefix(string(f), "prefill_") && f != PrefillLinearQ8 {
+		if strings.HasPrefix(string(f), "prefill_") {
 			p.Fragments = "exact"
 			if why := wrong[unitOf(f)]; why != nil {
 				p.OK, p.Why, p.Fragments = false, why.Error(), "wrong"
@@ -155,7 +157,7 @@ func (d *Device) Prove(ctx context.Context, report func(Trial)) (list []Proof, e
 // unitOf is the matrix unit that a variant of many rows uses.
 func unitOf(f Variant) kernels.Unit {
 	for _, m := range []multiplier{warpgroups, mxfp4} {
-		if strings.HasSuffix(string(f), m.suffix) {
+		if strings.Contains(string(f), m.suffix) {
 			return m.unit
 		}
 	}
@@ -411,7 +413,7 @@ func (v *prover) compareResults(f Variant, b *engine.Buffer, want, got []byte) {
 	case b.Home == engine.Cache && b.Type == engine.U8:
 		e = v.differenceOfPages(want, got)
 	case b.Type == engine.BF16:
-		e *= roundingStep[engine.BF16]
+		e = max(0, e-roundingStep[engine.BF16])
 	}
 	why := ""
 	if !(e <= p.Bound) {
@@ -438,8 +440,9 @@ func (v *prover) proof(f Variant) *Proof {
 	if p == nil {
 		terms := float64(v.spec.Hidden) / float64(proofSpec().Hidden)
 		p = &Proof{Variant: f, Bound: proofBound * max(1, math.Sqrt(terms))}
-		if slices.Contains([]Variant{"prefill_attend_bf16", PrefillGateUp + "_wgmma", PrefillQKV,
-			StreamExperts + "_bf16", StreamExperts + "_wgmma"}, f) {
+		if strings.Contains(string(f), "_q8") || slices.Contains([]Variant{"prefill_attend_bf16",
+			PrefillGateUp + "_wgmma", PrefillQKV, StreamExperts + "_bf16",
+			StreamExperts + "_wgmma"}, f) {
 			p.Bound = insideBound
 		}
 		v.proofs[f] = p
@@ -456,16 +459,16 @@ func (p *Proof) worsen(e float64, why string) {
 	p.Error = max(p.Error, e)
 }
 
-// roundingStep scales differences so that one rounding step of a cache type equals the bound.
-var roundingStep = map[engine.Type]float64{engine.BF16: proofBound * 256, engine.U8: proofBound * 8}
+// roundingStep is the distance of two neighbours of a cache's type, relative to the largest value.
+var roundingStep = map[engine.Type]float64{engine.BF16: 1.0 / 128, engine.U8: 1.0 / 8}
 
-// differenceOfPages is the difference of a cache of two types, in rounding steps.
+// differenceOfPages is the difference of a cache of two types beyond a rounding step.
 func (v *prover) differenceOfPages(want, got []byte) float64 {
 	most, page := 0.0, v.program.PageBytes()
 	for offset := int64(0); offset < int64(len(want)); offset += page {
 		t := v.typeOf(offset)
 		end := offset + page
-		most = max(most, difference(t, want[offset:end], got[offset:end])*roundingStep[t])
+		most = max(most, difference(t, want[offset:end], got[offset:end])-roundingStep[t])
 	}
 	return most
 }

@@ -20,36 +20,39 @@ type Variant string
 
 // A prefill variant has a form for each multiplier (variants_prefill.go), whose suffix is added.
 const (
-	DecodeQKV       Variant = "decode_qkv"      // norm, projections, RoPE, KV write
-	DecodeLinear    Variant = "decode_linear"   // norm if there is one, one projection
-	QKVUnit         Variant = "decode_qkv_unit" // the same for eight rows at once
-	LinearUnit      Variant = "decode_linear_unit"
-	DecodeLinearQ8  Variant = "decode_linear_q8" // one projection of 8-bit rows
-	DecodeRoute     Variant = "decode_route"     // norm, router, choice of experts
-	DecodeGateUp    Variant = "decode_gate_up"
-	DecodeDown      Variant = "decode_down"       // down, weighted sum and residual
-	Attend          Variant = "decode_attend"     // steps of any size
-	PrefillAttend   Variant = "prefill_attend"    // on a bf16 cache
-	PrefillQKV      Variant = "prefill_qkv_wgmma" // as DecodeQKV, on a bf16 cache
-	PrefillLinear   Variant = "prefill_linear"
-	DirectLinear    Variant = "prefill_linear_direct_wgmma" // of up to some dozens of rows
-	PrefillLinearQ8 Variant = "prefill_linear_q8"
-	PrefillGateUp   Variant = "prefill_gate_up"
-	PrefillDown     Variant = "prefill_down"
-	StreamExperts   Variant = "stream_experts" // in two terms, with the suffix _bf16 one
+	DecodeQKV     Variant = "decode_qkv"      // norm, projections, RoPE, KV write
+	DecodeLinear  Variant = "decode_linear"   // norm if there is one, one projection
+	QKVUnit       Variant = "decode_qkv_unit" // the same for eight rows at once
+	LinearUnit    Variant = "decode_linear_unit"
+	DecodeRoute   Variant = "decode_route" // norm, router, choice of experts
+	DecodeGateUp  Variant = "decode_gate_up"
+	DecodeDown    Variant = "decode_down"       // down, weighted sum and residual
+	Attend        Variant = "decode_attend"     // steps of any size
+	PrefillAttend Variant = "prefill_attend"    // on a bf16 cache
+	PrefillQKV    Variant = "prefill_qkv_wgmma" // as DecodeQKV, on a bf16 cache
+	PrefillLinear Variant = "prefill_linear"
+	DirectLinear  Variant = "prefill_linear_direct_wgmma" // of up to some dozens of rows
+	PrefillGateUp Variant = "prefill_gate_up"
+	PrefillDown   Variant = "prefill_down"
+	StreamExperts Variant = "stream_experts" // in two terms, with the suffix _bf16 one
 	// tokens are chosen on the card, else on the host
 	Sampling Variant = "sample"
 )
 
+// onQ8 is the suffix of the variants of a matrix.
+var onQ8 = map[engine.Kind]Variant{engine.LinearQ8: "_q8"}
+
 func Variants() []Variant {
 	list := []Variant{DecodeQKV, QKVUnit, DecodeLinear, LinearUnit, DecodeRoute, DecodeGateUp,
-		DecodeDown, Attend, DecodeLinearQ8, PrefillAttend, PrefillAttend + "_bf16"}
-	for _, kind := range []Variant{PrefillLinear, PrefillGateUp, PrefillDown, StreamExperts} {
+		DecodeDown, Attend, DecodeQKV + "_q8", DecodeLinear + "_q8", PrefillAttend,
+		PrefillAttend + "_bf16"}
+	for _, kind := range []Variant{PrefillLinear, PrefillLinear + "_q8", PrefillGateUp, PrefillDown,
+		StreamExperts} {
 		list = append(list, kind, kind+"_bf16")
 	}
 	return append(list, PrefillGateUp+"_mx", PrefillDown+"_mx", PrefillLinear+"_wgmma",
-		PrefillQKV, DirectLinear, PrefillGateUp+"_wgmma", StreamExperts+"_wgmma", PrefillLinearQ8,
-		Sampling)
+		PrefillQKV, PrefillQKV+"_q8", DirectLinear, DirectLinear+"_q8", PrefillGateUp+"_wgmma",
+		StreamExperts+"_wgmma", Sampling)
 }
 
 // Disable takes variants out of use for programs compiled from now on.
@@ -89,16 +92,14 @@ func (s *step) cut() error {
 	case s.reference || s.steady && !s.decodes(0):
 		matchers = nil
 	case s.steady:
-		matchers = append(matchers, s.prefillLinear, s.linearQ8, s.decodeRoute, s.decodeGateUp,
-			s.decodeDown)
+		matchers = append(matchers, s.prefillLinear, s.decodeRoute, s.decodeGateUp, s.decodeDown)
 	case s.decodes(kernels.DecodeRows):
-		matchers = append(matchers, s.decodeRoute, s.decodeLinear, s.decodeGateUp,
-			s.decodeDown, s.linearQ8)
+		matchers = append(matchers, s.decodeRoute, s.decodeLinear, s.decodeGateUp, s.decodeDown)
 	case s.p.Rows > kernels.DecodeRows:
 		if s.decodes(kernels.RouteRows) {
 			matchers = append(matchers, s.decodeRoute)
 		}
-		matchers = append(matchers, s.prefillLinear, s.prefillExperts, s.linearQ8)
+		matchers = append(matchers, s.prefillLinear, s.prefillExperts)
 	}
 	for i := 0; i < len(s.p.Ops); {
 		var ph phase
@@ -192,66 +193,82 @@ func (s *step) decodeAttend(a kernels.Attention, list kernels.Pointer) kernels.L
 	return t.DecodeAttend(a, list, s.scratch, t.AttendRuns(a.Heads, s.p.Spec.MaxPosition))
 }
 
+// matrix is a dense matrix of float32 x that operation i begins, and where the next one begins. A
+// Norm by g before it and the Quantize of 8-bit weights are part of it; nothing else reads them.
+func (s *step) matrix(i int) (op *engine.Op, x, g *engine.Buffer, next int) {
+	norm := s.run(i, engine.Norm)
+	i += len(norm)
+	q := s.run(i, engine.Quantize, engine.LinearQ8)
+	switch next = i + 1; {
+	case q != nil && s.dead(q[0].Out[0], i+2) && s.dead(q[0].Out[1], i+2):
+		next = i + 2
+	case s.run(i, engine.Linear) == nil:
+		return nil, nil, nil, i
+	}
+	if x = s.p.Ops[i].In[0]; norm != nil {
+		if x != norm[0].Out[0] || x == norm[0].In[0] || !s.dead(x, next) {
+			return nil, nil, nil, i
+		}
+		x, g = norm[0].In[0], norm[0].W[0]
+	}
+	return s.p.Ops[next-1], x, g, next
+}
+
+// few is the variant of a matrix for few rows, and its scratch on the matrix unit. One row of 8-bit
+// weights needs none; with drafts the way of more rows serves it.
+func (s *step) few(op *engine.Op, usual, unit Variant) (v Variant, scratch kernels.Scratch) {
+	switch v = usual + onQ8[op.Kind]; {
+	case v == usual && s.preferred(unit):
+		return unit, s.scratch
+	case v != usual && (s.p.Rows > 1 || s.p.Settings.Drafts > 0):
+		scratch = s.scratch
+	}
+	return v, scratch
+}
+
 func (s *step) qkv(i int) phase {
-	ops := s.run(i, engine.Norm, engine.Linear, engine.Rope, engine.WriteKV)
-	if ops == nil || !s.decodes(s.p.Rows) {
+	linear, x, g, next := s.matrix(i)
+	ops := s.run(next, engine.Rope, engine.WriteKV)
+	if g == nil || ops == nil || !s.decodes(s.p.Rows) {
 		return phase{}
 	}
-	norm, linear, rope, write := ops[0], ops[1], ops[2], ops[3]
-	variant, scratch := DecodeQKV, kernels.Scratch{}
-	if s.preferred(QKVUnit) {
-		variant, scratch = QKVUnit, s.scratch
+	rope, write, qkv := ops[0], ops[1], linear.Out[0]
+	variant, scratch := s.few(linear, DecodeQKV, QKVUnit)
+	many := s.p.Rows > kernels.DecodeRows || s.steady
+	if many {
+		variant = PrefillQKV + onQ8[linear.Kind]
 	}
-	if s.p.Rows > kernels.DecodeRows || s.steady {
-		variant = PrefillQKV
-	}
-	normed, qkv := norm.Out[0], linear.Out[0]
-	if len(linear.W) != 6 || linear.Add || linear.In[0] != normed || rope.Out[0] != qkv ||
-		write.In[0] != qkv || normed == norm.In[0] || !s.dead(normed, i+2) ||
-		!s.dev.enabled(variant) {
+	if len(linear.W) != 6 || linear.Add || rope.Out[0] != qkv || write.In[0] != qkv ||
+		!s.dev.enabled(variant) || many && s.denseWays()[0] != warpgroups {
 		return phase{}
 	}
-	parts, c := s.parts(linear), s.cache(write, write.Out[0])
-	parts[0].X.X = s.address(norm.In[0])
-	t, g, angles := s.target(), s.address(norm.W[0]), s.address(rope.In[0])
-	list := []kernels.Launch{t.DecodeQKV(parts, g, c, angles, s.heads(), norm.Eps, scratch)}
-	if variant == PrefillQKV {
-		if s.denseWays()[0] != warpgroups || c.Elements != kernels.BF16 {
+	parts, c := s.parts(linear, x), s.cache(write, write.Out[0])
+	t, norm, angles, eps := s.target(), s.address(g), s.address(rope.In[0]), s.p.Spec.NormEps
+	list := []kernels.Launch{t.DecodeQKV(parts, norm, c, angles, s.heads(), eps, scratch)}
+	if many {
+		list = t.PrefillQKV(parts, norm, c, angles, s.terms.address, eps, s.scratch,
+			s.multiplier == nil && !s.steady)
+		if list == nil || c.Elements != kernels.BF16 {
 			return phase{}
 		}
-		list = t.PrefillQKV(parts, g, c, angles, s.terms.address, norm.Eps, s.scratch,
-			s.multiplier == nil && !s.steady)
 	}
-	return phase{from: i, to: i + 4, variant: variant, launches: list,
+	return phase{from: i, to: next + 2, variant: variant, launches: list,
 		results: []*engine.Buffer{qkv, write.Out[0]}}
 }
 
 // decodeLinear is a projection, with the norm before it if nothing else reads the norm's result.
 func (s *step) decodeLinear(i int) phase {
-	pos, norm := i, kernels.Pointer(0)
-	if s.run(i, engine.Norm, engine.Linear) != nil {
-		pos++
-	}
-	first, op := s.p.Ops[i], s.p.Ops[pos]
-	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 ||
-		4*op.In[0].Width > kernels.MostShared || !s.dev.enabled(DecodeLinear) {
+	op, x, g, next := s.matrix(i)
+	if op == nil || x.Width%32 != 0 || 4*x.Width > kernels.MostShared {
 		return phase{}
 	}
-	variant, scratch := DecodeLinear, kernels.Scratch{}
-	if s.preferred(LinearUnit) {
-		variant, scratch = LinearUnit, s.scratch
+	variant, scratch := s.few(op, DecodeLinear, LinearUnit)
+	if !s.dev.enabled(variant) {
+		return phase{}
 	}
-	x := op.In[0]
-	if pos > i {
-		if first.Out[0] != x || !s.dead(x, pos+1) {
-			return phase{}
-		}
-		x, norm = first.In[0], s.address(first.W[0])
-	}
-	return phase{from: i, to: pos + 1, variant: variant, results: op.Out,
-		launches: s.products(op, func(p kernels.Product) kernels.Launch {
-			p.X.X = s.address(x)
-			return s.dev.target.DecodeLinear(p, norm, first.Eps, scratch)
+	return phase{from: i, to: next, variant: variant, results: op.Out,
+		launches: products(s.parts(op, x), func(p kernels.Product) kernels.Launch {
+			return s.dev.target.DecodeLinear(p, s.address(g), s.p.Spec.NormEps, scratch)
 		})}
 }
 
@@ -280,8 +297,7 @@ func (s *step) decodeRoute(i int) phase {
 	} else {
 		form, results, normed = kernels.InOrder, append(results, t), s.address(t)
 	}
-	router := s.parts(linear)[0]
-	router.X.X = s.address(norm.In[0])
+	router := s.parts(linear, norm.In[0])[0]
 	return phase{from: i, to: i + 3, variant: DecodeRoute, results: results, form: form,
 		launches: []kernels.Launch{s.dev.target.DecodeRoute(router, s.address(norm.W[0]),
 			s.address(route.Out[0]), s.address(route.Out[1]), order, groups, normed, rounded,

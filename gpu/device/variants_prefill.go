@@ -86,44 +86,35 @@ func (s *step) prefillAttend(i int) phase {
 // prefillLinear is a projection. The router's, a small one, is never rounded: that would choose
 // other experts. Its width tells it, since its Route may be on another device.
 func (s *step) prefillLinear(i int) phase {
-	op := s.p.Ops[i]
-	if op.Kind != engine.Linear || op.In[0].Width%32 != 0 {
+	op, x, g, next := s.matrix(i)
+	if op == nil || g != nil || x.Width%32 != 0 {
 		return phase{}
 	}
-	ways, parts := s.denseWays(), s.parts(op)
+	ways, parts := s.denseWays(), s.parts(op, x)
+	as := func(v Variant, launches ...kernels.Launch) phase {
+		return phase{from: i, to: next, variant: v, launches: launches, results: op.Out}
+	}
+	kind, direct := PrefillLinear+onQ8[op.Kind], DirectLinear+onQ8[op.Kind]
 	if op.Out[0].Width == s.p.Spec.Experts {
 		ways = []multiplier{unrounded}
-	} else if ways[0] == warpgroups && s.multiplier == nil && s.dev.enabled(DirectLinear) {
+	} else if ways[0] == warpgroups && s.multiplier == nil && s.dev.enabled(direct) {
 		if l, fits := s.target().DirectLinears(parts, s.scratch); fits && !s.steady {
-			return s.single(i, DirectLinear, l)
+			return as(direct, l)
 		}
 	}
-	t, w, variant := s.best(PrefillLinear, ways)
-	if variant == "" {
+	if kind != PrefillLinear {
+		ways = s.commonWays()
+	}
+	t, w, variant := s.best(kind, ways)
+	switch {
+	case variant == "":
 		return phase{}
+	case w.unit != kernels.WGMMA:
+		return as(variant, t.PrefillLinears(parts, w.terms, s.scratch))
 	}
-	if w.unit != kernels.WGMMA {
-		return s.single(i, variant, t.PrefillLinears(parts, w.terms, s.scratch))
-	}
-	round := t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X.X, parts[0].K,
-		kernels.InOrder)
+	round := t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X.X, parts[0].K, kernels.InOrder)
 	parts[0].X.X = s.terms.address
-	return s.single(i, variant, round, t.PrefillLinears(parts, w.terms, s.scratch))
-}
-
-func (s *step) linearQ8(i int) phase {
-	op, t := s.p.Ops[i], s.target()
-	if op.Kind != engine.LinearQ8 || op.In[0].Width*9/8 > kernels.MostShared {
-		return phase{}
-	}
-	variant, l := PrefillLinearQ8, t.PrefillLinears(s.parts(op), 0, s.scratch)
-	if s.p.Rows <= kernels.DecodeRows && !s.steady {
-		variant, l = DecodeLinearQ8, t.DecodeLinearsQ8(s.parts(op))
-	}
-	if !s.dev.enabled(variant) {
-		return phase{}
-	}
-	return s.single(i, variant, l)
+	return as(variant, round, t.PrefillLinears(parts, w.terms, s.scratch))
 }
 
 // prefillExperts is GateUp or Down on float32, which is first cut into terms for MX.

@@ -98,13 +98,12 @@ func TestVariantsTaken(t *testing.T) {
 			"norm:1 prefill_linear:1 rope:1 prefill_attend:2 prefill_linear:1 " +
 				"decode_route:1 quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
 		{"decode of 8-bit weights", engine.Settings{Dense: engine.DenseQ8}, 2,
-			"norm:1 quantize:1 decode_linear_q8:1 rope:1 decode_attend:1 quantize:1 " +
-				"decode_linear_q8:1 " +
+			"decode_qkv_q8:1 decode_attend:1 decode_linear_q8:1 " +
 				"decode_route:1 decode_gate_up:1 decode_down:1"},
 		{"prefill of 8-bit weights", engine.Settings{Dense: engine.DenseQ8,
 			Compute: engine.Rounded}, 17,
-			"norm:1 quantize:1 prefill_linear_q8:1 rope:1 prefill_attend_bf16:2 " +
-				"quantize:1 prefill_linear_q8:1 decode_route:1 prefill_gate_up_wgmma:2 combine:1"},
+			"prefill_qkv_wgmma_q8:1 prefill_attend_bf16:2 " +
+				"prefill_linear_direct_wgmma_q8:1 decode_route:1 prefill_gate_up_wgmma:2 combine:1"},
 		{"a tap inside the norm and the projections",
 			engine.Settings{Taps: []string{"layer0.input_layernorm"}}, 1,
 			"norm:1 tap:1 decode_linear:3 rope:1 decode_attend:1 decode_linear:1 " +
@@ -175,7 +174,7 @@ func TestSteadyKernels(t *testing.T) {
 		{"sm_90", engine.Settings{Compute: engine.Int8}, dense("prefill_linear:1") +
 			"quantize:1 gate_up:1 quantize:1 down:1 combine:1"},
 		{"sm_90", engine.Settings{Dense: engine.DenseQ8},
-			dense("quantize:1 prefill_linear_q8:1") +
+			dense("prefill_linear_q8:1") +
 				"decode_gate_up:1 decode_down:1"},
 	} {
 		t.Run(x.arch+"/"+x.o.Compute+x.o.Dense, func(t *testing.T) {
@@ -269,8 +268,7 @@ func disabled(d *Device) []Variant {
 // variantsWithout are all but those of a way.
 func variantsWithout(suffix string) []Variant {
 	return slices.DeleteFunc(Variants(), func(f Variant) bool {
-		return strings.HasSuffix(string(f),
-			suffix)
+		return strings.Contains(string(f), suffix)
 	})
 }
 
@@ -281,14 +279,13 @@ func TestWrongKernels(t *testing.T) {
 	dev, _ := open(t, driver.CUDA)
 	for as, is := range map[string]string{"decode_attend_f32": "decode_attend_bf16",
 		"prefill_linear_3": "prefill_linear_1", "prefill_gate_up_wgmma": "prefill_gate_up_1",
-		// of the same arguments, and no more shared memory
-		"decode_linear_q8_4": "decode_linear_q8_1"} {
+		"decode_qkv_q8_bf16_8": "decode_qkv_q8_f8_8"} {
 		f := hosttest.Must(dev.function(is))(t)
 		dev.kernels.functions[as] = f
 	}
 	proofs, err := dev.Prove(t.Context(), func(Trial) {})
 	hosttest.Check(t, err)
-	want := []Variant{Attend, DecodeLinearQ8, PrefillLinear, "prefill_gate_up_wgmma"}
+	want := []Variant{Attend, DecodeQKV + "_q8", PrefillLinear, "prefill_gate_up_wgmma"}
 	if len(proofs) != len(variantsWithout("_mx")) {
 		t.Errorf("%d proofs", len(proofs))
 	}

@@ -66,48 +66,47 @@ const (
 	residentMany = 2 // four rows; MXFP4
 )
 
-// dense is a dense matrix's launch by four rows of so many staged bytes, if there is room, or one.
-func (t Target) dense(kernel string, most, units, row int, args ...any) Launch {
-	rows, resident := 1, residentOne
-	if most > 1 && 4*row <= max(MostShared, t.Shared/2-blockReserve) {
+// dense is a launch by rows of p of n columns: eight on the matrix unit, if there is a Scratch with
+// room, four, if shared memory has it, or one, for which 8-bit weights are on the unit too.
+func (t Target) dense(kernel string, p Product, n int, s Scratch, args []any) Launch {
+	most, rows, resident := p.Rows.Most, 1, residentOne
+	if g, shared := t.unit(most, n, p.K); s != (Scratch{}) && shared > 0 {
+		return launch(kernel+"_8", g, block(threads), shared, s.args(args)...)
+	}
+	if p.Weights != "" {
+		warps := divideUp(n, 64) * 4 * threads / t.Warp // of a block of 16 columns and all of k
+		if t.Shared == amdShared {
+			warps /= 2 // of 32
+		}
+		return t.shared(kernel+"_1", most, warps, resident, 48*(divideUp(p.K, 64)*8+4),
+			Scratch{}.args(args)...)
+	}
+	if most > 1 && 4*4*p.K <= max(MostShared, t.Shared/2-blockReserve) {
 		rows, resident = 4, residentMany
 	}
-	return t.shared(fmt.Sprintf("%s_%d", kernel, rows), divideUp(most, rows), units, resident,
-		rows*row, args...)
+	return t.shared(fmt.Sprintf("%s_%d", kernel, rows), divideUp(most, rows), divideUp(n, 2),
+		resident, rows*4*p.K, args...)
 }
 
 // DecodeLinear is Norm by norm bf16 [K], if norm is not 0, and then a Product on float32; with a
-// Scratch on the matrix unit, if it is large enough.
+// Scratch on the matrix unit.
 func (t Target) DecodeLinear(p Product, norm Pointer, eps float32, s Scratch) Launch {
 	args := p.args()
 	args = append(append(args[:3:3], norm), append(args[3:], eps)...)
-	if g, shared := t.unit(p.Rows.Most, p.N, p.K); s != (Scratch{}) && shared > 0 {
-		return launch("decode_linear_8", g, block(threads), shared, s.args(args)...)
-	}
-	return t.dense("decode_linear", p.Rows.Most, divideUp(p.N, 2), 4*p.K, args...)
-}
-
-// DecodeLinearsQ8 are up to three Products side by side on activations in 8 bits.
-func (t Target) DecodeLinearsQ8(list []Product) Launch {
-	args, groups := sideBySide(list, 8) // a group is a whole block's
-	return t.dense("decode_linear_q8", list[0].Rows.Most, groups*threads/t.Warp, list[0].K*9/8,
-		args...)
+	return t.dense("decode_linear"+p.Weights, p, p.N, s, args)
 }
 
 // DecodeQKV is Norm, the Products of q, k and v, Rope and WriteKV; with a Scratch on the unit.
 func (t Target) DecodeQKV(list []Product, norm Pointer, c Cache, angles Pointer, h Heads,
 	eps float32, s Scratch) Launch {
-	q, name := list[0], "decode_qkv"+c.Elements.suffix()
+	q := list[0]
 	args := []any{q.Rows.Live, q.Y, c.Layer, q.X.X, norm}
 	for _, p := range list {
 		args = append(args, p.W, p.Bias)
 	}
 	args = append(args, angles, c.Positions, c.Tables, c.TableAt, c.PageElements, i32(q.K),
 		i32(h.Query), i32(h.KV), i32(h.Dim), eps)
-	if g, shared := t.unit(q.Rows.Most, h.Width(), q.K); s != (Scratch{}) && shared > 0 {
-		return launch(name+"_8", g, block(threads), shared, s.args(args)...)
-	}
-	return t.dense(name, q.Rows.Most, h.Width()/2, 4*q.K, args...)
+	return t.dense("decode_qkv"+q.Weights+c.Elements.suffix(), q, h.Width(), s, args)
 }
 
 // DecodeAttend is Attention of all rows, or, if list is not 0, of the rows that list i32 [rows]

@@ -66,32 +66,19 @@ __device__ __forceinline__ void linear_rows(const int* rows, float* y, const flo
 DECODE_LINEAR(1, 3)
 DECODE_LINEAR(4, 2)
 
-// Where the weights of a pair of columns begin that turn together: element i of a head; those of
-// i + dim/2 are as many rows further.
-__device__ __forceinline__ const bf16* pair_row(int pair, const bf16* wq, const bf16* wk,
-                                                const bf16* wv, int k, int heads, int kv_heads,
-                                                int dim) {
-  const int head = pair / (dim / 2);
-  const bf16* w = head < heads ? wq : head < heads + kv_heads ? wk : wv;
-  const int own = head < heads ? head : (head - heads) % kv_heads;
-  return w + static_cast<int64_t>(own * dim + pair % (dim / 2)) * k;
-}
-
-// A pair of columns at a time.
+// A pair of columns at a time that turn together: i and i + dim / 2 of a head. heads says what
+// becomes of them.
 template <int ROWS, class T>
-__device__ __forceinline__ void qkv_rows(const int* rows, float* qkv, T* cache, const float* x,
+__device__ __forceinline__ void qkv_rows(const int* rows, const HeadRows<T>& heads, const float* x,
                                          const bf16* norm, const bf16* wq, const bf16* bq,
                                          const bf16* wk, const bf16* bk, const bf16* wv,
-                                         const bf16* bv, const float* angles, const int* positions,
-                                         const int* tables, const int* table_at,
-                                         int64_t page_elements, int k, int heads, int kv_heads,
-                                         int dim, float eps) {
+                                         const bf16* bv, int k, float eps) {
   DYNAMIC_SHARED(float4, staged);
   SHARED(float, part, ROWS* kDecodeWarps);
   const int live = *rows, row0 = blockIdx.x * ROWS;
   const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
-  const int half = dim / 2, width = (heads + 2 * kv_heads) * dim;
-  const int pairs = width / 2;
+  const int half = heads.dim / 2, query = heads.heads, keys = query + heads.kv_heads;
+  const int pairs = (keys + heads.kv_heads) * half;
   int p = blockIdx.y * kDecodeWarps + warp;
   Pieces<2, (ROWS > 1 ? kInFlightOfMany : kInFlight)> ahead = {};
   const bf16* low_row = nullptr;
@@ -100,10 +87,12 @@ __device__ __forceinline__ void qkv_rows(const int* rows, float* qkv, T* cache, 
   // inline, or AMD's compiler keeps the pieces in memory
   const auto ask = [&]() __attribute__((always_inline)) {
     const int head = p / half;
-    const bf16* const bias = head < heads ? bq : head < heads + kv_heads ? bk : bv;
-    const int low = (head < heads ? head : (head - heads) % kv_heads) * dim + p % half;
+    const bf16* const w = head < query ? wq : head < keys ? wk : wv;
+    const bf16* const bias = head < query ? bq : head < keys ? bk : bv;
+    const int own = head < query ? head : (head - query) % heads.kv_heads;
+    const int low = own * heads.dim + p % half;
     if (bias) next_bias[0] = bias[low], next_bias[1] = bias[low + half];
-    low_row = pair_row(p, wq, wk, wv, k, heads, kv_heads, dim);
+    low_row = w + static_cast<int64_t>(low) * k;
     ahead.ask({low_row, low_row + apart}, 0, k / 8, lane);
   };
   if (p < pairs) ask();
@@ -114,8 +103,6 @@ __device__ __forceinline__ void qkv_rows(const int* rows, float* qkv, T* cache, 
   const float scale = norm_scale(part, lane % ROWS, k, eps);  // of the lane's row
   while (p < pairs) {
     const int head = p / half, i = p % half;
-    const bool query = head < heads, key = !query && head < heads + kv_heads;
-    const int own = query ? head : key ? head - heads : head - heads - kv_heads;
     float sum[ROWS][2] = {};
     dot_bf16(sum, ahead, staged, {low_row, low_row + apart}, k, lane);
     const float low_bias = from_bf16(next_bias[0]), high_bias = from_bf16(next_bias[1]);
@@ -132,40 +119,24 @@ __device__ __forceinline__ void qkv_rows(const int* rows, float* qkv, T* cache, 
     }
     const int row = row0 + lane;
     if (lane >= ROWS || row >= live) continue;
-    u = fmaf(u, scale, low_bias);
-    v = fmaf(v, scale, high_bias);
-    if (query || key) {
-      const float c = angles[static_cast<int64_t>(row) * dim + i];
-      const float s = angles[static_cast<int64_t>(row) * dim + half + i];
-      const float turned = u * c - v * s;
-      v = v * c + u * s;
-      u = turned;
-    }
-    float* to = qkv + static_cast<int64_t>(row) * width + head * dim + i;
-    to[0] = u;
-    to[half] = v;
-    if (query) continue;
-    const int position = positions[row], page = tables[table_at[row] + position / kPageTokens];
-    T* at = key_at(cache, page_elements, page, own, position, dim) + i;
-    if (!key) at += kPageTokens * dim;
-    store(at, u);
-    store(at + half, v);
+    heads.leave(heads.ask(row, head, i), head, fmaf(u, scale, low_bias), fmaf(v, scale, high_bias));
   }
 }
 
 // Norm, the three projections with bias, RoPE, and k and v into their pages; qkv as the plain
 // kernels leave it. angles f32 [rows, dim]; the rest as in write_kv and decode_linear. A bias may
 // be null. grid (ceil(bucket rows / ROWS), any), shared ROWS * 4 * k; ROWS ends the name
-#define DECODE_QKV(NAME, T, ROWS, BLOCKS)                                                        \
-  KERNEL(256, BLOCKS)                                                                            \
-  decode_qkv_##NAME(const int* rows, float* qkv, T* cache, const float* x, const bf16* norm,     \
-                    const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk,              \
-                    const bf16* wv, const bf16* bv, const float* angles, const int* positions,   \
-                    const int* tables, const int* table_at, int64_t page_elements, int k,        \
-                    int heads, int kv_heads, int dim, float eps) {                               \
-    qkv_rows<ROWS>(rows, qkv, cache, x, norm, wq, bq, wk, bk, wv, bv, angles, positions, tables, \
-                   table_at, page_elements, k, heads, kv_heads, dim, eps);                       \
-  }                                                                                              \
+#define DECODE_QKV(NAME, T, ROWS, BLOCKS)                                                      \
+  KERNEL(256, BLOCKS)                                                                          \
+  decode_qkv_##NAME(const int* rows, float* qkv, T* cache, const float* x, const bf16* norm,   \
+                    const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk,            \
+                    const bf16* wv, const bf16* bv, const float* angles, const int* positions, \
+                    const int* tables, const int* table_at, int64_t page_elements, int k,      \
+                    int heads, int kv_heads, int dim, float eps) {                             \
+    const HeadRows<T> to = {qkv,      cache,         angles, positions, tables,                \
+                            table_at, page_elements, heads,  kv_heads,  dim};                  \
+    qkv_rows<ROWS>(rows, to, x, norm, wq, bq, wk, bk, wv, bv, k, eps);                         \
+  }                                                                                            \
   EMULATE(decode_qkv_##NAME, 256)
 DECODE_QKV(f32_1, float, 1, 3)
 DECODE_QKV(f32_4, float, 4, 2)

@@ -14,38 +14,104 @@
 #include "cache.h"
 #include "matrix.h"
 #include "pieces.h"
+#include "weights_q8.h"
 
 constexpr int kUnitRows = 8, kUnitColumns = 64, kUnitTerms = 3;
-constexpr int kUnitTall = 2, kUnitDeep = kDecodeWarps / kUnitTall;  // how the warps stand
-constexpr int kUnitTiles = kUnitColumns / kUnitTall / 16;           // of 16 columns, of a warp
-constexpr int kUnitLoads = 2;                          // of 16 bytes of a row, in a lane's chunk
-constexpr int kUnitPieces = kUnitLoads * kShares;      // of eight weights, in a chunk
-constexpr int kUnitAhead = kOperandRows == 2 ? 2 : 4;  // chunks that a warp has under way
+constexpr int kUnitLoads = kShares == 1 ? 4 : 2;   // of 16 bytes of a row, in a lane's chunk
+constexpr int kUnitPieces = kUnitLoads * kShares;  // of eight weights, in a chunk
+constexpr int kUnitAhead = kOperandRows == 2 || kShares == 1 ? 2 : 4;  // chunks under way
 // Columns of staged pieces are so much further apart: lanes that read together meet other banks.
 constexpr int kUnitPitchMore = kOperandRows == 2 ? 4 : 1;
 constexpr int kUnitStride = kUnitColumns + 4;               // of a row's sums
 constexpr int kUnitState = kUnitRows * (kUnitColumns + 1);  // floats that a piece of a tile leaves
 
-// A lane's share of a chunk of its warp's rows of weights, on its way.
-struct UnitChunk {
-  uint4 q[kUnitTiles][kOperandRows][kUnitLoads];
+// How a block of ROWS rows of the step stands: kTall warps below each other, the others divide k.
+// With one row it has fewer columns and all of k, so that no pieces must meet.
+template <int ROWS>
+struct UnitShape {
+  static constexpr int kTall = ROWS == 1 ? 1 : 2, kDeep = kDecodeWarps / kTall;
+  static constexpr int kTiles = ROWS == 1 ? 2 / kOperandRows : 2;  // of 16 columns, of a warp
+  static constexpr int kColumns = kTall * kTiles * 16, kParts = kUnitColumns / kColumns;
+
+  // Column c of part `part` of 64: of fewer one half is 32 further, as pairs of RoPE are.
+  static __device__ __forceinline__ int spread([[maybe_unused]] int part, int c) {
+    if (kParts == 1) return c;
+    return part * (kColumns / 2) + c % (kColumns / 2) + c / (kColumns / 2) * (kUnitColumns / 2);
+  }
+};
+
+// A lane's rows of its warp's weights: where they begin, and its share of a chunk on its way. A
+// tile of the unit has 16 rows, of which a lane has kOperandRows. In 8 bits all its rows are
+// neighbours, so that it reads the same bytes of all at once.
+template <class W, int ROWS>
+struct UnitRows : UnitShape<ROWS> {
+  using S = UnitShape<ROWS>;
+  static constexpr bool kBytes = sizeof(W) == 1;
+  static constexpr int kRows = S::kTiles * kOperandRows, kRowLanes = 16 / kOperandRows;
+  const W* at[S::kTiles][kOperandRows];  // in 8 bits the first alone, the group
+  int first;                             // in 8 bits of the rows, in the group
+  struct Chunk {
+    uint4 q[kUnitLoads][S::kTiles][kOperandRows];
+    ShareQ8<kRows> share[kUnitLoads];  // one of the two
+    __device__ __forceinline__ uint4 words(int l, int m, int r) const {
+      return kBytes ? share[l].words(m * kOperandRows + r) : q[l][m][r];
+    }
+  };
+
+  // Which of the warp's columns row `row` of a tile is.
+  static __device__ __forceinline__ int column(int tile, int row) {
+    return kBytes ? row % kRowLanes * kRows + tile * kOperandRows + row / kRowLanes
+                  : tile * 16 + row;
+  }
+  __device__ __forceinline__ void aim(const OwnColumns<W>& own, int part, int down, int row,
+                                      int k) {
+#pragma unroll
+    for (int m = 0; m < S::kTiles; m++)
+#pragma unroll
+      for (int r = 0; r < kOperandRows; r++) {
+        const int c = own.first + S::spread(part, down + column(m, row + r * kRowsApart));
+        const int to = c < own.n ? c : own.n - 1;
+        if constexpr (!kBytes) {
+          at[m][r] = own.w + static_cast<int64_t>(to) * k;
+        } else if (m + r == 0) {
+          at[0][0] = q8_block(own.w, to, k, 0);
+          first = to % kGroupRows / kRows * kRows;
+        }
+      }
+  }
+  // What is not asked for is multiplied by zeros.
+  __device__ __forceinline__ void ask(Chunk& c, int l, int piece, bool in) const {
+    if constexpr (kBytes) {
+      if (in) c.share[l].ask(q8_step(at[0][0], piece / 4), first, piece % 4);
+      return;
+    }
+#pragma unroll
+    for (int m = 0; m < S::kTiles; m++)
+#pragma unroll
+      for (int r = 0; r < kOperandRows; r++)
+        if (!kBytes) c.q[l][m][r] = in ? stream16(at[m][r] + piece * 8) : uint4{0, 0, 0, 0};
+  }
 };
 
 // Stages pieces [first, end) of the rows, times norm where it is not null, with zeros where there
-// is no row and from k on; squares gets each row's sum of squares before that.
+// is no row and from k on; squares gets each row's sum of squares before that, or each warp's of
+// one row. BYTES: as ShareQ8 has the weights: the quads of four pieces in the order 0 4, 1 5, 2 6,
+// 3 7.
+template <int ROWS, bool BYTES>
 __device__ __forceinline__ void stage_terms(uint4* staged, float* squares, const float* x,
                                             const bf16* norm, int live, int k, int first, int end,
                                             int pitch, int lane, int warp) {
-  constexpr int kAtOnce = 2;
-  for (int r = warp; r < kUnitRows; r += kDecodeWarps) {
+  constexpr int kAtOnce = 2, kApart = ROWS == 1 ? kDecodeThreads : WARP;
+  if (ROWS == 1) lane += warp * WARP;
+  for (int r = ROWS == 1 ? 0 : warp; r < ROWS; r += kDecodeWarps) {
     const float4* const from = reinterpret_cast<const float4*>(x + static_cast<int64_t>(r) * k);
     float sum = 0;
-    for (int base = first + lane; base < end; base += kAtOnce * WARP) {
+    for (int base = first + lane; base < end; base += kAtOnce * kApart) {
       float4 v[kAtOnce][2];
       uint4 g[kAtOnce];
 #pragma unroll
       for (int u = 0; u < kAtOnce; u++) {
-        const int p = base + u * WARP;
+        const int p = base + u * kApart;
         const bool in = r < live && p < end && p < k / 8;
         v[u][0] = in ? from[2 * p] : float4{0, 0, 0, 0};
         v[u][1] = in ? from[2 * p + 1] : float4{0, 0, 0, 0};
@@ -53,7 +119,7 @@ __device__ __forceinline__ void stage_terms(uint4* staged, float* squares, const
       }
 #pragma unroll
       for (int u = 0; u < kAtOnce; u++) {
-        const int p = base + u * WARP;
+        const int p = base + u * kApart;
         float4 a = v[u][0], b = v[u][1];
         sum = dot4(a.x, a.y, a.z, a.w, a, dot4(b.x, b.y, b.z, b.w, b, sum));
         if (norm) {
@@ -63,110 +129,121 @@ __device__ __forceinline__ void stage_terms(uint4* staged, float* squares, const
           b.z *= low_bf16(g[u].w), b.w *= high_bf16(g[u].w);
         }
         if (p >= end) continue;
+        if (BYTES) {
+          const float4 even = {a.x, b.x, a.z, b.z}, odd = {a.y, b.y, a.w, b.w};
+          a = times(even, kStageQ8), b = times(odd, kStageQ8);
+        }
 #pragma unroll
-        for (int t = 0; t < kUnitTerms; t++)
-          staged[(t * kUnitRows + r) * pitch + p - first] = take_term(a, b);
+        for (int t = 0; t < kUnitTerms; t++) {
+          uint4* const to = staged + (t * ROWS + r) * pitch - first;
+          const uint4 term = take_term(a, b);
+          uint2* const quads = reinterpret_cast<uint2*>(to + p / 4 * 4 + p % 2 * 2) + p % 4 / 2;
+          if (BYTES)
+            quads[0] = {term.x, term.y}, quads[2] = {term.z, term.w};
+          else
+            to[p] = term;
+        }
       }
     }
     sum = warp_sum(sum);
-    if (lane == 0) squares[r] = sum;
+    if (lane % WARP == 0) squares[ROWS == 1 ? warp : r] = sum;
   }
 }
 
 // sum += a chunk times the staged rows; `staged` is the chunk in the lane's row, with its share.
-__device__ __forceinline__ void multiply_rows_by(Sums (&sum)[kUnitTiles], const UnitChunk& c,
+template <int ROWS, int TILES, class Chunk>
+__device__ __forceinline__ void multiply_rows_by(Sums (&sum)[TILES], const Chunk& c,
                                                  const uint4* staged, int pitch) {
+  constexpr int kAtOnce = kShareWords > 4 ? kShareWords / 4 : 1;  // loads, of a product
 #pragma unroll
-  for (int t = 0; t < kUnitTerms; t++) {
-    unsigned b[4 * kUnitLoads];
+  for (int l = 0; l < kUnitLoads; l += kAtOnce) {
+    unsigned a[TILES][kOperandRows][4 * kAtOnce];
 #pragma unroll
-    for (int l = 0; l < kUnitLoads; l++)
-      put_words(b + 4 * l, staged[t * kUnitRows * pitch + l * kShares]);
-#pragma unroll
-    for (int m = 0; m < kUnitTiles; m++)
-#pragma unroll
-      for (int w = 0; w < 4 * kUnitLoads; w += kShareWords) {
-        unsigned wa[kOperandRows][kShareWords], wb[kOperandRows][kShareWords] = {};
-#pragma unroll
-        for (int i = 0; i < kShareWords; i++) {
-          const int at = (w + i) % 4;
-#pragma unroll
-          for (int r = 0; r < kOperandRows; r++) {
-            const uint4 q = c.q[m][r][(w + i) / 4];
-            wa[r][i] = at == 0 ? q.x : at == 1 ? q.y : at == 2 ? q.z : q.w;
-          }
-          wb[0][i] = b[w + i];
-        }
-        multiply<kUnitRows>(sum[m], fragment_a(wa), fragment_b(wb));
-      }
-  }
-}
-
-// The product of the step's rows from 8 * blockIdx.x on with weights, after RMSNorm by norm if it
-// is not null. columns(tile) says which weights each of the `tiles` has; finish(row, c, sum, other)
-// gets the sums of column c of all and of the one 32 further, which may be past the last. partial
-// f32 [rows / 8, tiles, gridDim.z, kUnitState], arrived i32 [rows / 8, tiles], 0 before and after;
-// both may be null if gridDim.z is 1.
-template <class Columns, class Finish>
-__device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* arrived,
-                                          const float* x, const bf16* norm, Columns columns,
-                                          int tiles, int k, float eps, Finish finish) {
-  DYNAMIC_SHARED(uint4, staged);
-  SHARED(float, part, kUnitDeep* kUnitRows* kUnitStride);
-  SHARED(float, squares, kUnitRows);
-  SHARED(int, flag, 1);
-  const int row0 = blockIdx.x * kUnitRows, live = *rows - row0, z = blockIdx.z, pieces = gridDim.z;
-  const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
-  const int down = warp % kUnitTall * (kUnitTiles * 16), share = operand_share(lane);
-  const int chunks = (k / 8 + kUnitPieces - 1) / kUnitPieces;
-  const int first = chunks * z / pieces, last = chunks * (z + 1) / pieces;
-  const int own_first = first + warp / kUnitTall,
-            pitch = (last - first) * kUnitPieces + kUnitPitchMore;
-  const bf16* at[kUnitTiles][kOperandRows];
-  UnitChunk ahead[kUnitAhead] = {};
-  const auto ask = [&](UnitChunk& c, int chunk) {
-#pragma unroll
-    for (int m = 0; m < kUnitTiles; m++)
+    for (int m = 0; m < TILES; m++)
 #pragma unroll
       for (int r = 0; r < kOperandRows; r++)
 #pragma unroll
-        for (int l = 0; l < kUnitLoads; l++) {
-          const int piece = chunk * kUnitPieces + l * kShares + share;
-          c.q[m][r][l] = piece < k / 8 ? stream16(at[m][r] + piece * 8) : uint4{0, 0, 0, 0};
+        for (int u = 0; u < kAtOnce; u++) put_words(a[m][r] + 4 * u, c.words(l + u, m, r));
+#pragma unroll
+    for (int t = 0; t < kUnitTerms; t++) {
+      unsigned b[4 * kAtOnce];
+#pragma unroll
+      for (int u = 0; u < kAtOnce; u++)
+        put_words(b + 4 * u, staged[t * ROWS * pitch + (l + u) * kShares]);
+#pragma unroll
+      for (int m = 0; m < TILES; m++)
+#pragma unroll
+        for (int w = 0; w < 4 * kAtOnce; w += kShareWords) {
+          unsigned wa[kOperandRows][kShareWords], wb[kOperandRows][kShareWords] = {};
+#pragma unroll
+          for (int i = 0; i < kShareWords; i++) {
+#pragma unroll
+            for (int r = 0; r < kOperandRows; r++) wa[r][i] = a[m][r][w + i];
+            wb[0][i] = b[w + i];
+          }
+          multiply<kUnitRows>(sum[m], fragment_a(wa), fragment_b(wb));
         }
+    }
+  }
+}
+
+// The product of the step's rows from ROWS * blockIdx.x on with weights, after RMSNorm by norm if
+// it is not null. columns(tile) says which weights each of the `tiles` has; finish(row, c, sum,
+// other) gets the sums of column c of all and of the one 32 further, which may be past the last.
+// partial f32 [rows / 8, tiles, gridDim.z, kUnitState], arrived i32 [rows / 8, tiles], 0 before and
+// after; both may be null if gridDim.z is 1, as it must be with one row.
+template <class W, int ROWS, class Columns, class Finish>
+__device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* arrived,
+                                          const float* x, const bf16* norm, Columns columns,
+                                          int tiles, int k, float eps, Finish finish) {
+  using S = UnitShape<ROWS>;
+  DYNAMIC_SHARED(uint4, staged);
+  SHARED(float, part, S::kDeep* ROWS* kUnitStride);
+  SHARED(float, squares, 8);
+  SHARED(int, flag, 1);
+  const int row0 = blockIdx.x * ROWS, live = *rows - row0, z = blockIdx.z, pieces = gridDim.z;
+  const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
+  const int down = warp % S::kTall * (S::kTiles * 16), share = operand_share(lane);
+  const int chunks = (k / 8 + kUnitPieces - 1) / kUnitPieces;
+  const int first = chunks * z / pieces, last = chunks * (z + 1) / pieces;
+  const int own_first = first + warp / S::kTall;
+  const int pitch = (last - first) * kUnitPieces + kUnitPitchMore;
+  UnitRows<W, ROWS> weights = {};
+  typename UnitRows<W, ROWS>::Chunk ahead[kUnitAhead] = {};
+  const auto ask = [&](typename UnitRows<W, ROWS>::Chunk& c, int chunk) {
+#pragma unroll
+    for (int l = 0; l < kUnitLoads; l++) {
+      const int piece = chunk * kUnitPieces + l * kShares + share;
+      weights.ask(c, l, piece, piece < k / 8);
+    }
   };
   const auto aim = [&](int tile) {
-    const OwnColumns<bf16> own = columns(tile);
-#pragma unroll
-    for (int m = 0; m < kUnitTiles; m++)
-#pragma unroll
-      for (int r = 0; r < kOperandRows; r++) {
-        const int c = own.first + down + m * 16 + operand_row(lane) + r * kRowsApart;
-        at[m][r] = own.w + static_cast<int64_t>(c < own.n ? c : own.n - 1) * k;
-      }
+    weights.aim(columns(tile / S::kParts), tile % S::kParts, down, operand_row(lane), k);
 #pragma unroll
     for (int d = 0; d < kUnitAhead; d++)
-      if (own_first + d * kUnitDeep < last) ask(ahead[d], own_first + d * kUnitDeep);
+      if (own_first + d * S::kDeep < last) ask(ahead[d], own_first + d * S::kDeep);
     asked();
   };
   int tile = blockIdx.y;
+  tiles *= S::kParts;
   if (tile < tiles) aim(tile);
   if (live <= 0) return;  // the whole block
   await_grids();
-  stage_terms(staged, squares, x + static_cast<int64_t>(row0) * k, norm, live, k,
-              first * kUnitPieces, last * kUnitPieces, pitch, lane, warp);
+  stage_terms<ROWS, UnitRows<W, ROWS>::kBytes>(staged, squares, x + static_cast<int64_t>(row0) * k,
+                                               norm, live, k, first * kUnitPieces,
+                                               last * kUnitPieces, pitch, lane, warp);
   __syncthreads();
-  const uint4* const mine = staged + operand_row(lane) % kUnitRows * pitch + share;
+  const uint4* const mine = staged + operand_row(lane) % ROWS * pitch + share;
   while (tile < tiles) {
-    Sums sum[kUnitTiles] = {};
+    Sums sum[S::kTiles] = {};
 #pragma unroll 1
-    for (int c = own_first; c < last; c += kUnitAhead * kUnitDeep) {
+    for (int c = own_first; c < last; c += kUnitAhead * S::kDeep) {
 #pragma unroll
       for (int d = 0; d < kUnitAhead; d++) {
-        const int chunk = c + d * kUnitDeep;
+        const int chunk = c + d * S::kDeep;
         if (chunk >= last) break;
-        multiply_rows_by(sum, ahead[d], mine + (chunk - first) * kUnitPieces, pitch);
-        if (chunk + kUnitAhead * kUnitDeep < last) ask(ahead[d], chunk + kUnitAhead * kUnitDeep);
+        multiply_rows_by<ROWS>(sum, ahead[d], mine + (chunk - first) * kUnitPieces, pitch);
+        if (chunk + kUnitAhead * S::kDeep < last) ask(ahead[d], chunk + kUnitAhead * S::kDeep);
 #if defined(GPU_AMD)  // NVIDIA's assembler leaves loads where they are
         asked();
 #endif
@@ -177,24 +254,25 @@ __device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* 
     if (tile < tiles) aim(tile);
     __syncthreads();  // the sums before have been read
 #pragma unroll
-    for (int m = 0; m < kUnitTiles; m++)
+    for (int m = 0; m < S::kTiles; m++)
 #pragma unroll
       for (int i = 0; i < kFragmentSums; i++) {
         const int row = sum_column(lane, i);
-        if (row < kUnitRows)
-          part[(warp / kUnitTall * kUnitRows + row) * kUnitStride + down + m * 16 +
-               sum_row(lane, i)] = sum[m].v[i];
+        if (row < ROWS)
+          part[(warp / S::kTall * ROWS + row) * kUnitStride + down +
+               UnitRows<W, ROWS>::column(m, sum_row(lane, i))] = sum[m].v[i];
       }
     __syncthreads();
-    const int thread = thread_again(), row = thread / (kUnitColumns / 2);
-    const int i = thread % (kUnitColumns / 2);
+    const int thread = thread_again(), row = thread / (S::kColumns / 2);
+    const int i = thread % (S::kColumns / 2);
     float u = 0, v = 0, square = 0;
+    if (ROWS == 1 && row > 0) continue;  // no barrier follows
 #pragma unroll
-    for (int d = 0; d < kUnitDeep; d++) {
-      u += part[(d * kUnitRows + row) * kUnitStride + i];
-      v += part[(d * kUnitRows + row) * kUnitStride + i + kUnitColumns / 2];
+    for (int d = 0; d < S::kDeep; d++) {
+      u += part[(d * ROWS + row) * kUnitStride + i];
+      v += part[(d * ROWS + row) * kUnitStride + i + S::kColumns / 2];
     }
-    if (pieces > 1) {
+    if (ROWS > 1 && pieces > 1) {
       const int group = static_cast<int>(blockIdx.x) * tiles + own, at_u = row * kUnitColumns + i;
       float* const all = partial + static_cast<int64_t>(group) * pieces * kUnitState;
       float* const to = all + z * kUnitState;
@@ -210,15 +288,16 @@ __device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* 
         square += all[p * kUnitState + kUnitRows * kUnitColumns + row];
       }
     } else if (norm) {
-      square = squares[row];  // only where it is used: clang's waits miss a dead read at a barrier
+      // only where it is used: clang's waits miss a dead read at a barrier
+      for (int d = row; d < (ROWS == 1 ? kDecodeWarps : row + 1); d++) square += squares[d];
     }
     if (norm) {
       const float scale = 1.0f / sqrt_of(square / static_cast<float>(k) + eps);
       u *= scale;
       v *= scale;
     }
-    const OwnColumns<bf16> to = columns(own);
-    const int c = to.first + i, d = c + kUnitColumns / 2;
+    const OwnColumns<W> to = columns(own / S::kParts);
+    const int c = to.first + S::spread(own % S::kParts, i), d = c + kUnitColumns / 2;
     if (row >= live || c >= to.n) continue;
     if (to.bias) {
       u += from_bf16(to.bias[c]);
@@ -230,49 +309,59 @@ __device__ __forceinline__ void unit_rows(const int* rows, float* partial, int* 
 
 // decode_linear_1 for eight rows, on the matrix unit; blocks along z divide k. partial f32 [rows /
 // 8, n / 64, blocks along z, 520], arrived i32 [rows / 8, n / 64], 0 before and after; with one
-// block along z both may be null.
-// grid (ceil(bucket rows / 8), any, any), shared 384 * (8-element pieces of a block's k + 4)
-KERNEL(256, 2)
-decode_linear_8(const int* rows, float* y, float* partial, int* arrived, const float* x,
-                const bf16* norm, const bf16* w, const bf16* bias, int k, int n, int stride,
-                int add, float eps) {
-  unit_rows(
-      rows, partial, arrived, x, norm,
-      [&](int tile) { return OwnColumns<bf16>{w, bias, tile * kUnitColumns, n, 0}; },
-      (n + kUnitColumns - 1) / kUnitColumns, k, eps,
-      [&](int row, int c, float u, float v) {
-        float* const to = y + static_cast<int64_t>(row) * stride;
-        const int d = c + kUnitColumns / 2;
-        to[c] = add ? to[c] + u : u;
-        if (d < n) to[d] = add ? to[d] + v : v;
-      });
-}
-EMULATE(decode_linear_8, 256)
-
-// decode_qkv for eight rows and heads of 64, each a tile.
-#define DECODE_QKV_UNIT(NAME, T)                                                                \
-  KERNEL(256, 2)                                                                                \
-  decode_qkv_##NAME(const int* rows, float* qkv, float* partial, int* arrived, T* cache,        \
-                    const float* x, const bf16* norm, const bf16* wq, const bf16* bq,           \
-                    const bf16* wk, const bf16* bk, const bf16* wv, const bf16* bv,             \
-                    const float* angles, const int* positions, const int* tables,               \
-                    const int* table_at, int64_t page_elements, int k, int heads, int kv_heads, \
-                    int dim, float eps) {                                                       \
-    const int q = heads * dim, kv = kv_heads * dim;                                             \
-    const HeadRows<T> to = {qkv,      cache,         angles, positions, tables,                 \
-                            table_at, page_elements, heads,  kv_heads,  kUnitColumns};          \
-    unit_rows(                                                                                  \
+// block along z both may be null. With q8 in the name w is the copy of models/q8.
+// grid (ceil(bucket rows / ROWS), any, any), shared 48 * ROWS * (8-element pieces of a block's k +
+// 4); ROWS ends the name
+#define DECODE_LINEAR_UNIT(NAME, W, ROWS, BLOCKS)                                               \
+  KERNEL(256, BLOCKS)                                                                           \
+  decode_linear##NAME(const int* rows, float* y, float* partial, int* arrived, const float* x,  \
+                      const bf16* norm, const W* w, const bf16* bias, int k, int n, int stride, \
+                      int add, float eps) {                                                     \
+    unit_rows<W, ROWS>(                                                                         \
         rows, partial, arrived, x, norm,                                                        \
-        [&](int tile) {                                                                         \
-          return own_columns<kUnitColumns>(tile, wq, bq, wk, bk, wv, bv, q, kv, kv);            \
-        },                                                                                      \
-        heads + 2 * kv_heads, k, eps,                                                           \
+        [&](int tile) { return OwnColumns<W>{w, bias, tile * kUnitColumns, n, 0}; },            \
+        (n + kUnitColumns - 1) / kUnitColumns, k, eps,                                          \
         [&](int row, int c, float u, float v) {                                                 \
-          const int head = c / kUnitColumns;                                                    \
-          to.leave(to.ask(row, head, c % kUnitColumns), head, u, v);                            \
+          float* const to = y + static_cast<int64_t>(row) * stride;                             \
+          const int d = c + kUnitColumns / 2;                                                   \
+          to[c] = add ? to[c] + u : u;                                                          \
+          if (d < n) to[d] = add ? to[d] + v : v;                                               \
         });                                                                                     \
   }                                                                                             \
+  EMULATE(decode_linear##NAME, 256)
+DECODE_LINEAR_UNIT(_8, bf16, 8, 2)
+DECODE_LINEAR_UNIT(_q8_1, uint8_t, 1, 3)
+DECODE_LINEAR_UNIT(_q8_8, uint8_t, 8, 2)
+
+// decode_qkv for eight rows and heads of 64, each a tile; with q8 in the name as above.
+#define DECODE_QKV_UNIT(NAME, T, W, ROWS, BLOCKS)                                                \
+  KERNEL(256, BLOCKS)                                                                            \
+  decode_qkv_##NAME(const int* rows, float* qkv, float* partial, int* arrived, T* cache,         \
+                    const float* x, const bf16* norm, const W* wq, const bf16* bq, const W* wk,  \
+                    const bf16* bk, const W* wv, const bf16* bv, const float* angles,            \
+                    const int* positions, const int* tables, const int* table_at,                \
+                    int64_t page_elements, int k, int heads, int kv_heads, int dim, float eps) { \
+    const int q = heads * dim, kv = kv_heads * dim;                                              \
+    const HeadRows<T> to = {qkv,      cache,         angles, positions, tables,                  \
+                            table_at, page_elements, heads,  kv_heads,  kUnitColumns};           \
+    unit_rows<W, ROWS>(                                                                          \
+        rows, partial, arrived, x, norm,                                                         \
+        [&](int tile) {                                                                          \
+          return own_columns<kUnitColumns>(tile, wq, bq, wk, bk, wv, bv, q, kv, kv);             \
+        },                                                                                       \
+        heads + 2 * kv_heads, k, eps,                                                            \
+        [&](int row, int c, float u, float v) {                                                  \
+          const int head = c / kUnitColumns;                                                     \
+          to.leave(to.ask(row, head, c % kUnitColumns), head, u, v);                             \
+        });                                                                                      \
+  }                                                                                              \
   EMULATE(decode_qkv_##NAME, 256)
-DECODE_QKV_UNIT(f32_8, float)
-DECODE_QKV_UNIT(bf16_8, bf16)
-DECODE_QKV_UNIT(f8_8, e4m3)
+DECODE_QKV_UNIT(f32_8, float, bf16, 8, 2)
+DECODE_QKV_UNIT(bf16_8, bf16, bf16, 8, 2)
+DECODE_QKV_UNIT(f8_8, e4m3, bf16, 8, 2)
+DECODE_QKV_UNIT(q8_f32_1, float, uint8_t, 1, 3)
+DECODE_QKV_UNIT(q8_f32_8, float, uint8_t, 8, 2)
+DECODE_QKV_UNIT(q8_bf16_1, bf16, uint8_t, 1, 3)
+DECODE_QKV_UNIT(q8_bf16_8, bf16, uint8_t, 8, 2)
+DECODE_QKV_UNIT(q8_f8_1, e4m3, uint8_t, 1, 3)
+DECODE_QKV_UNIT(q8_f8_8, e4m3, uint8_t, 8, 2)

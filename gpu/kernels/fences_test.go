@@ -83,7 +83,7 @@ func TestDisassemblyFencesBlocks(t *testing.T) {
 		t.Run(a.Name, func(t *testing.T) {
 			for name, text := range codeObject(t, a, []string{"decode_route",
 				"decode_attend_bf16", "decode_linear_8", "decode_qkv_bf16_8", "prefill_linear_3",
-				"prefill_linear_q8", "sample_look", "sample"}) {
+				"decode_linear_q8_8", "prefill_linear_q8_3", "sample_look", "sample"}) {
 				all := instructions(text)
 				if wrong := unwaited(all); wrong != "" {
 					t.Errorf("%s: %s", name, wrong)

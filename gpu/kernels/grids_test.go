@@ -40,7 +40,13 @@ func loopingOn(t Target, s models.Spec, rows int) (all []looping) {
 		for _, p := range []Product{{Rows: r, K: s.Hidden, N: h.Width()},
 			{Rows: r, K: h.Query * h.Dim, N: s.Hidden}, {Rows: r, K: s.Hidden, N: 512}} {
 			add(t.DecodeLinear(p, 0, 0, Scratch{}), divideUp(p.N, 2))
-			add(t.DecodeLinearsQ8([]Product{p}), divideUp(p.N, 8)*warps)
+			if p.Weights = "_q8"; rows == 1 {
+				units := divideUp(p.N, 64) * 4
+				if t.Shared == amdShared {
+					units /= 2
+				}
+				add(t.DecodeLinear(p, 0, 0, Scratch{}), units*warps)
+			}
 		}
 		add(t.DecodeGateUp(r, 0, e), s.Intermediate)
 		add(t.DecodeDown(r, 0, 0, 0, s.ExpertsPerToken, Experts{N: s.Hidden, K: s.Intermediate}),
@@ -69,7 +75,8 @@ func inPieces(t Target, s models.Spec, rows int) (all []looping) {
 	meet := Scratch{Partial: 256, Arrived: 256}
 	h := Heads{Query: s.Heads, KV: s.KVHeads, Dim: s.HeadDim}
 	r, q := Rows{Most: rows}, h.Query*h.Dim
-	for _, p := range []Product{{Rows: r, K: q, N: s.Hidden}, {Rows: r, K: s.Hidden, N: s.Vocab}} {
+	for _, p := range []Product{{Rows: r, K: q, N: s.Hidden}, {Rows: r, K: s.Hidden, N: s.Vocab},
+		{Rows: r, K: q, N: s.Hidden, Weights: "_q8"}} {
 		all = append(all, looping{Launch: t.DecodeLinear(p, 0, 0, meet), work: divideUp(p.N, 64),
 			most: p.K})
 	}

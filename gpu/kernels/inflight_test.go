@@ -31,8 +31,8 @@ var asking = []struct {
 	{"decode_route", 1, 5, 6},
 	{"decode_gate_up", 1, 6, 3},
 	{"decode_down", 2, 4, 3},
-	{"decode_linear_q8_1", 1, 3, 2},
-	{"decode_linear_q8_4", 1, 2, 1},
+	{"decode_linear_q8_1", 2, 6, 6},
+	{"decode_linear_q8_8", 2, 6, 6},
 	{"decode_attend_f32", 2, 16, 8},
 	{"decode_attend_bf16", 2, 8, 4},
 	{"decode_attend_f8", 2, 7, 4}, // on the unit keys are four and values eight

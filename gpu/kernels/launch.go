@@ -99,7 +99,7 @@ func (x Activations) operands() (suffix string, args []any) {
 }
 
 // Product is a dense matrix's: columns [0, N) of Y f32 [rows, Stride] = X [rows, K] · W bf16 [N,
-// K], + Bias bf16 [N] if not 0; Add: +=. On X in 8 bits W is the copy of models/q8.
+// K], + Bias bf16 [N] if not 0; Add: +=. X in 8 bits is for the reference kernel alone.
 type Product struct {
 	Rows         Rows
 	Y            Pointer
@@ -107,6 +107,7 @@ type Product struct {
 	W, Bias      Pointer
 	K, N, Stride int
 	Add          bool
+	Weights      string // as kernels' names have them: of models/q8 "_q8"
 }
 
 func (p Product) args() []any {

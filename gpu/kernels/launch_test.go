@@ -15,9 +15,11 @@ func launchesOn(t Target) []Launch {
 		return Attention{rows(n), p, p, Cache{p, 4096, e, p, p, p}, p, h, window, 0.125}
 	}
 	product := func(n int, x Activations) Product {
-		return Product{rows(n), p, x, p, p, 64, 32, 32, true}
+		return Product{rows(n), p, x, p, p, 64, 32, 32, true, ""}
 	}
+	inEight := func(p Product) Product { p.Weights = "_q8"; return p }
 	parts := func(n int) []Product { return []Product{product(n, x), product(n, x), product(n, x)} }
+	partsQ8 := func(n int) []Product { return []Product{inEight(product(n, x)), {}, {}} }
 	gateUp := func(x Activations) Experts {
 		return Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7}
 	}
@@ -32,6 +34,9 @@ func launchesOn(t Target) []Launch {
 			for _, s := range []Scratch{{}, meet} {
 				all = append(all, t.DecodeQKV(parts(n), p, a.Cache, p, h, 1e-5, s))
 			}
+			for _, s := range []Scratch{{}, meet} {
+				all = append(all, t.DecodeQKV(partsQ8(n), p, a.Cache, p, h, 1e-5, s))
+			}
 		}
 	}
 	for _, x := range []Activations{x, q} {
@@ -41,11 +46,14 @@ func launchesOn(t Target) []Launch {
 	for _, n := range []int{1, 3} {
 		all = append(all, t.DecodeLinear(product(n, x), p, 1e-5, Scratch{}),
 			t.DecodeLinear(product(n, x), p, 1e-5, meet), t.Linear(product(n, q)),
-			t.DecodeLinearsQ8([]Product{product(n, q)}),
-			t.PrefillLinears([]Product{product(n, q)}, Rounded, meet))
+			t.DecodeLinear(inEight(product(n, x)), p, 1e-5, meet),
+			t.DecodeLinear(inEight(product(n, x)), p, 1e-5, Scratch{}))
 	}
 	for _, terms := range []Terms{Rounded, Unrounded} {
+		mma := t
+		mma.Unit = MMA
 		all = append(all, t.PrefillLinears([]Product{product(100, x)}, terms, meet),
+			mma.PrefillLinears(partsQ8(100), terms, meet),
 			t.PrefillExperts(gateUp(x), terms), t.PrefillExperts(down(x), terms))
 	}
 	for _, elements := range []Element{BF16, E4M3} {
@@ -67,9 +75,13 @@ func launchesOn(t Target) []Launch {
 			t.MatrixRate(WGMMA, 4, two, 3))
 		card := t
 		card.Shared = SharedOf("sm_90")
-		if few, fits := card.DirectLinears([]Product{product(64, x)}, meet); fits {
-			all = append(all, few)
+		for _, list := range [][]Product{parts(64), partsQ8(64)} {
+			if few, fits := card.DirectLinears(list, meet); fits {
+				all = append(all, few)
+			}
 		}
+		all = append(all, card.PrefillQKV(partsQ8(64), p, attention(64, BF16, 0).Cache, p, p, 1e-5,
+			meet, true)...)
 		for _, n := range []int{64, 65} {
 			all = append(all, card.PrefillQKV(parts(n), p, attention(n, BF16, 0).Cache, p, p, 1e-5,
 				meet, true)...)

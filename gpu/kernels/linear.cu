@@ -1,6 +1,23 @@
-// A dense matrix on rows: y = x · wᵀ + bias, or y += it. One warp an element of the result.
-#include "number.h"
+// Dense matrices on rows, the reference of all others: y = x · wᵀ + bias, or y += it, with weights
+// in bf16, or in 8 bits as package models/q8 has them, with activations as quantize leaves them.
+// One warp an element of the result.
 #include "warp.h"
+#include "weights_q8.h"
+
+// product(lane, row, column) is the lane's share of an element.
+template <class Product>
+__device__ __forceinline__ void linear_of(const int* rows, float* y, const bf16* bias, int n,
+                                          int stride, int add, Product product) {
+  await_grids();
+  const int lane = threadIdx.x % WARP, row = blockIdx.y;
+  const int column = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
+  if (row >= *rows || column >= n) return;  // whole warps
+  float sum = warp_sum(product(lane, static_cast<int64_t>(row), column));
+  if (lane != 0) return;
+  if (bias) sum += from_bf16(bias[column]);
+  float* to = y + static_cast<int64_t>(row) * stride + column;
+  *to = add ? *to + sum : sum;
+}
 
 // x f32 [rows, k], w bf16 [n, k], bias bf16 [n] or null. y f32: column c of row r is
 // y[r * stride + c], so that the parts of a matrix lie side by side.
@@ -8,18 +25,35 @@
 KERNEL(256)
 linear(const int* rows, float* y, const float* x, const bf16* w, const bf16* bias, int k, int n,
        int stride, int add) {
-  await_grids();
-  const int lane = threadIdx.x % WARP, row = blockIdx.y;
-  const int column = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP;
-  if (row >= *rows || column >= n) return;  // whole warps
-  const float* from = x + static_cast<int64_t>(row) * k;
-  const bf16* weight = w + static_cast<int64_t>(column) * k;
-  float sum = 0;
-  for (int i = lane; i < k; i += WARP) sum = fmaf(from_bf16(weight[i]), from[i], sum);
-  sum = warp_sum(sum);
-  if (lane != 0) return;
-  if (bias) sum += from_bf16(bias[column]);
-  float* to = y + static_cast<int64_t>(row) * stride + column;
-  *to = add ? *to + sum : sum;
+  linear_of(rows, y, bias, n, stride, add, [=](int lane, int64_t row, int64_t column) {
+    float sum = 0;
+    for (int i = lane; i < k; i += WARP)
+      sum = fmaf(from_bf16(w[column * k + i]), x[row * k + i], sum);
+    return sum;
+  });
 }
 EMULATE(linear, 256)
+
+// The same for q i8 [rows, k] with d f32 [rows, k/16] and w u8 [ceil(n/8), k/32, 272]: sums within
+// a block of 32 columns are integers; a block adds scale times scale times its sum.
+KERNEL(256)
+linear_q8(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w,
+          const bf16* bias, int k, int n, int stride, int add) {
+  linear_of(rows, y, bias, n, stride, add, [=](int lane, int64_t row, int column) {
+    const int own = column % kGroupRows;
+    float sum = 0;
+    for (int b = lane; b < k / kBlock; b += WARP) {
+      const uint8_t* block = q8_block(w, column, k, b);
+      int whole = 0;
+      for (int i = 0; i < kBlock; i++) {
+        const int at = i / 8 * 8 + q8_place(i % 8);
+        const uint8_t v = block[kGroupRows * 2 + at / 4 * kQuad + own * 4 + at % 4];
+        whole += static_cast<int>(static_cast<int8_t>(v)) * q[row * k + b * kBlock + i];
+      }
+      const float scale = from_bf16(reinterpret_cast<const bf16*>(block)[own]);
+      sum = fmaf(scale * d[row * (k / 16) + 2 * b], static_cast<float>(whole), sum);
+    }
+    return sum;
+  });
+}
+EMULATE(linear_q8, 256)

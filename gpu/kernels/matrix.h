@@ -154,6 +154,10 @@ __device__ __forceinline__ Fragment load_a(const bf16* s, int stride, int lane) 
 #endif
 }
 
+__device__ __forceinline__ float4 times(float4 v, float by) {
+  return {v.x * by, v.y * by, v.z * by, v.w * by};
+}
+
 // Eight activations as bf16 words; what they leave out replaces them.
 __device__ __forceinline__ uint4 take_term(float4& a, float4& b) {
   uint4 t;
@@ -207,9 +211,7 @@ __device__ __forceinline__ Fragment load_b(const bf16* s, int stride, int lane) 
 #elif defined(GPU_NVIDIA)
 // Both bf16 of a word times those of another; exact where it is used.
 __device__ __forceinline__ unsigned times_bf16x2(unsigned a, unsigned b) {
-  unsigned r;
-  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(0x80008000u));
-  return r;
+  return fma_bf16x2(a, b, 0x80008000u);
 }
 __device__ __forceinline__ unsigned to_f16x2(float low, float high) {
   unsigned r;

@@ -39,6 +39,15 @@ __device__ __forceinline__ unsigned to_bf16x2(float low, float high) {
 #endif
 }
 
+#if defined(GPU_NVIDIA)
+// a * b + c, of the halves of words.
+__device__ __forceinline__ unsigned fma_bf16x2(unsigned a, unsigned b, unsigned c) {
+  unsigned r;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+  return r;
+}
+#endif
+
 // The value of an E4M3 code in the low eight bits of v: its four bits of exponent and three of
 // mantissa become a float32's lowest exponent bits and highest mantissa bits. The codes 0x7f and
 // 0xff, NaN in the format, are never stored and count as +-480.

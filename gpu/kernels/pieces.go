@@ -63,21 +63,25 @@ func (t Target) DirectLinears(list []Product, s Scratch) (l Launch, fits bool) {
 		shared := wgmmaSlack + 4*columns*max(directColumns, 32*divideUp(chunks, 2*pieces))
 		if sums := tiles * pieces * columns * directColumns * 4; shared+blockReserve <= t.Shared &&
 			(pieces == 1 || tiles <= pieceTiles && sums <= pieceBytes) {
-			return launch("prefill_linear_direct_wgmma", grid(1, tiles, pieces), block(512),
-				shared, s.args(args)...), true
+			return launch("prefill_linear_direct_wgmma"+list[0].Weights, grid(1, tiles, pieces),
+				block(512), shared, s.args(args)...), true
 		}
 	}
 	return l, false
 }
 
 // PrefillQKV is Norm, the Products of q, k and v, Rope and WriteKV on a bf16 cache, by WGMMA: as
-// DirectLinears, if direct and they fit, or with rows that Norm leaves in bf16.
+// DirectLinears, if direct and they fit, or with rows that Norm leaves in bf16; none of 8 bits.
 func (t Target) PrefillQKV(list []Product, norm Pointer, c Cache, angles, rounded Pointer,
 	eps float32, s Scratch, direct bool) []Launch {
 	heads := []any{c.Layer, angles, c.Positions, c.Tables, c.TableAt, c.PageElements}
 	if l, fits := t.DirectLinears(list, s); fits && direct {
-		l.Kernel, l.Args = "prefill_qkv_direct_wgmma", append(append(l.Args, norm, eps), heads...)
+		l.Kernel = "prefill_qkv_direct_wgmma" + list[0].Weights
+		l.Args = append(append(l.Args, norm, eps), heads...)
 		return []Launch{l}
+	}
+	if list[0].Weights != "" {
+		return nil
 	}
 	first := t.Norm(list[0].Rows, 0, rounded, list[0].X.X, norm, list[0].K, eps)
 	list[0].X.X = rounded

@@ -123,9 +123,9 @@ __device__ __forceinline__ void leave_tile(float* y, float* result, int result_s
 
 // A tile of q, k and v as leave_tile, its heads as HeadRows has them. NORMED: the products come
 // before RMSNorm's scale, and behind a row's columns is its sum of squares.
-template <int ROWS, int COLUMNS, int THREADS, bool NORMED>
+template <int ROWS, int COLUMNS, int THREADS, bool NORMED, class W>
 __device__ __forceinline__ void leave_heads(const HeadRows<bf16>& heads, float* result, int stride,
-                                            int row0, int live, const OwnColumns<bf16>& own, int k,
+                                            int row0, int live, const OwnColumns<W>& own, int k,
                                             float eps, float* partial, int* arrived) {
   SHARED(int, flag, 1);
   if (!add_pieces<ROWS, COLUMNS + 4 * NORMED, THREADS>(

@@ -8,6 +8,7 @@
 //
 // What must stay true: k is a multiple of 32; weights and rows of x begin at multiples of 16.
 #include "tile.h"
+#include "weights_q8.h"
 
 // Two E2M1 at bits 4i and 4i + 4 of q, times scale, as a word of bf16.
 __device__ __forceinline__ unsigned unpack_pair(unsigned q, int i, float scale) {
@@ -21,22 +22,49 @@ __device__ __forceinline__ uint4 unpack8(unsigned q, float scale) {
 }
 
 // Where a thread's share of the weights of a tile comes from: 16 elements of one row at each step.
+// Activations are staged times kStage.
+template <class W>
 struct DenseWeights {
-  const bf16* w;  // the row, or null past the last one
+  static constexpr float kStage = sizeof(W) == 1 ? kStageQ8 : 1;
+  const W* w;  // the row, or the block of its group; null past the last row
+  int row;     // in the group
   uint4 a, b;
+  unsigned scale;
+  __device__ __forceinline__ DenseWeights(const OwnColumns<W>& own, int column, int k, int first)
+      : w(nullptr), row(column % kGroupRows), a{0, 0, 0, 0}, b{0, 0, 0, 0}, scale(0) {
+    if (column >= own.n) return;
+    if constexpr (sizeof(W) == 1)
+      w = q8_block(own.w, column, k, first / kBlock);
+    else
+      w = own.w + static_cast<int64_t>(column) * k + first;
+  }
   __device__ __forceinline__ void fetch(int k0, int half) {
-    a = b = uint4{0, 0, 0, 0};
     if (!w) return;
-    a = from_gpu_memory<uint4>(w + k0 + half * 16);
-    b = from_gpu_memory<uint4>(w + k0 + half * 16 + 8);
+    if constexpr (sizeof(W) == 1) {
+      const uint8_t* const block = q8_step(w, k0 / kBlock);
+      const uint8_t* const quads = block + kGroupRows * 2 + half * 4 * kQuad + row * 4;
+      const auto quad = [=](int i) { return from_gpu_memory<unsigned>(quads + i * kQuad); };
+      scale = from_gpu_memory<bf16>(block + row * 2) * 0x10001u;
+      a = {quad(0), quad(1), quad(2), quad(3)};
+    } else {
+      a = from_gpu_memory<uint4>(w + k0 + half * 16);
+      b = from_gpu_memory<uint4>(w + k0 + half * 16 + 8);
+    }
   }
   __device__ __forceinline__ void put(uint4* to) const {
-    to[0] = a;
-    to[1] = b;
+    if constexpr (sizeof(W) == 1) {  // quads of even and of odd columns, by turns
+      const UnpackerQ8 unpacker(scale);
+      to[0] = unpacker.unpack((a.x & 0xffffu) | a.y << 16, a.x >> 16 | (a.y & 0xffff0000u));
+      to[1] = unpacker.unpack((a.z & 0xffffu) | a.w << 16, a.z >> 16 | (a.w & 0xffff0000u));
+    } else {
+      to[0] = a;
+      to[1] = b;
+    }
   }
 };
 
 struct MxWeights {
+  static constexpr float kStage = 1;
   const uint8_t* blocks;  // the row, or null past the last one
   const uint8_t* scales;
   uint2 q;
@@ -71,8 +99,8 @@ __device__ __forceinline__ void tile_product(float* result, const float* row, We
   float4 a = {0, 0, 0, 0}, b = {0, 0, 0, 0};
   const auto fetch = [&](int k0) {
     if (row) {
-      a = from_gpu_memory<float4>(row + k0 + quarter * 8);
-      b = from_gpu_memory<float4>(row + k0 + quarter * 8 + 4);
+      a = times(from_gpu_memory<float4>(row + k0 + quarter * 8), Weights::kStage);
+      b = times(from_gpu_memory<float4>(row + k0 + quarter * 8 + 4), Weights::kStage);
     }
     weights.fetch(k0, half);
   };
@@ -90,9 +118,9 @@ __device__ __forceinline__ void tile_product(float* result, const float* row, We
   place.leave(result, sum);
 }
 
-template <int TERMS>
+template <int TERMS, class W>
 __device__ __forceinline__ void linear_tile(const int* rows, float* y, float* partial, int* arrived,
-                                            const float* x, const OwnColumns<bf16>& own, int k,
+                                            const float* x, const OwnColumns<W>& own, int k,
                                             int stride, int add) {
   await_grids();
   DYNAMIC_SHARED(float, result);
@@ -101,8 +129,7 @@ __device__ __forceinline__ void linear_tile(const int* rows, float* y, float* pa
   const int own_row = row0 + threadIdx.x / 4, column = own.first + threadIdx.x / 2;
   const Piece piece = own_piece(k / kTileK);
   const int first = piece.first * kTileK;
-  DenseWeights weights = {};
-  weights.w = column < own.n ? own.w + static_cast<int64_t>(column) * k + first : nullptr;
+  const DenseWeights<W> weights(own, column, k, first);
   tile_product<TERMS>(result,
                       own_row < live ? x + static_cast<int64_t>(own_row) * k + first : nullptr,
                       weights, piece.end * kTileK - first);
@@ -115,20 +142,22 @@ __device__ __forceinline__ void linear_tile(const int* rows, float* y, float* pa
 // in add_pieces. Tiles of rows are neighbours: they find their weights in the second cache.
 // grid (ceil(bucket rows / 64), ceil(n0 / 128) + ceil(n1 / 128) + ceil(n2 / 128), any),
 // shared 33792
-#define PREFILL_LINEAR(TERMS)                                                                     \
-  KERNEL(256)                                                                                     \
-  prefill_linear_##TERMS(const int* rows, float* y, float* partial, int* arrived, const float* x, \
-                         const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,    \
-                         const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k,        \
-                         int stride, int add) {                                                   \
-    linear_tile<TERMS>(                                                                           \
-        rows, y, partial, arrived, x,                                                             \
-        own_columns<kTileColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2), k,    \
-        stride, add);                                                                             \
-  }                                                                                               \
-  EMULATE(prefill_linear_##TERMS, 256)
-PREFILL_LINEAR(1)
-PREFILL_LINEAR(3)
+#define PREFILL_LINEAR(NAME, TERMS, W)                                                             \
+  KERNEL(256)                                                                                      \
+  prefill_linear_##NAME(const int* rows, float* y, float* partial, int* arrived, const float* x,   \
+                        const W* w0, const bf16* bias0, const W* w1, const bf16* bias1,            \
+                        const W* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride, \
+                        int add) {                                                                 \
+    linear_tile<TERMS>(                                                                            \
+        rows, y, partial, arrived, x,                                                              \
+        own_columns<kTileColumns>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2), k,     \
+        stride, add);                                                                              \
+  }                                                                                                \
+  EMULATE(prefill_linear_##NAME, 256)
+PREFILL_LINEAR(1, 1, bf16)
+PREFILL_LINEAR(3, 3, bf16)
+PREFILL_LINEAR(q8_1, 1, uint8_t)
+PREFILL_LINEAR(q8_3, 3, uint8_t)
 
 // y[slot] = the expert's matrix [n, k] · x[slot / top], with bias; with `limit` the pairs of
 // columns go through the clamped SwiGLU and y has n / 2 columns.

@@ -63,15 +63,12 @@ func (t Target) RoundRows(r Rows, to, x Pointer, width int, f Form) Launch {
 
 func ShareWidth(width int) int { return divideUp(width, 64) * 64 }
 
-// PrefillLinears are up to three Products side by side on the X of the first: float32, by WGMMA
-// bf16 (RoundRows), or 8 bits. With a Scratch k is in pieces.
+// PrefillLinears are up to three Products side by side on the X of the first: float32, or by WGMMA
+// bf16 (RoundRows). With a Scratch k is in pieces.
 func (t Target) PrefillLinears(list []Product, terms Terms, s Scratch) Launch {
 	args, across := sideBySide(list, tileColumns)
-	kernel, size, most := fmt.Sprintf("prefill_linear_%d", terms), mmaTile, 16
-	switch {
-	case list[0].X.Q != 0:
-		kernel = "prefill_linear_q8"
-	case t.Unit == WGMMA && terms == Rounded: // the last block of a tile adds all pieces alone
+	kernel, size, most := fmt.Sprintf("prefill_linear%s_%d", list[0].Weights, terms), mmaTile, 16
+	if t.Unit == WGMMA && terms == Rounded { // the last block of a tile adds all pieces alone
 		kernel, size = "prefill_linear_wgmma", tile{128, wgmmaSlack + (3+3)*wgmmaStage}
 		most = max(1, t.Processors*(2+t.Cut)/2/across)
 	}

@@ -10,6 +10,7 @@
 // lane's 16 bytes are eight of k in one row of weights, so of 32 of k a product takes the first
 // half of each lane's, the next one the other, on both sides. Columns without a row hold anything.
 #include "pieces.h"
+#include "weights_q8.h"
 #include "wgmma.h"
 
 #if defined(MATRIX_WGMMA)
@@ -19,9 +20,62 @@ constexpr int kLongChunk = 32;  // of k: a lane's two loads, and two products
 constexpr int kLongDepth = 4;   // chunks that a lane has under way
 constexpr int kLongStride = kLongRows + 4;
 
+// A warpgroup's weights: a lane's two rows from its first chunk on.
+template <class W>
+struct LongWeights {
+  static constexpr bool kBytes = sizeof(W) == 1;
+  // Rows to the next lane's, and to a lane's second.
+  static constexpr int kApart = kBytes ? 2 : 1, kBelow = kBytes ? 1 : 8;
+  const W* w[2];  // in 8 bits the first alone, the group
+  int row, chunks;
+  uint4 q[kLongDepth][2];        // on their way
+  ShareQ8<2> share[kLongDepth];  // or these
+
+  // A lane's first row, of its warpgroup's.
+  static __device__ __forceinline__ int first_row() {
+    return threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 * kApart;
+  }
+  __device__ __forceinline__ void aim(const OwnColumns<W>& own, int c, int k, int chunk) {
+#pragma unroll
+    for (int r = 1; r >= 0; r--) {
+      const int to = c + r * kBelow < own.n ? c + r * kBelow : own.n - 1;
+      row = to % kGroupRows / 2 * 2;
+      if constexpr (kBytes)
+        w[r] = q8_block(own.w, to, k, chunk);
+      else
+        w[r] = own.w + static_cast<int64_t>(to) * k + chunk * kLongChunk + threadIdx.x % 4 * 8;
+    }
+  }
+  __device__ __forceinline__ void ask(int d, int chunk) {
+    if (chunk >= chunks) return;
+    if constexpr (kBytes) {
+      share[d].ask(q8_step(w[0], chunk), row, threadIdx.x % 4);
+    } else {
+      q[d][0] = stream16(w[0] + chunk * kLongChunk);
+      q[d][1] = stream16(w[1] + chunk * kLongChunk);
+    }
+  }
+  // none is zero, which the assembler does not know: it would move words to where the unit wants
+  // them as soon as they are asked for, and so wait for each load.
+  __device__ __forceinline__ uint4 words(int d, int row, unsigned none) const {
+    if (kBytes) return share[d].words<1, 2>(row);
+    const uint4 w = q[d][row];
+    return {w.x ^ none, w.y ^ none, w.z ^ none, w.w ^ none};
+  }
+  // Four elements of a row's chunk, the i-th, where the chunk's begin in an operand.
+  static __device__ __forceinline__ void place(unsigned* to, int row, int first, int i, float4 v) {
+    const int at =
+        first + (kBytes ? i / 4 * 16 + i / 2 % 2 * 4 + i % 2 * 8 : i % 2 * 16 + i / 2 * 2);
+    const float4 x = times(v, kBytes ? kStageQ8 : 1.0f);
+    to[operand_at(row, at) / 2] = to_bf16x2(x.x, kBytes ? x.z : x.y);
+    to[operand_at(row, at + (kBytes ? 2 : 8)) / 2] = to_bf16x2(kBytes ? x.y : x.z, x.w);
+  }
+};
+
 // Rows of a step, at most N, times RMSNorm's weights if there are any, rounded into stages of 64 of
 // k: a warp has rows, a lane four elements. squares gets each row's sum of squares before that.
-template <int N, bool NORMED>
+// Where words lie is as W's weights have them.
+template <int N, bool NORMED, class W>
 __device__ __forceinline__ void stage_rounded(bf16* stages, float* squares, const float* x,
                                               const bf16* norm, int rows, int k, int count) {
   constexpr int kWarps = kLongThreads / WARP, kAtOnce = NORMED ? 4 : 8;
@@ -53,9 +107,7 @@ __device__ __forceinline__ void stage_rounded(bf16* stages, float* squares, cons
                  a.w * high_bf16(g.y)};
           }
           unsigned* const to = words + chunk / 2 * (N * kWgStep / 2);
-          const int at = chunk % 2 * kLongChunk + i % 2 * 16 + i % 8 / 2 * 2;
-          to[operand_at(to_row, at) / 2] = to_bf16x2(v[r][u].x, v[r][u].y);
-          to[operand_at(to_row, at + 8) / 2] = to_bf16x2(v[r][u].z, v[r][u].w);
+          LongWeights<W>::place(to, to_row, chunk % 2 * kLongChunk, i % 8, v[r][u]);
         }
     }
     if (!NORMED) continue;
@@ -79,35 +131,20 @@ struct LongLinear {
   float eps;
 };
 
-// A warpgroup's weights: the lane's two rows, eight below each other, from its first chunk on.
-struct LongWeights {
-  const bf16* w[2];
-  int chunks;
-  uint4 q[kLongDepth][2];  // on their way
-
-  __device__ __forceinline__ void ask(int d, int chunk) {
-    if (chunk >= chunks) return;
-    q[d][0] = stream16(w[0] + chunk * kLongChunk);
-    q[d][1] = stream16(w[1] + chunk * kLongChunk);
-  }
-};
-
 // A tile of at most N rows of the step.
-template <int N, bool HEADS>
+template <int N, bool HEADS, class W>
 __device__ __forceinline__ void long_tile(const LongLinear& l, float* squares,
-                                          const OwnColumns<bf16>& own, LongWeights& weights,
+                                          const OwnColumns<W>& own, LongWeights<W>& weights,
                                           const Piece& piece, int begin, int row0, int live) {
   DYNAMIC_SHARED(float, result);
   bf16* const stages = operands_in(result);
   const int group = threadIdx.x / 128, count = piece.end - piece.first;
   const int rows = live - row0 < N ? live - row0 : N;
   const int first = piece.first * kLongChunk;
-  stage_rounded<N, HEADS>(stages, squares, l.x + static_cast<int64_t>(row0) * l.k + first,
-                          HEADS ? l.norm + first : nullptr, rows, l.k, count);
+  stage_rounded<N, HEADS, W>(stages, squares, l.x + static_cast<int64_t>(row0) * l.k + first,
+                             HEADS ? l.norm + first : nullptr, rows, l.k, count);
   publish();
   __syncthreads();
-  // Zero, which the assembler does not know: it would move words to where the unit wants them as
-  // soon as they are asked for, and so wait for each load.
   const unsigned none = static_cast<unsigned>(l.add) >> 1;
   float sum[N / 2] = {};
   Pending pending = {};
@@ -116,9 +153,8 @@ __device__ __forceinline__ void long_tile(const LongLinear& l, float* squares,
     for (int d = 0; d < kLongDepth; d++) {
       if (turn + d >= weights.chunks) break;
       const int chunk = begin + turn + d;
-      const uint4 u = weights.q[d][0], v = weights.q[d][1];
-      unsigned a[2][4] = {{u.x ^ none, v.x ^ none, u.y ^ none, v.y ^ none},
-                          {u.z ^ none, v.z ^ none, u.w ^ none, v.w ^ none}};
+      const uint4 u = weights.words(d, 0, none), v = weights.words(d, 1, none);
+      unsigned a[2][4] = {{u.x, v.x, u.y, v.y}, {u.z, v.z, u.w, v.w}};
       bf16* const from = stages + chunk / 2 * (N * kWgStep) + chunk % 2 * kLongChunk;
       issue_two<N>(pending, sum, a, static_cast<unsigned>(descriptor(from)));
       weights.ask(d, turn + d + kLongDepth);
@@ -127,9 +163,9 @@ __device__ __forceinline__ void long_tile(const LongLinear& l, float* squares,
   }
   __syncthreads();  // all have multiplied: the sums take the place of the stages
   float* const to = result + wg_column(threadIdx.x, 0) * kLongStride + group % 2 * kWgRows +
-                    wg_row(threadIdx.x, 0);
+                    LongWeights<W>::first_row();
   const auto place = [=](int i) {
-    return to + ((i >> 2) * 8 + (i & 1)) * kLongStride + (i >> 1 & 1) * 8;
+    return to + ((i >> 2) * 8 + (i & 1)) * kLongStride + (i >> 1 & 1) * LongWeights<W>::kBelow;
   };
   if (group / 2) {
 #pragma unroll
@@ -152,20 +188,16 @@ __device__ __forceinline__ void long_tile(const LongLinear& l, float* squares,
 }
 
 // The block's tile of columns, of three matrices side by side as in prefill_linear_wgmma.
-template <bool HEADS>
-__device__ __forceinline__ void long_linear(const LongLinear& l, const OwnColumns<bf16>& own) {
+template <bool HEADS, class W>
+__device__ __forceinline__ void long_linear(const LongLinear& l, const OwnColumns<W>& own) {
   SHARED(float, squares, 64);
   const Piece piece = own_piece(l.k / kLongChunk);
   const int count = piece.end - piece.first, middle = (count + 1) / 2;
   const int group = threadIdx.x / 128, begin = group / 2 ? middle : 0;
-  LongWeights weights = {};
+  LongWeights<W> weights = {};
   weights.chunks = group / 2 ? count - middle : middle;
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    const int c = own.first + group % 2 * kWgRows + wg_row(threadIdx.x, 0) + r * 8;
-    weights.w[r] = own.w + static_cast<int64_t>(c < own.n ? c : own.n - 1) * l.k +
-                   (piece.first + begin) * kLongChunk + threadIdx.x % 4 * 8;
-  }
+  weights.aim(own, own.first + group % 2 * kWgRows + LongWeights<W>::first_row(), l.k,
+              piece.first + begin);
 #pragma unroll
   for (int d = 0; d < kLongDepth; d++) weights.ask(d, d);
   const int live = *l.rows, row0 = blockIdx.x * 64;
@@ -181,33 +213,40 @@ __device__ __forceinline__ void long_linear(const LongLinear& l, const OwnColumn
 // prefill_linear_wgmma of x f32 for steps of few rows: a block's share of k must fit.
 // grid (ceil(bucket rows / 64), columns as there, any), shared 1024 and for each of 16, 32 or 64
 // rows the greater of 528 and 128 * ceil(ceil(k / 32 / blocks along z) / 2)
-KERNEL(512)
-prefill_linear_direct_wgmma(const int* rows, float* y, float* partial, int* arrived, const float* x,
-                            const bf16* w0, const bf16* bias0, const bf16* w1, const bf16* bias1,
-                            const bf16* w2, const bf16* bias2, int n0, int n1, int n2, int k,
-                            int stride, int add) {
-  await_grids();
-  long_linear<false>(
-      {rows, y, partial, arrived, x, k, stride, add, nullptr, {}, 0},
-      own_columns<kLongRows>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2));
-}
-EMULATE(prefill_linear_direct_wgmma, 512)
+// With q8 in the name weights are the copy of models/q8.
+#define PREFILL_LINEAR_DIRECT(NAME, W)                                                             \
+  KERNEL(512)                                                                                      \
+  prefill_linear_##NAME(const int* rows, float* y, float* partial, int* arrived, const float* x,   \
+                        const W* w0, const bf16* bias0, const W* w1, const bf16* bias1,            \
+                        const W* w2, const bf16* bias2, int n0, int n1, int n2, int k, int stride, \
+                        int add) {                                                                 \
+    await_grids();                                                                                 \
+    long_linear<false>(                                                                            \
+        {rows, y, partial, arrived, x, k, stride, add, nullptr, {}, 0},                            \
+        own_columns<kLongRows>(blockIdx.y, w0, bias0, w1, bias1, w2, bias2, n0, n1, n2));          \
+  }                                                                                                \
+  EMULATE(prefill_linear_##NAME, 512)
+PREFILL_LINEAR_DIRECT(direct_wgmma, bf16)
+PREFILL_LINEAR_DIRECT(direct_wgmma_q8, uint8_t)
 
 // norm, the same for q, k and v with heads of 64, rope and write_kv on a bf16 cache. partial has
 // four columns more.
-KERNEL(512)
-prefill_qkv_direct_wgmma(const int* rows, float* qkv, float* partial, int* arrived, const float* x,
-                         const bf16* wq, const bf16* bq, const bf16* wk, const bf16* bk,
-                         const bf16* wv, const bf16* bv, int n0, int n1, int n2, int k, int stride,
-                         int add, const bf16* norm, float eps, bf16* cache, const float* angles,
-                         const int* positions, const int* tables, const int* table_at,
-                         int64_t page_elements) {
-  await_grids();
-  const HeadRows<bf16> heads = {qkv,      cache,         angles,    positions, tables,
-                                table_at, page_elements, n0 / kDim, n1 / kDim, kDim};
-  long_linear<true>({rows, qkv, partial, arrived, x, k, stride, add, norm, heads, eps},
-                    own_columns<kLongRows>(blockIdx.y, wq, bq, wk, bk, wv, bv, n0, n1, n2));
-}
-EMULATE(prefill_qkv_direct_wgmma, 512)
+#define PREFILL_QKV_DIRECT(NAME, W)                                                             \
+  KERNEL(512)                                                                                   \
+  prefill_qkv_##NAME(const int* rows, float* qkv, float* partial, int* arrived, const float* x, \
+                     const W* wq, const bf16* bq, const W* wk, const bf16* bk, const W* wv,     \
+                     const bf16* bv, int n0, int n1, int n2, int k, int stride, int add,        \
+                     const bf16* norm, float eps, bf16* cache, const float* angles,             \
+                     const int* positions, const int* tables, const int* table_at,              \
+                     int64_t page_elements) {                                                   \
+    await_grids();                                                                              \
+    const HeadRows<bf16> heads = {qkv,      cache,         angles,    positions, tables,        \
+                                  table_at, page_elements, n0 / kDim, n1 / kDim, kDim};         \
+    long_linear<true>({rows, qkv, partial, arrived, x, k, stride, add, norm, heads, eps},       \
+                      own_columns<kLongRows>(blockIdx.y, wq, bq, wk, bk, wv, bv, n0, n1, n2));  \
+  }                                                                                             \
+  EMULATE(prefill_qkv_##NAME, 512)
+PREFILL_QKV_DIRECT(direct_wgmma, bf16)
+PREFILL_QKV_DIRECT(direct_wgmma_q8, uint8_t)
 
 #endif

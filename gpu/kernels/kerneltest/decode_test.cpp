@@ -1,5 +1,6 @@
 // The decode kernels against the reference: what the plain kernels do in several launches, in one.
 #include <algorithm>
+#include <deque>
 #include <limits>
 
 #include "attention.h"
@@ -11,14 +12,14 @@ using reference::Row;
 
 unsigned warps() { return unsigned(256 / emulator_warp()); }
 
-// Shared memory of the kernels for eight rows whose k is cut into so many pieces.
-size_t unit_shared(int k, unsigned pieces) {
-  return 384 * (divide_up(divide_up(k, 64), pieces) * 8 + 4);
+// Shared memory of the kernels on the unit whose k is cut into so many pieces.
+size_t unit_shared(int k, unsigned pieces, int rows = 8) {
+  return 48 * rows * (divide_up(divide_up(k, 64), pieces) * 8 + 4);
 }
 
-// With at_once 8 k is cut into `pieces`, and blocks take several tiles.
+// With at_once 8 k is cut into `pieces`, and on the unit blocks take several tiles.
 void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias, bool add,
-                      unsigned pieces = 1) {
+                      unsigned pieces = 1, bool q8 = false) {
   const int bucket = rows + 1, stride = n + 3;
   const float eps = 1e-5f;
   Memory<int> count(std::vector<int>{rows});
@@ -27,12 +28,17 @@ void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias,
     for (int r = 0; r < rows; r++)
       for (int i = 0; i < n; i++) y[r * stride + i] = uniform();
   const std::vector<float> before = y.values();
-  Memory<bf16> w(halves(n * k)), b(halves(n)), g(halves(k));
+  const CopyQ8 copy(q8 ? n : 0, k);
+  Memory<uint8_t> bytes(copy.bytes);
+  Memory<bf16> w(q8 ? copy.rounded : halves(n * k)), b(halves(n)), g(halves(k));
   const unsigned groups = divide_up(bucket, at_once);
-  if (at_once == 8) {
+  if (q8 || at_once == 8) {
     PieceScratch scratch(groups * divide_up(n, 64), 520, pieces);
-    launch("decode_linear_8", {groups, divide_up(n, 128), pieces}, 256, unit_shared(k, pieces),
-           count, y, scratch.sums(), scratch.counts(), x, norm ? g.data() : nullptr, w,
+    const std::string name = std::string("decode_linear") + (q8 ? "_q8" : "");
+    launch((name + (at_once == 8 ? "_8" : "_1")).c_str(), {groups, divide_up(n, 128), pieces}, 256,
+           unit_shared(k, pieces, at_once), count, y, scratch.sums(), scratch.counts(), x,
+           norm ? g.data() : nullptr,
+           q8 ? static_cast<void*>(bytes.data()) : static_cast<void*>(w.data()),
            bias ? b.data() : nullptr, k, n, stride, int(add), eps);
     scratch.check();
   } else {
@@ -44,7 +50,7 @@ void decode_linear_of(int at_once, int rows, int k, int n, bool norm, bool bias,
     Row in = reference::wide(&x[r * k], k);
     if (norm) in = reference::norm(in, g.data(), eps);
     const Row want = reference::linear(in, w.data(), bias ? b.data() : nullptr, n);
-    Comparison c("y", at_once == 8 ? 1e-5 : 3e-6);
+    Comparison c("y", q8 || at_once == 8 ? 1e-5 : 3e-6);
     for (int i = 0; i < n; i++)
       c.add(y[r * stride + i], want[i] + (add ? before[r * stride + i] : 0), 1 + fabs(want[i]),
             r * stride + i);
@@ -62,6 +68,13 @@ TEST(decode_linear_unit) { decode_linear_of(8, 7, 96, 100, true, true, true); }
 TEST(decode_linear_unit_norm) { decode_linear_of(8, 10, 672, 130, true, true, false, 3); }
 TEST(decode_linear_unit_one) { decode_linear_of(8, 1, 1056, 33, false, false, true, 5); }
 TEST(decode_linear_unit_pieces) { decode_linear_of(8, 3, 160, 70, true, false, false, 4); }
+TEST(decode_linear_q8) { decode_linear_of(8, 7, 96, 100, true, true, true, 1, true); }
+TEST(decode_linear_q8_norm) { decode_linear_of(8, 10, 672, 130, true, true, false, 3, true); }
+TEST(decode_linear_q8_row) {
+  decode_linear_of(1, 1, 672, 100, true, true, false, 1, true);
+  decode_linear_of(1, 2, 96, 130, false, true, true, 1, true);
+}
+TEST(decode_linear_q8_one) { decode_linear_of(8, 1, 1056, 33, false, false, true, 5, true); }
 TEST(decode_linear_rows_add) { decode_linear_of(4, 3, 1056, 64, false, true, true); }
 
 constexpr int kDirect = 64, kTile = 128;  // rows of a block of those that round
@@ -69,13 +82,25 @@ constexpr int kDirect = 64, kTile = 128;  // rows of a block of those that round
 template <class T>
 void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int> lengths,
                    unsigned pieces = 1, int hidden = 160) {
+  const bool q8 = strstr(kernel, "_q8");
   const float eps = 1e-5f;
   Attention<T> t(heads, lengths, 2);
   const int rows = t.rows(), bucket = rows + 1, dim = heads.dim;
   Memory<float> x(floats(rows * hidden)), qkv(bucket * heads.width()), angles(floats(rows * dim));
-  Memory<bf16> norm(halves(hidden)), wq(halves(heads.query * dim * hidden)),
-      bq(halves(heads.query * dim)), wk(halves(heads.kv * dim * hidden)),
-      bk(halves(heads.kv * dim)), wv(halves(heads.kv * dim * hidden)), bv(halves(heads.kv * dim));
+  std::deque<CopyQ8> copies;
+  std::deque<Memory<uint8_t>> bytes;
+  const auto weights = [&](int n) {
+    if (!q8) return halves(n * dim * hidden);
+    copies.emplace_back(n * dim, hidden);
+    bytes.emplace_back(copies.back().bytes);
+    return copies.back().rounded;
+  };
+  Memory<bf16> norm(halves(hidden)), wq(weights(heads.query)), bq(halves(heads.query * dim)),
+      wk(weights(heads.kv)), bk(halves(heads.kv * dim)), wv(weights(heads.kv)),
+      bv(halves(heads.kv * dim));
+  void* const own[] = {q8 ? static_cast<void*>(bytes[0].data()) : wq.data(),
+                       q8 ? static_cast<void*>(bytes[1].data()) : wk.data(),
+                       q8 ? static_cast<void*>(bytes[2].data()) : wv.data()};
   const std::vector<T> before = t.cache.values();
   const unsigned groups = divide_up(bucket, at_once), tiles = heads.query + 2 * heads.kv;
   if (at_once >= kDirect) {
@@ -84,8 +109,9 @@ void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int
     const int q = heads.query * dim, kv = heads.kv * dim;
     if (at_once == kDirect) {
       launch(kernel, {groups, across, pieces}, 512, 1024 + 64 * 528, t.count, qkv, scratch.sums(),
-             scratch.counts(), x, wq, bq, wk, bk, wv, bv, q, kv, kv, hidden, heads.width(), 0, norm,
-             eps, t.layer(), angles, t.positions, t.tables, t.table_at, t.page_elements);
+             scratch.counts(), x, own[0], bq, own[1], bk, own[2], bv, q, kv, kv, hidden,
+             heads.width(), 0, norm, eps, t.layer(), angles, t.positions, t.tables, t.table_at,
+             t.page_elements);
     } else {
       Memory<bf16> in(bucket * hidden);
       launch("norm", {unsigned(bucket)}, 256, 0, t.count, nullptr, in, x, norm, hidden, eps);
@@ -94,12 +120,12 @@ void decode_qkv_of(const char* kernel, int at_once, Heads heads, std::vector<int
              t.layer(), angles, t.positions, t.tables, t.table_at, t.page_elements);
     }
     scratch.check();
-  } else if (at_once == 8) {
+  } else if (q8 || at_once == 8) {
     PieceScratch scratch(groups * tiles, 520, pieces);
-    launch(kernel, {groups, tiles - 1, pieces}, 256, unit_shared(hidden, pieces), t.count, qkv,
-           scratch.sums(), scratch.counts(), t.layer(), x, norm, wq, bq, wk, bk, wv, bv, angles,
-           t.positions, t.tables, t.table_at, t.page_elements, hidden, heads.query, heads.kv, dim,
-           eps);
+    launch(kernel, {groups, tiles - 1, pieces}, 256, unit_shared(hidden, pieces, at_once), t.count,
+           qkv, scratch.sums(), scratch.counts(), t.layer(), x, norm, own[0], bq, own[1], bk,
+           own[2], bv, angles, t.positions, t.tables, t.table_at, t.page_elements, hidden,
+           heads.query, heads.kv, dim, eps);
     scratch.check();
   } else {
     launch(kernel, {groups, 3}, 256, 4 * hidden * at_once, t.count, qkv, t.layer(), x, norm, wq, bq,
@@ -151,6 +177,15 @@ TEST(decode_qkv_unit) {
 TEST(decode_qkv_bf16_unit) { decode_qkv_of<bf16>("decode_qkv_bf16_8", 8, {2, 2, 64}, {32, 31}); }
 TEST(decode_qkv_f8_unit) { decode_qkv_of<e4m3>("decode_qkv_f8_8", 8, {2, 1, 64}, {65, 3, 4}, 3); }
 
+TEST(decode_qkv_q8) {
+  decode_qkv_of<float>("decode_qkv_q8_f32_8", 8, {3, 1, 64}, {5, 64, 7, 1, 9, 33, 32, 31, 2}, 2);
+}
+TEST(decode_qkv_q8_row) { decode_qkv_of<bf16>("decode_qkv_q8_bf16_1", 1, {3, 1, 64}, {33}); }
+TEST(decode_qkv_q8_row_f32) { decode_qkv_of<float>("decode_qkv_q8_f32_1", 1, {2, 2, 64}, {5, 9}); }
+TEST(decode_qkv_q8_row_f8) { decode_qkv_of<e4m3>("decode_qkv_q8_f8_1", 1, {2, 1, 64}, {65}); }
+TEST(decode_qkv_q8_bf16) { decode_qkv_of<bf16>("decode_qkv_q8_bf16_8", 8, {2, 2, 64}, {32, 31}); }
+TEST(decode_qkv_q8_f8) { decode_qkv_of<e4m3>("decode_qkv_q8_f8_8", 8, {2, 1, 64}, {65, 3, 4}, 3); }
+
 // Tiles of 16, 32 and 64 rows, one of two heads half filled.
 void qkv_rounded_of(const char* kernel, int at_once, Heads heads, int rows, unsigned pieces,
                     int hidden = 160) {
@@ -167,6 +202,10 @@ TEST(prefill_qkv_direct_32) {
 }
 TEST(prefill_qkv_direct_64) {
   qkv_rounded_of("prefill_qkv_direct_wgmma", kDirect, {2, 2, 64}, 67, 3);
+}
+
+TEST(prefill_qkv_direct_q8) {
+  qkv_rounded_of("prefill_qkv_direct_wgmma_q8", kDirect, {3, 1, 64}, 20, 3, 1056);
 }
 
 TEST(prefill_qkv_wgmma) { qkv_rounded_of("prefill_qkv_wgmma", kTile, {3, 1, 64}, 130, 1); }

@@ -54,7 +54,6 @@ enum Op {
   kCvta,
   kCvtaToShared,
   kDiv,
-  kDp4a,
   kExp2,
   kFma,
   kLoad,

@@ -372,15 +372,14 @@ void Reader::decode(Instruction& i, const std::string& word, const std::vector<s
     plain(has("wide") ? kMulWide : has("hi") ? kMulHi : kMul, 2);
   } else {
     static const std::map<std::string, std::pair<Op, int>> simple = {
-        {"abs", {kAbs, 1}},   {"add", {kAdd, 2}},           {"and", {kAnd, 2}},
-        {"bfe", {kBfe, 3}},   {"copysign", {kCopySign, 2}}, {"div", {kDiv, 2}},
-        {"dp4a", {kDp4a, 3}}, {"ex2", {kExp2, 1}},          {"fma", {kFma, 3}},
-        {"mad", {kMad, 3}},   {"max", {kMax, 2}},           {"min", {kMin, 2}},
-        {"mov", {kMov, 1}},   {"neg", {kNeg, 1}},           {"not", {kNot, 1}},
-        {"or", {kOr, 2}},     {"prmt", {kPermute, 3}},      {"rcp", {kRcp, 1}},
-        {"rem", {kRem, 2}},   {"selp", {kSelp, 3}},         {"shl", {kShl, 2}},
-        {"shr", {kShr, 2}},   {"sqrt", {kSqrt, 1}},         {"sub", {kSub, 2}},
-        {"xor", {kXor, 2}}};
+        {"abs", {kAbs, 1}},      {"add", {kAdd, 2}},           {"and", {kAnd, 2}},
+        {"bfe", {kBfe, 3}},      {"copysign", {kCopySign, 2}}, {"div", {kDiv, 2}},
+        {"ex2", {kExp2, 1}},     {"fma", {kFma, 3}},           {"mad", {kMad, 3}},
+        {"max", {kMax, 2}},      {"min", {kMin, 2}},           {"mov", {kMov, 1}},
+        {"neg", {kNeg, 1}},      {"not", {kNot, 1}},           {"or", {kOr, 2}},
+        {"prmt", {kPermute, 3}}, {"rcp", {kRcp, 1}},           {"rem", {kRem, 2}},
+        {"selp", {kSelp, 3}},    {"shl", {kShl, 2}},           {"shr", {kShr, 2}},
+        {"sqrt", {kSqrt, 1}},    {"sub", {kSub, 2}},           {"xor", {kXor, 2}}};
     if (!simple.count(op)) unknown(i.text);
     const bool three = (op == "max" || op == "min") && i.type == kF32 && args.size() == 4;
     plain(simple.at(op).first, three ? 3 : static_cast<size_t>(simple.at(op).second));

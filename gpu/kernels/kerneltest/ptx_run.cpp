@@ -272,13 +272,6 @@ class Thread {
         }
         return set(i, v);
       }
-      case kDp4a: {
-        uint32_t sum = word(i.of[2]);
-        for (int k = 0; k < 4; k++)
-          sum += static_cast<uint32_t>(whole(extend(in(0) >> k * 8, kS8)) *
-                                       whole(extend(in(1) >> k * 8, kS8)));
-        return set(i, sum);
-      }
       case kSetp:
         if (is_float(i.type))
           return set(i, i.type == kF32 ? compared_floats(i, f(0), f(1))

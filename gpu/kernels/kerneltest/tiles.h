@@ -15,6 +15,7 @@ struct Tiles {
   unsigned rows;
   size_t shared;
   unsigned threads = 256;
+  bool q8 = false;
   std::string name(const char* kernel) const { return std::string(kernel) + suffix; }
 };
 
@@ -97,19 +98,30 @@ inline void linears_of(const Tiles& tiles, int rows, int k, std::vector<int> col
   Memory<bf16> in(warpgroups ? (rows + 2) * k : 1);
   if (warpgroups) round_rows(in, x, rows, k, kInOrder);
   std::deque<Memory<bf16>> w, b;
+  std::deque<Memory<uint8_t>> copies;
   unsigned across = 0;
   for (int n : columns) {
-    w.emplace_back(halves(n * k));
+    if (tiles.q8) {
+      const CopyQ8 copy(n, k);
+      copies.emplace_back(copy.bytes);
+      w.emplace_back(copy.rounded);
+    } else {
+      w.emplace_back(halves(n * k));
+    }
     b.emplace_back(halves(n));
     across += divide_up(n, 128);
   }
   const auto biased = [&](int i) { return bias ? b[i].data() : nullptr; };
+  const auto weights = [&](int i) {
+    return tiles.q8 ? static_cast<void*>(copies[i].data()) : static_cast<void*>(w[i].data());
+  };
   const unsigned down = divide_up(bucket, tiles.rows);
   PieceScratch scratch(across * down, tiles.rows * 128, pieces);
   launch(tiles.name("prefill_linear").c_str(), {down, across, pieces}, tiles.threads, tiles.shared,
          count, y, scratch.sums(), scratch.counts(),
-         warpgroups ? static_cast<void*>(in.data()) : static_cast<void*>(x.data()), w[0], biased(0),
-         w[1], biased(1), w[2], biased(2), columns[0], columns[1], columns[2], k, stride, int(add));
+         warpgroups ? static_cast<void*>(in.data()) : static_cast<void*>(x.data()), weights(0),
+         biased(0), weights(1), biased(1), weights(2), biased(2), columns[0], columns[1],
+         columns[2], k, stride, int(add));
   scratch.check();
   Comparison c("y", 4e-6);
   for (int r = 0; r < rows; r++)

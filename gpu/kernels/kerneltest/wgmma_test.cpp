@@ -7,6 +7,7 @@ namespace {
 const Tiles kWgmma = {"_wgmma", 1, 128, 66560};
 const Tiles kWgmmaLinear = {"_wgmma", 1, 128, 99328};
 const Tiles kDirectLinear = {"_direct_wgmma", 1, 64, 1024 + 64 * 528, 512};
+const Tiles kDirectLinearQ8 = {"_direct_wgmma_q8", 1, 64, 1024 + 64 * 528, 512, true};
 
 bool there() { return strcmp(emulator_layout(), "nv") == 0; }
 
@@ -57,6 +58,9 @@ TEST(wgmma_linear_parts) {
   if (there()) linears_of(kWgmmaLinear, 7, 96, {200, 128, 30}, true, false);
 }
 // Tiles of 64, 32 and 16 columns; pieces that begin and end in a half of 64.
+TEST(wgmma_direct_linear_q8) {
+  if (there()) linears_of(kDirectLinearQ8, 20, 224, {150, 60, 7}, true, true, 2);
+}
 TEST(wgmma_direct_linear) {
   if (there()) linears_of(kDirectLinear, 70, 224, {150, 0, 0}, true, true);
 }
