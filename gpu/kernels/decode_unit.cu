@@ -75,7 +75,7 @@ struct UnitRows : UnitShape<ROWS> {
           at[m][r] = own.w + static_cast<int64_t>(to) * k;
         } else if (m + r == 0) {
           at[0][0] = q8_block(own.w, to, k, 0);
-          first = to % kGroupRows / kRows * kRows;
+          first = to & (kGroupRows - kRows);
         }
       }
   }
@@ -137,7 +137,7 @@ __device__ __forceinline__ void stage_terms(uint4* staged, float* squares, const
         for (int t = 0; t < kUnitTerms; t++) {
           uint4* const to = staged + (t * ROWS + r) * pitch - first;
           const uint4 term = take_term(a, b);
-          uint2* const quads = reinterpret_cast<uint2*>(to + p / 4 * 4 + p % 2 * 2) + p % 4 / 2;
+          uint2* const quads = reinterpret_cast<uint2*>(to + (p & -4) + p % 2 * 2) + (p >> 1 & 1);
           if (BYTES)
             quads[0] = {term.x, term.y}, quads[2] = {term.z, term.w};
           else

@@ -39,7 +39,7 @@ struct LongWeights {
 #pragma unroll
     for (int r = 1; r >= 0; r--) {
       const int to = c + r * kBelow < own.n ? c + r * kBelow : own.n - 1;
-      row = to % kGroupRows / 2 * 2;
+      row = to & (kGroupRows - 2);
       if constexpr (kBytes)
         w[r] = q8_block(own.w, to, k, chunk);
       else

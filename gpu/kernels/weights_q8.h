@@ -48,9 +48,9 @@ struct UnpackerQ8 {
 #if defined(GPU_NVIDIA)
     return fma_bf16x2(permute_bytes(v, 0, 0x4040 + I + J * 256), factor, less);
 #else
-    const float f = __uint_as_float(factor);
-    return to_bf16x2(f * (static_cast<int>(v >> 8 * I & 0xff) - 128),
-                     f * (static_cast<int>(v >> 8 * J & 0xff) - 128));
+    const float f = __uint_as_float(factor), low = static_cast<float>(v >> 8 * I & 0xff);
+    return to_bf16x2(fmaf(low, f, -128 * f),
+                     fmaf(static_cast<float>(v >> 8 * J & 0xff), f, -128 * f));
 #endif
   }
   // The signed bytes of q, then of r: 0 and I, J and 3.
