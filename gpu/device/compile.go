@@ -125,7 +125,7 @@ func (s *step) record(op *engine.Op) ([]kernels.Launch, error) {
 	case engine.Norm:
 		return one(t.Norm(r, out(0), 0, in(0), w(0), op.In[0].Width, op.Eps))
 	case engine.Linear, engine.LinearQ8:
-		return products(s.parts(op, op.In...), t.Linear), nil
+		return products(s.parts(op, s.unquantized(op)), t.Linear), nil
 	case engine.Rope:
 		return one(t.WriteKV(r, kernels.Cache{}, out(0), in(0), s.heads()))
 	case engine.WriteKV:
@@ -165,9 +165,19 @@ func products(parts []kernels.Product,
 	return list
 }
 
-// parts are those of a matrix on these activations; their results are adjacent columns.
-func (s *step) parts(op *engine.Op, in ...*engine.Buffer) (list []kernels.Product) {
-	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.address(op.Out[0]), X: s.activations(in),
+// unquantized is the x of a dense matrix; of 8-bit weights as it was before its Quantize.
+func (s *step) unquantized(op *engine.Op) *engine.Buffer {
+	for _, q := range s.p.Ops {
+		if q.Kind == engine.Quantize && q.Out[0] == op.In[0] {
+			return q.In[0]
+		}
+	}
+	return op.In[0]
+}
+
+// parts are those of a matrix on x; their results are adjacent columns.
+func (s *step) parts(op *engine.Op, x *engine.Buffer) (list []kernels.Product) {
+	p := kernels.Product{Rows: s.rows(op.Out[0]), Y: s.address(op.Out[0]), X: s.address(x),
 		K: op.In[0].Width, Stride: op.Out[0].Width, Add: op.Add, Weights: string(onQ8[op.Kind])}
 	for i := 0; i < len(op.W); i += 2 {
 		p.W, p.Bias, p.N = s.address(op.W[i]), s.address(op.W[i+1]), op.PartRows(i/2)

@@ -38,8 +38,7 @@ type Proof struct {
 
 // proofBound is how far float32 sums of a few hundred terms may differ in another order. A bf16
 // cache rounds to steps of 2^-8, one of 8 bits to steps of 2^-3. Matrices that round get round
-// activations; attention rounds its probabilities, a pair of experts h, PrefillQKV its norm, and
-// with 8-bit weights the reference rounds activations to 8 bits, others the scaled weights to bf16.
+// activations; attention rounds its probabilities, a pair of experts h, PrefillQKV its norm.
 const (
 	proofBound  = 2e-5
 	insideBound = 1e-2
@@ -440,9 +439,8 @@ func (v *prover) proof(f Variant) *Proof {
 	if p == nil {
 		terms := float64(v.spec.Hidden) / float64(proofSpec().Hidden)
 		p = &Proof{Variant: f, Bound: proofBound * max(1, math.Sqrt(terms))}
-		if strings.Contains(string(f), "_q8") || slices.Contains([]Variant{"prefill_attend_bf16",
-			PrefillGateUp + "_wgmma", PrefillQKV, StreamExperts + "_bf16",
-			StreamExperts + "_wgmma"}, f) {
+		if slices.Contains([]Variant{"prefill_attend_bf16", PrefillGateUp + "_wgmma", PrefillQKV,
+			PrefillQKV + "_q8", StreamExperts + "_bf16", StreamExperts + "_wgmma"}, f) {
 			p.Bound = insideBound
 		}
 		v.proofs[f] = p

@@ -40,26 +40,20 @@ type operands struct{ count, order, groups, bias, scales, x, w, y kernels.Pointe
 
 // squares are the products of this card, one for each form in which activations reach its unit.
 func (d *Device) squares() []rateKernel {
-	product := func(side int, o operands) []kernels.Product {
-		return []kernels.Product{{Rows: kernels.Rows{Live: o.count, Most: side}, Y: o.y,
-			X: kernels.Activations{X: o.x}, W: o.w, K: side, N: side, Stride: side}}
-	}
-	kernel := func(name string, w multiplier) rateKernel {
+	kernel := func(name string, w multiplier, kind engine.Kind) rateKernel {
 		t := d.target
 		t.Unit = w.unit
 		return rateKernel{name, w.unit, func(side int, o operands) kernels.Launch {
-			return t.PrefillLinears(product(side, o), w.terms, kernels.Scratch{})
+			return t.PrefillLinears([]kernels.Product{{Rows: kernels.Rows{Live: o.count,
+				Most: side}, Y: o.y, X: o.x, W: o.w, K: side, N: side, Stride: side,
+				Weights: string(onQ8[kind])}}, w.terms, kernels.Scratch{})
 		}}
 	}
-	list := []rateKernel{kernel("bf16, three terms", unrounded), kernel("bf16", rounded),
-		{"8-bit weights", kernels.MMA, func(side int, o operands) kernels.Launch {
-			p := product(side, o)
-			p[0].X = kernels.Activations{Q: o.x, D: o.scales}
-			return d.target.PrefillLinears(p, 0, kernels.Scratch{})
-		}}}
+	list := []rateKernel{kernel("bf16, three terms", unrounded, engine.Linear),
+		kernel("bf16", rounded, engine.Linear), kernel("8-bit weights", rounded, engine.LinearQ8)}
 	switch d.target.Unit {
 	case kernels.WGMMA:
-		list = append(list, kernel("bf16 by warpgroups", warpgroups))
+		list = append(list, kernel("bf16 by warpgroups", warpgroups, engine.Linear))
 	case kernels.MX:
 		list = append(list, rateKernel{"MXFP4 by two terms of MXFP4", kernels.MX,
 			func(side int, o operands) kernels.Launch {

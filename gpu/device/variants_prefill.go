@@ -112,8 +112,8 @@ func (s *step) prefillLinear(i int) phase {
 	case w.unit != kernels.WGMMA:
 		return as(variant, t.PrefillLinears(parts, w.terms, s.scratch))
 	}
-	round := t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X.X, parts[0].K, kernels.InOrder)
-	parts[0].X.X = s.terms.address
+	round := t.RoundRows(parts[0].Rows, s.terms.address, parts[0].X, parts[0].K, kernels.InOrder)
+	parts[0].X = s.terms.address
 	return as(variant, round, t.PrefillLinears(parts, w.terms, s.scratch))
 }
 

@@ -100,7 +100,7 @@ func (t Target) DecodeLinear(p Product, norm Pointer, eps float32, s Scratch) La
 func (t Target) DecodeQKV(list []Product, norm Pointer, c Cache, angles Pointer, h Heads,
 	eps float32, s Scratch) Launch {
 	q := list[0]
-	args := []any{q.Rows.Live, q.Y, c.Layer, q.X.X, norm}
+	args := []any{q.Rows.Live, q.Y, c.Layer, q.X, norm}
 	for _, p := range list {
 		args = append(args, p.W, p.Bias)
 	}
@@ -142,7 +142,7 @@ func (t Target) DecodeRoute(p Product, norm, experts, weights, order, groups, no
 	round Pointer, f Form, arrived Pointer, top int, eps float32) Launch {
 	return launch("decode_route", grid(p.Rows.Most, divideUp(p.N, threads/t.Warp)), block(threads),
 		max(4*p.K, 4*p.N*(threads/t.Warp+1)), p.Rows.Live, experts, weights, order, groups, normed,
-		round, int32(f), p.Y, arrived, p.X.X, norm, p.W, p.Bias, i32(p.K), i32(p.N), i32(top), eps)
+		round, int32(f), p.Y, arrived, p.X, norm, p.W, p.Bias, i32(p.K), i32(p.N), i32(top), eps)
 }
 
 // DecodeGateUp is GateUp of rows, by experts i32 [rows, top].

@@ -28,7 +28,7 @@ func matrixKernels(t Target) (dense, experts, attention []string) {
 		x = Activations{Q: p, D: p}
 	}
 	w := ExpertMatrix{p, p, p}
-	product := Product{r, p, Activations{X: p}, p, p, 64, 130, 130, false, ""}
+	product := Product{r, p, p, p, p, 64, 130, 130, false, ""}
 	dense = []string{t.PrefillLinears([]Product{product}, Rounded, Scratch{}).Kernel}
 	experts = []string{t.PrefillExperts(Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7},
 		Rounded).Kernel,

@@ -99,21 +99,19 @@ func (x Activations) operands() (suffix string, args []any) {
 }
 
 // Product is a dense matrix's: columns [0, N) of Y f32 [rows, Stride] = X [rows, K] · W bf16 [N,
-// K], + Bias bf16 [N] if not 0; Add: +=. X in 8 bits is for the reference kernel alone.
+// K], + Bias bf16 [N] if not 0; Add: +=.
 type Product struct {
 	Rows         Rows
 	Y            Pointer
-	X            Activations
-	W, Bias      Pointer
+	X, W, Bias   Pointer
 	K, N, Stride int
 	Add          bool
 	Weights      string // as kernels' names have them: of models/q8 "_q8"
 }
 
 func (p Product) args() []any {
-	_, x := p.X.operands()
-	return append(append([]any{p.Rows.Live, p.Y}, x...), p.W, p.Bias, i32(p.K), i32(p.N),
-		i32(p.Stride), flag(p.Add))
+	return []any{p.Rows.Live, p.Y, p.X, p.W, p.Bias, i32(p.K), i32(p.N), i32(p.Stride),
+		flag(p.Add)}
 }
 
 // ExpertMatrix is an MXFP4 matrix of every expert, [experts, n, k] with k in blocks of 32. Blocks
@@ -208,10 +206,9 @@ func (t Target) Norm(r Rows, y, round, x, w Pointer, width int, eps float32) Lau
 	return launch("norm", grid(r.Most), block(threads), 0, r.Live, y, round, x, w, i32(width), eps)
 }
 
-// Linear is a Product, on activations in float32 or 8 bits.
 func (t Target) Linear(p Product) Launch {
-	suffix, _ := p.X.operands()
-	return launch("linear"+suffix, grid(t.warps(p.N), p.Rows.Most), block(threads), 0, p.args()...)
+	return launch("linear"+p.Weights, grid(t.warps(p.N), p.Rows.Most), block(threads), 0,
+		p.args()...)
 }
 
 // WriteKV turns q and k of qkv f32 [rows, h.Width()] by angles a f32 [rows, h.Dim], if a is not 0,

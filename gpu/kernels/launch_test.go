@@ -14,12 +14,12 @@ func launchesOn(t Target) []Launch {
 	attention := func(n int, e Element, window int) Attention {
 		return Attention{rows(n), p, p, Cache{p, 4096, e, p, p, p}, p, h, window, 0.125}
 	}
-	product := func(n int, x Activations) Product {
-		return Product{rows(n), p, x, p, p, 64, 32, 32, true, ""}
+	product := func(n int) Product {
+		return Product{rows(n), p, p, p, p, 64, 32, 32, true, ""}
 	}
 	inEight := func(p Product) Product { p.Weights = "_q8"; return p }
-	parts := func(n int) []Product { return []Product{product(n, x), product(n, x), product(n, x)} }
-	partsQ8 := func(n int) []Product { return []Product{inEight(product(n, x)), {}, {}} }
+	parts := func(n int) []Product { return []Product{product(n), product(n), product(n)} }
+	partsQ8 := func(n int) []Product { return []Product{inEight(product(n)), {}, {}} }
 	gateUp := func(x Activations) Experts {
 		return Experts{200, 8, p, p, p, x, w, 96, 64, 2, 7}
 	}
@@ -44,15 +44,15 @@ func launchesOn(t Target) []Launch {
 	}
 	all = append(all, t.Route(rows(3), p, p, p, p, p, 8, 2)...)
 	for _, n := range []int{1, 3} {
-		all = append(all, t.DecodeLinear(product(n, x), p, 1e-5, Scratch{}),
-			t.DecodeLinear(product(n, x), p, 1e-5, meet), t.Linear(product(n, q)),
-			t.DecodeLinear(inEight(product(n, x)), p, 1e-5, meet),
-			t.DecodeLinear(inEight(product(n, x)), p, 1e-5, Scratch{}))
+		all = append(all, t.DecodeLinear(product(n), p, 1e-5, Scratch{}),
+			t.DecodeLinear(product(n), p, 1e-5, meet), t.Linear(inEight(product(n))),
+			t.DecodeLinear(inEight(product(n)), p, 1e-5, meet),
+			t.DecodeLinear(inEight(product(n)), p, 1e-5, Scratch{}))
 	}
 	for _, terms := range []Terms{Rounded, Unrounded} {
 		mma := t
 		mma.Unit = MMA
-		all = append(all, t.PrefillLinears([]Product{product(100, x)}, terms, meet),
+		all = append(all, t.PrefillLinears([]Product{product(100)}, terms, meet),
 			mma.PrefillLinears(partsQ8(100), terms, meet),
 			t.PrefillExperts(gateUp(x), terms), t.PrefillExperts(down(x), terms))
 	}
@@ -91,7 +91,7 @@ func launchesOn(t Target) []Launch {
 		all = append(all, t.PrefillExperts(gateUp(q), Rounded), t.PrefillExperts(down(q), Rounded),
 			t.MatrixRate(MX, 4, four, 3))
 	}
-	all = append(all, t.DecodeRoute(product(3, x), p, p, p, p, p, p, p, TwoTerms, p, 2, 1e-5),
+	all = append(all, t.DecodeRoute(product(3), p, p, p, p, p, p, p, TwoTerms, p, 2, 1e-5),
 		t.DecodeGateUp(rows(3), p, gateUp(x)),
 		t.DecodeDown(rows(3), p, p, p, 2, down(x)))
 	for _, slots := range []int{8, 80, 160} { // of 8 experts: a form of each tile
@@ -105,7 +105,7 @@ func launchesOn(t Target) []Launch {
 		t.TopLogits(rows(3), p, p, p, 50, 20),
 		t.Embed(rows(3), p, p, p, 64), t.CopyRows(rows(3), p, p, p, 64),
 		t.Angles(rows(3), p, p, p, 32, 1),
-		t.Norm(rows(3), p, 0, p, p, 64, 1e-5), t.Linear(product(3, x)),
+		t.Norm(rows(3), p, 0, p, p, 64, 1e-5), t.Linear(product(3)),
 		t.Quantize(rows(3), p, p, p, 64), t.Combine(rows(3), p, p, p, 64, 2))
 }
 

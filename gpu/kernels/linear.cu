@@ -1,6 +1,5 @@
 // Dense matrices on rows, the reference of all others: y = x · wᵀ + bias, or y += it, with weights
-// in bf16, or in 8 bits as package models/q8 has them, with activations as quantize leaves them.
-// One warp an element of the result.
+// in bf16, or in 8 bits as package models/q8 has them. One warp an element of the result.
 #include "warp.h"
 #include "weights_q8.h"
 
@@ -34,24 +33,21 @@ linear(const int* rows, float* y, const float* x, const bf16* w, const bf16* bia
 }
 EMULATE(linear, 256)
 
-// The same for q i8 [rows, k] with d f32 [rows, k/16] and w u8 [ceil(n/8), k/32, 272]: sums within
-// a block of 32 columns are integers; a block adds scale times scale times its sum.
+// The same for w u8 [ceil(n/8), k/32, 272]: a byte times its scale is rounded to bf16, as on the
+// unit.
 KERNEL(256)
-linear_q8(const int* rows, float* y, const int8_t* q, const float* d, const uint8_t* w,
-          const bf16* bias, int k, int n, int stride, int add) {
+linear_q8(const int* rows, float* y, const float* x, const uint8_t* w, const bf16* bias, int k,
+          int n, int stride, int add) {
   linear_of(rows, y, bias, n, stride, add, [=](int lane, int64_t row, int column) {
     const int own = column % kGroupRows;
     float sum = 0;
-    for (int b = lane; b < k / kBlock; b += WARP) {
-      const uint8_t* block = q8_block(w, column, k, b);
-      int whole = 0;
-      for (int i = 0; i < kBlock; i++) {
-        const int at = i / 8 * 8 + q8_place(i % 8);
-        const uint8_t v = block[kGroupRows * 2 + at / 4 * kQuad + own * 4 + at % 4];
-        whole += static_cast<int>(static_cast<int8_t>(v)) * q[row * k + b * kBlock + i];
-      }
+    for (int i = lane; i < k; i += WARP) {
+      const uint8_t* block = q8_block(w, column, k, i / kBlock);
+      const int at = i % kBlock / 8 * 8 + q8_place(i % 8);
+      const uint8_t byte = block[kGroupRows * 2 + at / 4 * kQuad + own * 4 + at % 4];
       const float scale = from_bf16(reinterpret_cast<const bf16*>(block)[own]);
-      sum = fmaf(scale * d[row * (k / 16) + 2 * b], static_cast<float>(whole), sum);
+      const bf16 weight = to_bf16(scale * static_cast<float>(static_cast<int8_t>(byte)));
+      sum = fmaf(from_bf16(weight), x[row * k + i], sum);
     }
     return sum;
   });

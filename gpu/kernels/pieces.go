@@ -83,8 +83,8 @@ func (t Target) PrefillQKV(list []Product, norm Pointer, c Cache, angles, rounde
 	if list[0].Weights != "" {
 		return nil
 	}
-	first := t.Norm(list[0].Rows, 0, rounded, list[0].X.X, norm, list[0].K, eps)
-	list[0].X.X = rounded
+	first := t.Norm(list[0].Rows, 0, rounded, list[0].X, norm, list[0].K, eps)
+	list[0].X = rounded
 	l := t.PrefillLinears(list, Rounded, s)
 	l.Kernel, l.Args = "prefill_qkv_wgmma", append(l.Args, heads...)
 	return []Launch{first, l}

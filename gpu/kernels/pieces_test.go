@@ -88,14 +88,12 @@ func TestSteadyPieces(t *testing.T) {
 			h := Heads{s.Heads, s.KVHeads, s.HeadDim}
 			for _, m := range [][2]int{{h.Width(), s.Hidden}, {s.Hidden, s.Heads * s.HeadDim},
 				{s.Vocab, s.Hidden}, {s.Experts, s.Hidden}} {
-				for _, terms := range []Terms{Rounded, Unrounded, 0} {
+				for _, terms := range []Terms{Rounded, Unrounded} {
 					var pieces uint32
 					for _, rows := range []int{1, 2, 8, 9, 64, 65, 129, 256, 2048, 16383} {
 						p := Product{Rows: Rows{Most: rows}, N: m[0], K: m[1]}
 						bytes := 4 * tileColumns * mmaTile.rows
-						if terms == 0 {
-							p.X.Q = 1
-						} else if terms == Rounded && a.Unit == WGMMA {
+						if terms == Rounded && a.Unit == WGMMA {
 							bytes = 4 * tileColumns * wgmmaTile.rows
 						}
 						l := target.PrefillLinears([]Product{p}, terms, Scratch{1, 1, true})

@@ -85,8 +85,7 @@ func (t Target) PrefillLinears(list []Product, terms Terms, s Scratch) Launch {
 
 // sideBySide are the arguments of up to three Products in one launch, and their tiles of columns.
 func sideBySide(list []Product, columns int) (args []any, tiles int) {
-	_, x := list[0].X.operands()
-	args = append([]any{list[0].Rows.Live, list[0].Y}, x...)
+	args = []any{list[0].Rows.Live, list[0].Y, list[0].X}
 	var sizes []any
 	for _, p := range append(list, Product{}, Product{})[:3] {
 		args, sizes = append(args, p.W, p.Bias), append(sizes, i32(p.N))

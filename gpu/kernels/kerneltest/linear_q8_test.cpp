@@ -1,12 +1,9 @@
-// The dense matrices in 8 bits: the plain kernel against the values that the bytes stand for, and
-// those on the matrix unit against what it gets of them.
+// The dense matrices in 8 bits, against the bytes times their scales as the matrix unit gets them.
 #include <deque>
 
 #include "tiles.h"
 
 namespace {
-
-using reference::Row;
 
 void linear_of(int rows, int k, int n, bool bias, bool add) {
   const int bucket = rows + 1, stride = n + 3;
@@ -14,21 +11,19 @@ void linear_of(int rows, int k, int n, bool bias, bool add) {
   Memory<uint8_t> w(copy.bytes);
   Memory<bf16> b(halves(n));
   Memory<int> count(std::vector<int>{rows});
-  Memory<float> x(floats(rows * k)), d(rows * k / 16), y(bucket * stride);
-  Memory<int8_t> q(rows * k);
+  Memory<float> x(floats(rows * k)), y(bucket * stride);
   if (add)
     for (int r = 0; r < rows; r++)
       for (int i = 0; i < n; i++) y[r * stride + i] = uniform();
   const std::vector<float> before = y.values();
-  launch("quantize", {divide_up(k / 32, 64), unsigned(rows)}, 64, 0, count, q, d, x, k);
-  launch("linear_q8", {divide_up(n, 256 / emulator_warp()), unsigned(bucket)}, 256, 0, count, y, q,
-         d, w, bias ? b.data() : nullptr, k, n, stride, int(add));
+  launch("linear_q8", {divide_up(n, 256 / emulator_warp()), unsigned(bucket)}, 256, 0, count, y, x,
+         w, bias ? b.data() : nullptr, k, n, stride, int(add));
   Comparison c("y", 3e-6);
   for (int r = 0; r < rows; r++) {
-    const Row in = reference::quantized(reference::wide(&x[r * k], k));
     for (int i = 0, at = r * stride; i < n; i++, at++) {
       double want = (bias ? from_bf16(b[i]) : 0) + (add ? double(before[at]) : 0);
-      for (int j = 0; j < k; j++) want += copy.values[size_t(i) * k + j] * in[j];
+      for (int j = 0; j < k; j++)
+        want += double(from_bf16(copy.rounded[size_t(i) * k + j])) * x[r * k + j];
       c.add(y[at], want, 1 + fabs(want), at);
     }
     for (int i = n; i < stride; i++)

@@ -178,17 +178,15 @@ inline void check_groups(const Memory<int>& chosen, const Memory<int>& order,
   if (groups[0] != active) fail("%d experts are active, not %d", groups[0], active);
 }
 
-// A copy as package models/q8 lays it out, of random weights: what its bytes stand for, and rounded
-// to bf16 as the matrix unit gets it.
+// A copy as package models/q8 lays it out, of random weights: its bytes, and what they stand for,
+// rounded to bf16.
 struct CopyQ8 {
   int n, k;
   std::vector<uint8_t> bytes;
-  std::vector<double> values;  // [n][k]
-
-  std::vector<bf16> rounded;
+  std::vector<bf16> rounded;  // [n][k]
 
   CopyQ8(int n, int k)
-      : n(n), k(k), bytes(size_t(divide_up(n, 8)) * (k / 32) * 272), values(n * k), rounded(n * k) {
+      : n(n), k(k), bytes(size_t(divide_up(n, 8)) * (k / 32) * 272), rounded(n * k) {
     static const int order[8] = {0, 2, 4, 6, 1, 3, 5, 7};  // of the columns
     for (int r = 0; r < n; r++)
       for (int b = 0; b < k / 32; b++) {
@@ -199,8 +197,7 @@ struct CopyQ8 {
           const int q = below(255) - 127;
           block[16 + place / 4 * 32 + r % 8 * 4 + place % 4] = uint8_t(q);
           const size_t at = size_t(r) * k + b * 32 + place / 8 * 8 + order[place % 8];
-          values[at] = double(from_bf16(scale)) * q;
-          rounded[at] = to_bf16(float(values[at]));
+          rounded[at] = to_bf16(from_bf16(scale) * float(q));
         }
       }
   }

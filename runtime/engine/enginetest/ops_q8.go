@@ -8,9 +8,10 @@ import (
 	"github.com/ossrun/ossrun/runtime/engine"
 )
 
-// linear_q8: quantised rows times the 8-bit copy of a dense matrix. The reference multiplies the
-// dequantised values, so only the order of the sum may differ. The layout here follows the
-// description in models/q8 and does not use its code.
+// linear_q8: rows times the 8-bit copy of a dense matrix. The reference multiplies the dequantised
+// values, so only the order of the sum may differ: a CPU's of quantised rows, and on a GPU, whose
+// unit multiplies bf16, weights rounded to that. The layout here follows the description in
+// models/q8 and does not use its code.
 
 // matrixQ8 is a random matrix [n, k] in 8 bits: weights of any size, one block in sixteen with
 // scale 0, and zero rows that fill up the last group. A part without a bias is the only one of its
@@ -44,7 +45,11 @@ func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix,
 			scale, weights := blockQ8(data, k, row, b)
 			size := fromBF16(binary.LittleEndian.Uint16(scale))
 			for i := range q8.BlockSize {
-				w[b*q8.BlockSize+i] = size * float64(int8(*weights(i)))
+				v := size * float64(int8(*weights(i)))
+				if r.dev.Caps().Discrete {
+					v = fromBF16(toBF16(float32(v)))
+				}
+				w[b*q8.BlockSize+i] = v
 			}
 		}
 		return dot(w, x, add[row])
@@ -65,10 +70,13 @@ func blockQ8(data []byte, k, row, b int) (scale []byte, weight func(i int) *byte
 }
 
 // dense8 asks for dense weights in 8 bits, and returns a function that gives a row as their
-// products see it: in 8 bits, or in 12 if the device asks for that.
+// products see it: on a GPU as it is, else in 8 bits, or in 12 if the device asks for that.
 func (r *rig) dense8() (seen func([]float32) []float64) {
 	r.p.Settings.Dense = engine.DenseQ8
 	r.p.Settings = r.p.Settings.On(r.dev)
+	if r.dev.Caps().Discrete {
+		return wide
+	}
 	if r.p.Settings.Dense12 && r.p.Settings.Compute == engine.Exact {
 		return func(x []float32) []float64 { return quantised(wide(x), 2047, 1) }
 	}
