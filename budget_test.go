@@ -16,7 +16,7 @@ import (
 
 // budget is how many lines of product Go there are, as .ci/lines counts them. It is raised only in
 // a commit that says what it took away instead, or which issue allows how much.
-const budget = 110369
+const budget = 110366
 
 // most is how many lines a file has, so that one idea is read in one sitting.
 const most = 700
