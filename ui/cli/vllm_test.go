@@ -86,14 +86,13 @@ func TestVLLMBehindOurPort(t *testing.T) {
 			t.Errorf("the form is not held: %s", got)
 		}
 	}
-	said := front.err.String()
+	behind, said := upstreamOf(front), front.err.String()
 	for _, want := range []string{"vLLM is started: ", "vllm serve", "--host 127.0.0.1 --port ",
 		"tokens come from http://127.0.0.1:", "Application startup complete."} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in %s", want, said)
 		}
 	}
-	behind := regexp.MustCompile(`tokens come from (\S+)`).FindStringSubmatch(said)[1]
 	// others on this machine cannot use it, and do not read its key in the list of processes
 	if r, err := http.Get(behind + "/v1/models"); err != nil || r.StatusCode != 401 {
 		t.Errorf("without its key vLLM answers %v, %v", r, err)
@@ -120,6 +119,18 @@ func TestVLLMBehindOurPort(t *testing.T) {
 		r.Body.Close()
 		t.Error("vLLM has outlived the port in front")
 	}
+}
+
+// upstreamOf is the address of a front's vLLM, as its log has it.
+func upstreamOf(front *served) (address string) {
+	line := regexp.MustCompile(`tokens come from (\S+)`)
+	front.eventually("the log names vLLM's address", func() bool {
+		if m := line.FindStringSubmatch(front.err.String()); m != nil {
+			address = m[1]
+		}
+		return address != ""
+	})
+	return address
 }
 
 // vLLM that ends by itself ends the port in front, with its reason.
@@ -153,7 +164,7 @@ func TestVLLMThatDies(t *testing.T) {
 func TestVLLMEndsWithAKilledFront(t *testing.T) {
 	t.Parallel()
 	front, pid := fakeVLLM(t)
-	behind := regexp.MustCompile(`tokens come from (\S+)`).FindStringSubmatch(front.err.String())[1]
+	behind := upstreamOf(front)
 	front.end(os.Kill)
 	front.eventually("vLLM has ended", func() bool {
 		r, err := http.Get(behind + "/health")

@@ -39,6 +39,7 @@ func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix,
 		m.Bias, t = r.weight(name+".bias", 1, n)
 		add = t.row(0)
 	}
+	rounds := r.dev.Caps().Discrete // a slow question on a CPU
 	return m, func(x []float64, row int) (float64, float64) {
 		w := make([]float64, k)
 		for b := range k / q8.BlockSize {
@@ -46,7 +47,7 @@ func (r *rig) matrixQ8(name string, n, k int, bias bool) (engine.Matrix,
 			size := fromBF16(binary.LittleEndian.Uint16(scale))
 			for i := range q8.BlockSize {
 				v := size * float64(int8(*weights(i)))
-				if r.dev.Caps().Discrete {
+				if rounds {
 					v = fromBF16(toBF16(float32(v)))
 				}
 				w[b*q8.BlockSize+i] = v
