@@ -22,7 +22,10 @@ constexpr int kDim = 64;   // head dim
 template <int N>
 __device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[N], bool wanted = true) {
 #if defined(GPU_NVIDIA)
-  if constexpr (N == 2)
+  static_assert(N == 1 || N == 2 || N % 4 == 0);
+  if constexpr (N == 1)
+    asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(w[0]) : "l"(p) : "memory");
+  else if constexpr (N == 2)
     asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
                  : "=r"(w[0]), "=r"(w[1])
                  : "l"(p)

@@ -17,7 +17,8 @@ import (
 // every layout of matrix fragments. The cases are written in C++; each becomes a subtest of its own
 // here.
 func TestEmulation(t *testing.T) {
-	matrix := []string{"KERNELS=matrix_rate.cu prefill.cu prefill_attend.cu quantize.cu stream_experts.cu"}
+	matrix := []string{"KERNELS=matrix_rate.cu prefill.cu prefill_attend.cu quantize.cu rows.cu " +
+		"stream_experts.cu"}
 	for _, x := range drivertest.Some(1, []struct {
 		name        string
 		environment []string

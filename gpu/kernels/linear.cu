@@ -41,13 +41,15 @@ linear_q8(const int* rows, float* y, const float* x, const uint8_t* w, const bf1
   linear_of(rows, y, bias, n, stride, add, [=](int lane, int64_t row, int column) {
     const int own = column % kGroupRows;
     float sum = 0;
-    for (int i = lane; i < k; i += WARP) {
-      const uint8_t* block = q8_block(w, column, k, i / kBlock);
-      const int at = i % kBlock / 8 * 8 + q8_place(i % 8);
-      const uint8_t byte = block[kGroupRows * 2 + at / 4 * kQuad + own * 4 + at % 4];
+    for (int b = lane; b < k / kBlock; b += WARP) {
+      const uint8_t* block = q8_block(w, column, k, b);
       const float scale = from_bf16(reinterpret_cast<const bf16*>(block)[own]);
-      const bf16 weight = to_bf16(scale * static_cast<float>(static_cast<int8_t>(byte)));
-      sum = fmaf(from_bf16(weight), x[row * k + i], sum);
+      for (int i = 0; i < kBlock; i++) {
+        const int at = i / 8 * 8 + q8_place(i % 8);
+        const uint8_t v = block[kGroupRows * 2 + at / 4 * kQuad + own * 4 + at % 4];
+        const bf16 weight = to_bf16(scale * static_cast<float>(static_cast<int8_t>(v)));
+        sum = fmaf(from_bf16(weight), x[row * k + b * kBlock + i], sum);
+      }
     }
     return sum;
   });

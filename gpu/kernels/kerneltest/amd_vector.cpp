@@ -195,6 +195,7 @@ std::map<std::string, Operation> table() {
       {"v_mov_b16", {"h=h", [](V& x) { return x.a; }}},
       {"v_not_b32", {"i=i", [](V& x) { return uint64_t{lo(~x.a)}; }}},
       {"v_and_b16", {"h=hh", [](V& x) { return x.a & x.b; }}},
+      {"v_add_u16", {"h=hh", [](V& x) { return x.a + x.b & 0xffff; }}},
       {"v_and_b32", {"i=ii", [](V& x) { return x.a & x.b; }}},
       {"v_or_b32", {"i=ii", [](V& x) { return x.a | x.b; }}},
       {"v_xor_b32", {"i=ii", [](V& x) { return x.a ^ x.b; }}},
@@ -336,6 +337,7 @@ std::map<std::string, Operation> table() {
       {"v_cmp_class_f32", {"m=ii", is_of_class}},
   };
   for (const auto& other : {std::pair<const char*, const char*>{"v_add_nc_u32", "v_add_u32"},
+                            {"v_add_nc_u16", "v_add_u16"},
                             {"v_sub_nc_u32", "v_sub_u32"},
                             {"v_subrev_nc_u32", "v_subrev_u32"},
                             {"v_add_co_ci_u32", "v_addc_co_u32"},
