@@ -18,7 +18,7 @@
 
 #if defined(MATRIX_NV)
 
-// What keys and values of a T are divided by where they are multiplied.
+// Keys and values of type T are divided by this in the unit's operand.
 template <class T>
 constexpr float kUnscale = 1;
 
@@ -52,7 +52,7 @@ struct UnitState {
   }
 };
 
-// a and b as a word of what a cache of T is multiplied by, and what that leaves of them as another.
+// Rounds a and b to a word of T's operand type, bf16 or f16; the second word is what rounding left.
 template <class T>
 __device__ __forceinline__ uint2 two_terms(float a, float b) {
   if (sizeof(T) == sizeof(bf16)) {

@@ -17,8 +17,8 @@ constexpr int kGroup = 8;  // most query heads of a KV head
 constexpr int kDim = 64;   // head dim
 
 // Words of the cache that this block reads once: past the first cache. Unlike weights they may have
-// been written by the launch that reads them. Where they are not wanted a branch would have the
-// assembler move what came behind it, and so wait for it.
+// been written by the launch that reads them. `wanted` is a predicate: a branch would have ptxas
+// move the loads that follow, and wait for them.
 template <int N>
 __device__ __forceinline__ void ask_words(const void* p, unsigned (&w)[N], bool wanted = true) {
 #if defined(GPU_NVIDIA)

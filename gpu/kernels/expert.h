@@ -37,8 +37,8 @@ __device__ __forceinline__ TokenTile tile_at(const int* groups, int tile, int mo
   return {group, 0, 0, 0};
 }
 
-// What a column or, GATED, two come to: v with bias, or the SwiGLU of a gate and an up, as exactly
-// as float32 has it unless it is ROUNDED.
+// The result of one column, v with its bias, or, if GATED, of a gate's and an up's: their SwiGLU,
+// as exactly as float32 has it unless it is ROUNDED afterwards.
 template <bool GATED, bool ROUNDED = false>
 __device__ __forceinline__ float expert_result(const float* v, const bf16* bias, float limit) {
   const float first = v[0] + from_bf16(bias[0]);

@@ -84,7 +84,8 @@ __device__ __forceinline__ int __shfl_xor_sync(unsigned lanes, int v, int d) {
 __device__ __forceinline__ int __shfl_sync(unsigned lanes, int v, int lane) {
   return __nvvm_shfl_sync_idx_i32(lanes, v, lane, 31);
 }
-// Bytes of a, 0 to 3, and b, 4 to 7, by the nibbles of a third; with 8 a byte's sign, eight times.
+// Picks four of the bytes of a (0 to 3) and b (4 to 7) by the nibbles of the third argument; with 8
+// more a nibble gives the byte's sign bit eight times.
 #define permute_bytes __nvvm_prmt
 #else
 #define GPU_GRID(D) __builtin_amdgcn_grid_size_##D() / __builtin_amdgcn_workgroup_size_##D

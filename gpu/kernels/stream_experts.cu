@@ -28,7 +28,7 @@ __device__ __forceinline__ void stream_experts(Y* y, const int* order, const int
   DYNAMIC_SHARED(uint4, staged);
   SHARED(float, part, 2 * kStreamPieces * COLUMNS * kSumStride);
   const int lane = threadIdx.x % WARP, warp = warp_of(threadIdx.x);
-  // Unsigned: what rounds towards zero costs instructions in every unit.
+  // Unsigned, since signed division costs instructions in every unit.
   const int down = warp / unsigned{kStreamPieces} * 16, piece = warp % unsigned{kStreamPieces};
   const int nb = k / unsigned{kBlock}, chunks = (nb + kShares - 1) / unsigned{kShares};
   const int pieces = chunks * kChunkPieces, pitch = pieces + kPitchMore;

@@ -18,7 +18,7 @@ constexpr int kQuad = kGroupRows * 4;                              // bytes of o
 // Where column i of eight stands.
 __device__ __forceinline__ int q8_place(int i) { return i / 2 + i % 2 * 4; }
 
-// So many blocks further; block `block` of 32 columns in the group of a row.
+// `blocks` blocks further; block `block` of 32 columns in the group of a row.
 __device__ __forceinline__ const uint8_t* q8_step(const uint8_t* block, int blocks) {
   return block + static_cast<int64_t>(blocks) * kGroupBlock;
 }
@@ -29,8 +29,8 @@ __device__ __forceinline__ const uint8_t* q8_block(const uint8_t* w, int row, in
 // Activations are staged times 2^64, since weights are unpacked times 2^-64.
 constexpr float kStageQ8 = 0x1p64f;
 
-// Unpacks bytes that have one scale. On NVIDIA a byte and 128 is a bf16 of 2^-133 its value, so a
-// product with the scale and a sum are all, rounded once. Scales are below 2^57.
+// Unpacks bytes that have one scale. On NVIDIA the bits of a byte plus 128 are a bf16, 2^-133 times
+// that number; one fma with the scale makes the weight, rounded once. Scales are below 2^57.
 struct UnpackerQ8 {
   unsigned factor, less;
   // Both halves of scale are one.
