@@ -71,7 +71,7 @@ func TestGoldenModesLong(t *testing.T) {
 	}
 }
 
-// TestGoldenQ8Long: activations and dense weights both in 8 bits, on a short prompt and what
+// TestGoldenQ8Long: experts' activations and dense weights in 8 bits, on a short prompt and what
 // follows it: within the bounds of the 8-bit mode, which TestGoldenLong judges over all cases.
 func TestGoldenQ8Long(t *testing.T) {
 	drivertest.Long(t)
